@@ -1,0 +1,1 @@
+"""Keys, sealing and blinding. Everything here uses primitives of ``cryptography`` only."""

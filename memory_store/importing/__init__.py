@@ -1,0 +1,1 @@
+"""From files, tables and standard input to memory drafts."""

@@ -1,0 +1,1 @@
+"""The embedding model and the reranker, behind small interfaces. No keys here."""

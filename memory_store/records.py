@@ -1,0 +1,319 @@
+"""The nouns of the store: plain frozen records that travel between the stages.
+
+Boundary: instances of :class:`Memory`, :class:`SearchResult` and :class:`Passage` hold opened
+(plain) text. They live for one call, are never cached by this package and never logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+TYPES = (
+    "fact",
+    "note",
+    "preference",
+    "decision",
+    "task",
+    "path",
+    "summary",
+    "result",
+    "code",
+)
+"""The kinds of memory. Each also exists as ``<type>_done``, for completed ones."""
+
+DONE_SUFFIX = "_done"
+MODES = ("hybrid", "keyword", "vector", "literal", "structural", "auto")
+STATUSES = ("open", "done", "all")
+
+LIMIT_STANDARD = 32  # Gnosis, "Two Search Modes": up to 32 results
+LIMIT_DEEP = 100  # Gnosis, "Two Search Modes": up to 100 results
+DEFAULT_LIMIT = 10
+MAX_QUERY_CHARACTERS = 8_192  # a longer query is an error: it is a document, not a question
+
+
+class MemoryStoreError(Exception):
+    """Anything this package refuses to do, with a message fit for a user. Carries no secret."""
+
+
+class BadInputError(MemoryStoreError):
+    """The caller's input is wrong. ``parameter`` names the culprit (CLI exit 2, HTTP 400)."""
+
+    def __init__(self, message: str, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
+class NotFoundError(MemoryStoreError):
+    """No memory, collection or file of that name (CLI exit 1, HTTP 404)."""
+
+
+class NotAVaultError(MemoryStoreError):
+    """The file is missing, not SQLite, or holds no vault (CLI exit 1, HTTP 404)."""
+
+
+class FormatError(MemoryStoreError):
+    """The vault was written in a format this version cannot read."""
+
+
+class WrongKeyError(MemoryStoreError):
+    """The key, passphrase or recovery code opens no slot of this vault (CLI exit 3, HTTP 403)."""
+
+
+class LockedError(MemoryStoreError):
+    """The vault is locked: no key was given, or it was locked again (CLI exit 3, HTTP 423)."""
+
+
+class TamperedError(MemoryStoreError):
+    """A sealed value failed authentication: changed, cut, or moved from another row."""
+
+
+class ConflictError(MemoryStoreError):
+    """The memory was changed by somebody else since it was read (HTTP 409)."""
+
+
+class ModelUnavailableError(MemoryStoreError):
+    """No model of that name on this machine. ``remedy`` is the command that mends it."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class ModelMismatchError(MemoryStoreError):
+    """The vault's vectors come from another model than the one loaded (see ``reindex``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDraft:
+    """What a caller or an importer knows of a memory before the store has it.
+
+    ``None`` means "not said": the store fills in an id, times, a type and a collection.
+    Times are ISO 8601 text. ``ref`` is the record's name in its source, ``source`` the source root.
+    """
+
+    text: str
+    title: str | None = None
+    type: str | None = None
+    topics: tuple[str, ...] = ()
+    collection: str | None = None
+    id: str | None = None
+    ref: str | None = None
+    source: str | None = None
+    created: str | None = None
+    updated: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    supersedes: str | None = None
+    parent: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One opened memory. Times are ISO 8601 UTC; ``version`` grows by one with every edit."""
+
+    id: str
+    collection: str
+    type: str
+    title: str
+    text: str
+    topics: tuple[str, ...]
+    created: str
+    updated: str
+    version: int = 1
+    ref: str | None = None
+    source: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    supersedes: str | None = None
+    parent: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The memory as JSON-ready data, keys in a fixed order."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**values, "topics": list(self.topics), "metadata": dict(self.metadata)}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """Everything a search can be asked for: the CLI's options with underscores.
+
+    ``since``/``until`` are ISO 8601 dates or spans such as ``7d``, ``3w``; ``meta`` holds
+    ``(key, value)`` pairs; ``min_score`` is 0–1; ``budget`` is in tokens, ``budget_ms`` in
+    milliseconds. ``continue_`` is the ``next`` token of an earlier response.
+    """
+
+    mode: str = "hybrid"
+    deep: bool = False
+    limit: int = DEFAULT_LIMIT
+    collection: tuple[str, ...] = ()
+    type: tuple[str, ...] = ()
+    topic: tuple[str, ...] = ()
+    status: str = "all"
+    meta: tuple[tuple[str, str], ...] = ()
+    since: str | None = None
+    until: str | None = None
+    min_score: float | None = None
+    recipe: str = "default"
+    reranker: str | None = None
+    rerank: bool = True
+    expand: bool = True
+    sealed: bool = False
+    budget: int | None = None
+    budget_ms: int | None = None
+    continue_: str | None = None
+    explain: bool = False
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of an opened memory: character offsets ``start``–``end`` and the text between.
+
+    ``highlights`` are ``(start, end)`` character offsets *within* ``text`` of matching words.
+    """
+
+    start: int
+    end: int
+    text: str
+    highlights: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """One row of an answer. Scores are 0–1; ranks count from 1; ``None`` where a leg missed."""
+
+    rank: int
+    id: str
+    ref: str | None
+    score: float
+    band: str | None
+    collection: str
+    type: str
+    created: str
+    topics: tuple[str, ...]
+    title: str
+    preview: str
+    complete: bool
+    keyword_rank: int | None = None
+    topic_rank: int | None = None
+    vector_rank: int | None = None
+    vector_score: float | None = None
+    fusion_score: float | None = None
+    rerank_score: float | None = None
+    passages: tuple[Passage, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as JSON-ready data, keys in the order of the SQL columns, then passages."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["topics"] = list(self.topics)
+        values["passages"] = [
+            {"start": p.start, "end": p.end, "text": p.text, "highlights": [*map(list, p.highlights)]}
+            for p in self.passages
+        ]
+        return values
+
+
+RESULT_COLUMNS = tuple(f.name for f in fields(SearchResult) if f.name != "passages")
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """What one stage of the pipeline did: its name, wall milliseconds, and details as data."""
+
+    stage: str
+    milliseconds: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResponse:
+    """The whole answer to a search.
+
+    ``opened`` is how many memories were decrypted for it, ``total`` how many were searchable.
+    ``topics`` counts topic names over the returned rows, ``types`` likewise.
+    ``degraded`` lists what was missing, each line ending in the command that mends it.
+    ``explain`` holds one report per stage, in order (empty unless asked for).
+    """
+
+    query: str
+    mode: str
+    rows: tuple[SearchResult, ...]
+    counts: str
+    opened: int
+    total: int
+    topics: Mapping[str, int] = field(default_factory=dict)
+    types: Mapping[str, int] = field(default_factory=dict)
+    next: str | None = None
+    truncated: bool = False
+    degraded: tuple[str, ...] = ()
+    milliseconds: float = 0.0
+    explain: tuple[StageReport, ...] = ()
+    why: Mapping[str, Any] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The response as the JSON API's object (without ``next_url``, which needs a server)."""
+        answer: dict[str, Any] = {
+            "ok": True,
+            "query": self.query,
+            "mode": self.mode,
+            "rows": [row.as_dict() for row in self.rows],
+            "counts": self.counts,
+            "opened": self.opened,
+            "total": self.total,
+            "topics": dict(self.topics),
+            "types": dict(self.types),
+            "next": self.next,
+            "truncated": self.truncated,
+            "degraded": list(self.degraded),
+            "milliseconds": round(self.milliseconds, 3),
+        }
+        if self.explain:
+            answer["explain"] = [
+                {"stage": r.stage, "milliseconds": round(r.milliseconds, 3), **r.details}
+                for r in self.explain
+            ]
+        if self.why is not None:
+            answer["why"] = dict(self.why)
+        return answer
+
+    def _repr_html_(self) -> str:
+        from memory_store.notebook import response_table
+
+        return response_table(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionInfo:
+    """A collection the opened principal can read: random ``id``, opened ``name``, ``memories``."""
+
+    id: str
+    name: str
+    memories: int
+    created: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The outcome of an import. ``failures`` and ``skips`` pair a name with its reason."""
+
+    imported: int = 0
+    unchanged: int = 0
+    replaced: int = 0
+    skipped: int = 0
+    failed: int = 0
+    pruned: int = 0
+    failures: Sequence[tuple[str, str]] = ()
+    skips: Sequence[tuple[str, str]] = ()
+    degraded: Sequence[str] = ()
+
+    def summary(self) -> str:
+        """``imported N, unchanged N, replaced N, skipped N, failed N`` (and pruned, if any)."""
+        line = (
+            f"imported {self.imported}, unchanged {self.unchanged}, replaced {self.replaced}, "
+            f"skipped {self.skipped}, failed {self.failed}"
+        )
+        return f"{line}, pruned {self.pruned}" if self.pruned else line

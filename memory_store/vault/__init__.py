@@ -1,0 +1,1 @@
+"""The encrypted file: schema, key slots, rows, changes, segments and manifest."""
