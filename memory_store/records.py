@@ -211,7 +211,12 @@ class SearchResult:
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values["topics"] = list(self.topics)
         values["passages"] = [
-            {"start": p.start, "end": p.end, "text": p.text, "highlights": [*map(list, p.highlights)]}
+            {
+                "start": p.start,
+                "end": p.end,
+                "text": p.text,
+                "highlights": [*map(list, p.highlights)],
+            }
             for p in self.passages
         ]
         return values

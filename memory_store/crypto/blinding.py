@@ -1,0 +1,105 @@
+"""Keyed hashes: what lets equal things be found without saying what they are.
+
+Boundary: takes words, topics, paths and texts; gives tags that mean nothing without the key.
+Each purpose has a key of its own, so a tag of one purpose is never comparable with another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cryptography.hazmat.primitives import hashes, hmac
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from memory_store.crypto.keys import SecretKey
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+TAG_BYTES = 16
+TERM_BYTES = 8
+CACHED_TERMS = 400_000  # about 40 MB: every distinct word of a very large import
+
+
+class Tagger:
+    """HMAC-SHA256 under one key, cut to a tag. The keyed state is made once and copied."""
+
+    __slots__ = ("_secret", "_state")
+
+    def __init__(self, secret: SecretKey) -> None:
+        self._secret = secret
+        self._state = hmac.HMAC(bytes(secret.buffer), hashes.SHA256())
+
+    def tag(self, *parts: bytes, length: int = TAG_BYTES) -> bytes:
+        """The tag of a sequence of parts; each is length-prefixed, so parts cannot run together."""
+        state = self._state.copy()
+        for part in parts:
+            state.update(len(part).to_bytes(4, "big"))
+            state.update(part)
+        return state.finalize()[:length]
+
+    def wipe(self) -> None:
+        self._secret.wipe()
+
+
+class Blinder:
+    """The keyed hashes of one collection's index: terms, pairs of terms, topics.
+
+    A term's hash covers its language, so that a stem of one language never meets another's.
+    ``remember=True`` caches words for an import and is never used for a long-lived blinder:
+    while a vault is unlocked its memory holds no words.
+    """
+
+    __slots__ = ("_known", "_pair_key", "_terms", "_topics")
+
+    def __init__(self, collection_key: SecretKey, *, remember: bool = False) -> None:
+        self._terms = Tagger(collection_key.derive("term"))
+        self._topics = Tagger(collection_key.derive("topic"))
+        self._pair_key = collection_key.derive("pair")
+        self._known: dict[tuple[str, str], int] | None = {} if remember else None
+
+    def term(self, language: str, stem: str) -> int:
+        """The 64-bit keyed hash of a stem in a language."""
+        if self._known is not None:
+            known = self._known.get((language, stem))
+            if known is not None:
+                return known
+        tag = self._terms.tag(language.encode(), stem.encode(), length=TERM_BYTES)
+        hashed = int.from_bytes(tag, "little")
+        if self._known is not None and len(self._known) < CACHED_TERMS:
+            self._known[language, stem] = hashed
+        return hashed
+
+    def pairs(self, terms: Sequence[int]) -> npt.NDArray[np.uint64]:
+        """The keyed hashes of adjacent terms: ``n - 1`` values for ``n`` term hashes.
+
+        AES-256 over the two 64-bit hashes, one block a pair, cut to 64 bits: a pseudorandom
+        function of the block. Each block stands alone on purpose (equal pairs must give equal
+        tags), which is what ECB over a list of blocks computes, a thousand pairs in one call.
+        """
+        import numpy as np
+
+        hashed = np.asarray(terms, dtype="<u8")
+        if len(hashed) < 2:
+            return np.empty(0, dtype=np.uint64)
+        blocks = np.column_stack((hashed[:-1], hashed[1:])).tobytes()
+        cipher = Cipher(algorithms.AES256(bytes(self._pair_key.buffer)), modes.ECB())
+        tags = cipher.encryptor().update(blocks)
+        return np.frombuffer(tags, dtype="<u8")[::2].astype(np.uint64)
+
+    def pair(self, first: int, second: int) -> int:
+        """The keyed hash of two adjacent terms, given their hashes."""
+        return int(self.pairs((first, second))[0])
+
+    def topic(self, normalised: str) -> bytes:
+        """The 16-byte keyed hash of a normalised topic."""
+        return self._topics.tag(normalised.encode())
+
+    def wipe(self) -> None:
+        self._terms.wipe()
+        self._topics.wipe()
+        self._pair_key.wipe()
+        if self._known is not None:
+            self._known.clear()
