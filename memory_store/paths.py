@@ -1,0 +1,66 @@
+"""Where the package keeps its files on each system: cache (models), configuration, state.
+
+Boundary: these folders never hold note text or keys. They are made readable by their owner
+alone (mode 0700), and a folder that everybody may write to is refused: whoever can replace a
+model file there decides what every search returns.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import platformdirs
+
+from memory_store.records import BadInputError
+
+APPLICATION = "memory-store"
+
+
+def cache_folder() -> Path:
+    """What can be had again at a cost: models. ``MEMORY_STORE_CACHE`` overrides the place.
+
+    Raises :class:`BadInputError` naming the variable when the folder cannot be made or trusted.
+    """
+    return _private_folder(
+        "MEMORY_STORE_CACHE", platformdirs.user_cache_path(APPLICATION, appauthor=False)
+    )
+
+
+def config_folder() -> Path:
+    """What the user chose. ``MEMORY_STORE_CONFIG`` overrides the place; raises as above."""
+    return _private_folder(
+        "MEMORY_STORE_CONFIG", platformdirs.user_config_path(APPLICATION, appauthor=False)
+    )
+
+
+def state_folder() -> Path:
+    """What must outlive a run (the last counter of each vault). ``MEMORY_STORE_STATE`` overrides.
+
+    Raises as :func:`cache_folder` does.
+    """
+    return _private_folder(
+        "MEMORY_STORE_STATE", platformdirs.user_state_path(APPLICATION, appauthor=False)
+    )
+
+
+def _private_folder(variable: str, default: Path) -> Path:
+    chosen = os.environ.get(variable)
+    folder = Path(chosen).expanduser().absolute() if chosen else default
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = folder.stat().st_mode
+    except OSError as error:
+        raise BadInputError(
+            f"The folder {folder} cannot be used: {error.strerror}. "
+            f"Set {variable} to a folder of your own.",
+            variable,
+        ) from error
+    if os.name == "posix" and mode & stat.S_IWOTH:
+        raise BadInputError(
+            f"The folder {folder} can be written by every user of this machine. "
+            f"Set {variable} to a folder of your own.",
+            variable,
+        )
+    return folder
