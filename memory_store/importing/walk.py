@@ -1,0 +1,291 @@
+"""Finds the files an import is about, and says of every other one why it is left out.
+
+Boundary: nothing outside the folders and files the user named is ever read. Symbolic links met on
+the way are not followed (one that leads out of its folder is reported), only regular files are
+taken, and a file's ``ref`` is built from the names met on the way down, so it holds no ``..``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_FILE_BYTES = 50 * 1024 * 1024  # of a note or JSON document; rows are bounded one by one
+MAX_FOLDER_DEPTH = 64  # folders below the one that was named
+STDIN_NAME = "standard input"
+
+KINDS = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".txt": "text",
+    ".json": "json",
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".db": "sqlite",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+}
+"""Suffix → kind. A named or globbed file with any other suffix is read as ``text``."""
+
+NOTE_KINDS = frozenset({"markdown", "text"})
+ROW_KINDS = frozenset({"json", "ndjson", "csv", "tsv", "sqlite"})
+"""Kinds whose rows carry their own refs: the source root of such a file is the file itself."""
+
+STREAMED_KINDS = frozenset({"ndjson", "csv", "tsv", "sqlite"})
+"""Kinds read record by record, which may be larger than :data:`MAX_FILE_BYTES`."""
+
+FOLDERS_NEVER_ENTERED = frozenset({"node_modules", "__pycache__"})
+"""Besides every name that begins with a dot (``.git``, ``.obsidian``, ``.trash``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file to read.
+
+    ``path`` is absolute, ``root`` the absolute source root, ``ref`` the posix path from the root
+    (a single name for a file named on its own), ``named`` whether the user named this very file,
+    ``name`` how messages call it, ``modified`` its time stamp in seconds since 1970.
+    """
+
+    path: Path
+    root: Path
+    ref: str
+    named: bool
+    kind: str
+    name: str = ""
+    modified: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Something left out on purpose: ``binary``, ``empty``, ``excluded``, a link. Exit code 0."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something chosen that cannot be imported. ``name`` is ``file`` or ``file:line``."""
+
+    name: str
+    reason: str
+
+
+Found = SourceFile | Skip | Failure
+
+
+def walk(
+    paths: Sequence[str | Path],
+    globs: Sequence[str] = (),
+    excludes: Sequence[str] = (),
+) -> Iterator[Found]:
+    """Every file to import under ``paths``, in a stable order, each once.
+
+    Folders give their Markdown and text files or, with ``globs``, the files that match one;
+    a named file is taken whatever its kind. A pattern without ``/`` is matched against names, one
+    with ``/`` against the path from the folder; ``**`` spans folders. ``-`` is standard input.
+    """
+    wanted, unwanted = [_Pattern(g) for g in globs], [_Pattern(e) for e in excludes]
+    seen: set[Path] = set()
+    for path in paths:
+        for found in _walk_one(Path(path), wanted, unwanted):
+            if isinstance(found, SourceFile):
+                if found.path in seen:
+                    continue
+                seen.add(found.path)
+            yield found
+
+
+def shown(path: str | Path) -> str:
+    """A path fit for a message: no control characters, no undecodable bytes."""
+    text = os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+class _Pattern:
+    """A glob: ``*`` and ``?`` stay within a name, ``**`` spans folders, ``[…]`` is a set."""
+
+    def __init__(self, pattern: str) -> None:
+        trimmed = pattern.strip("/") if pattern.endswith("/") else pattern.removeprefix("/")
+        self.by_path = "/" in pattern.rstrip("/")
+        self.expression = re.compile(_translate(trimmed))
+
+    def matches(self, relative: str) -> bool:
+        subject = relative if self.by_path else relative.rpartition("/")[2]
+        return self.expression.fullmatch(subject) is not None
+
+
+_GLOB_PIECE = re.compile(r"\*\*/|/\*\*\Z|\*+|\?|\[!?\]?[^\]/]*\]|.", re.S)
+
+
+def _translate(pattern: str) -> str:
+    return "(?s:" + "".join(_piece(m[0]) for m in _GLOB_PIECE.finditer(pattern)) + ")"
+
+
+def _piece(piece: str) -> str:
+    if piece == "**/":
+        return "(?:.*/)?"
+    if piece == "/**":
+        return "(?:/.*)?"
+    if piece.startswith("*"):
+        return ".*" if piece == "**" else "[^/]*"
+    if piece == "?":
+        return "[^/]"
+    if len(piece) > 2 and piece.startswith("["):
+        negated, members = piece[1] == "!", piece[1:-1].removeprefix("!")
+        inner = members.replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
+        inner = inner.replace("&", r"\&").replace("~", r"\~").replace("|", r"\|")
+        return f"(?!/)[{'^' if negated else ''}{inner.replace('^', chr(92) + '^')}]"
+    return re.escape(piece)
+
+
+def _walk_one(path: Path, wanted: list[_Pattern], unwanted: list[_Pattern]) -> Iterator[Found]:
+    if str(path) == "-":
+        yield SourceFile(Path("-"), Path("-"), "-", named=True, kind="stdin", name=STDIN_NAME)
+        return
+    name = shown(path)
+    try:
+        resolved = path.expanduser().resolve(strict=True)
+        status = resolved.stat()
+    except (OSError, RuntimeError, ValueError) as error:
+        yield Failure(name, _reason(error))
+        return
+    if stat.S_ISDIR(status.st_mode):
+        yield from _Folder(resolved, path, wanted, unwanted).files()
+    elif any(pattern.matches(resolved.name) for pattern in unwanted):
+        yield Skip(name, "excluded")
+    elif not stat.S_ISREG(status.st_mode):
+        yield Failure(name, "not a regular file; pipe it in and write - for standard input")
+    else:
+        yield _file(resolved, resolved.parent, resolved.name, name, status, named=True)
+
+
+def _file(
+    path: Path, root: Path, ref: str, name: str, status: os.stat_result, *, named: bool
+) -> SourceFile | Failure:
+    kind = KINDS.get(path.suffix.lower(), "text")
+    try:
+        ref.encode("utf-8")
+    except UnicodeEncodeError:
+        return Failure(name, "the file's name is not valid UTF-8")
+    if status.st_size > MAX_FILE_BYTES and kind not in STREAMED_KINDS and not _is_database(path):
+        return Failure(name, f"larger than {MAX_FILE_BYTES // 1024**2} MB")
+    own_root = path if kind in ROW_KINDS else root
+    return SourceFile(path, own_root, ref, named, kind, name, status.st_mtime)
+
+
+def _is_database(path: Path) -> bool:
+    """Whether a large file of unknown suffix is a SQLite database, which is read row by row."""
+    return path.suffix.lower() not in KINDS and starts_like_sqlite(path)
+
+
+def starts_like_sqlite(path: Path) -> bool:
+    """Whether the file begins as every SQLite database does (SQLite file format, section 1.3)."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
+
+
+class _Folder:
+    """One named folder: a walk without recursion, so depth costs no stack."""
+
+    def __init__(
+        self, root: Path, given: Path, wanted: list[_Pattern], unwanted: list[_Pattern]
+    ) -> None:
+        self.root, self.given, self.wanted, self.unwanted = root, given, wanted, unwanted
+        self.entered: set[tuple[int, int]] = set()
+
+    def files(self) -> Iterator[Found]:
+        waiting = [""]
+        while waiting:
+            relative = waiting.pop()
+            folders: list[str] = []
+            for found in self._list(relative):
+                if isinstance(found, str):
+                    folders.append(found)
+                else:
+                    yield found
+            waiting.extend(reversed(folders))
+
+    def _list(self, relative: str) -> Iterator[Found | str]:
+        """The findings of one folder; a plain string is a folder to enter."""
+        here = self.root / relative
+        try:
+            status = here.stat(follow_symlinks=False)
+            with os.scandir(here) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError as error:
+            yield Failure(self._shown(relative), _reason(error))
+            return
+        if (status.st_dev, status.st_ino) in self.entered:  # a folder mounted inside itself
+            return
+        self.entered.add((status.st_dev, status.st_ino))
+        for entry in entries:
+            found = self._judge(entry, f"{relative}/{entry.name}" if relative else entry.name)
+            if found is not None:
+                yield found
+
+    def _judge(self, entry: os.DirEntry[str], relative: str) -> Found | str | None:
+        if entry.name.startswith(".") or entry.name in FOLDERS_NEVER_ENTERED:
+            return None
+        name = self._shown(relative)
+        excluded = any(pattern.matches(relative) for pattern in self.unwanted)
+        try:
+            if entry.is_symlink():
+                return self._judge_link(entry, relative, name)
+            if entry.is_dir(follow_symlinks=False):
+                if excluded:
+                    return Skip(f"{name}/", "excluded")
+                return self._enter(relative, name)
+            if not self._is_wanted(relative):
+                return None
+            if excluded:
+                return Skip(name, "excluded")
+            status = entry.stat(follow_symlinks=False)
+        except OSError as error:
+            return Failure(name, _reason(error))
+        if not stat.S_ISREG(status.st_mode):
+            return Skip(name, "not a regular file")
+        return _file(Path(entry.path), self.root, relative, name, status, named=False)
+
+    def _enter(self, relative: str, name: str) -> str | Failure:
+        if relative.count("/") >= MAX_FOLDER_DEPTH:
+            return Failure(f"{name}/", f"deeper than {MAX_FOLDER_DEPTH} folders")
+        return relative
+
+    def _judge_link(self, entry: os.DirEntry[str], relative: str, name: str) -> Skip | None:
+        """A link within the folder is passed over: its target is met under its own name."""
+        try:
+            target = Path(entry.path).resolve(strict=True)
+        except (OSError, RuntimeError):
+            return Skip(name, "a link to nothing") if self._is_wanted(relative) else None
+        if target.is_relative_to(self.root):
+            return None
+        if target.is_dir() or self._is_wanted(relative):
+            return Skip(name, "a link out of the folder; name it to import it")
+        return None
+
+    def _is_wanted(self, relative: str) -> bool:
+        if self.wanted:
+            return any(pattern.matches(relative) for pattern in self.wanted)
+        return KINDS.get(os.path.splitext(relative)[1].lower()) in NOTE_KINDS
+
+    def _shown(self, relative: str) -> str:
+        return shown(self.given / relative)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file or folder"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error)
