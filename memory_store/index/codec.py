@@ -1,0 +1,235 @@
+"""A segment as three byte strings, and back.
+
+Boundary: the bytes come out of an authenticated envelope, yet are not trusted: anything cut,
+garbled or inconsistent is a ``ValueError``, found before the segment is used (vectors and pairs:
+before *they* are used), in memory bounded as ``columns`` describes. No pickle.
+
+Every part is 16 bytes of header, then columns: magic ``MSEG``, format version, part number,
+two zero bytes, CRC-32 of the rest, four zero bytes. The checksum catches accidents and programming
+errors; it is no protection, which is the envelope's work.
+
+*main*: one row of sizes (documents, windows, dimensions), names, then the columns in the order of
+``_encode_main``. *vectors*: float16, raw. *pairs*: ascending hashes and their rows.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from memory_store.index.columns import Array, Buffer, ColumnReader, pack_planes, pack_raw
+from memory_store.index.layout import Late, Pairs, Postings, Segment
+from memory_store.index.postings import row_dtype
+
+FORMAT_VERSION = 1
+MAX_DIMENSIONS = 8_192  # the widest embedding models in use have 4,096
+MAX_NAME_BYTES = 1 << 20
+
+_MAGIC = b"MSEG"
+_HEADER = struct.Struct("<4sBBHII")
+_MAIN, _VECTORS, _PAIRS = 1, 2, 3
+_COUNTS = ("<u1", "<u2", "<u4")
+
+Part = Buffer | Callable[[], Buffer]
+"""A part's bytes, or a function that fetches (and unseals) them when they are first needed."""
+
+
+class SegmentParts(NamedTuple):
+    """An encoded segment. Only ``main`` is needed to search by word and topic."""
+
+    main: bytes
+    vectors: bytes
+    pairs: bytes
+
+
+def encode(segment: Segment) -> SegmentParts:
+    """The segment's bytes. Equal segments give equal bytes."""
+    return SegmentParts(
+        main=_framed(_MAIN, _encode_main(segment)),
+        vectors=_framed(_VECTORS, [pack_raw(segment.vectors.astype("<f2", copy=False))]),
+        pairs=_framed(
+            _PAIRS,
+            [
+                pack_planes(segment.pairs.hashes, delta=True),
+                pack_planes(segment.pairs.docs),
+            ],
+        ),
+    )
+
+
+def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
+    """The segment in ``main``; its vectors and pairs are read when first asked for.
+
+    Pass ``bytearray``s to let raw columns and vectors be views into them, so that wiping the
+    segment wipes them too; ``bytes`` are copied. Raises ``ValueError`` when ``main`` is not valid.
+    ``Segment.vectors`` and ``Segment.pairs`` raise the same for their parts.
+    """
+    reader = _opened(main, _MAIN)
+    count, windows, dimensions = (int(n) for n in reader.take(["<u8"], 3))
+    if dimensions > MAX_DIMENSIONS:
+        raise ValueError("segment: too many dimensions")
+    types, languages = _names(reader), _names(reader)
+    ids = reader.take(["u1"], 16 * count).reshape(-1, 16)
+    tags = reader.take(["u1"], 16 * count).reshape(-1, 16)
+    versions = reader.take(["<i8"], count)
+    type_codes = _below(reader.take(["<u2"], count), len(types))
+    language_codes = _below(reader.take(["<u2"], count), len(languages))
+    created, updated, valid_from, valid_to = (reader.take(["<f8"], count) for _ in range(4))
+    lengths = reader.take(["<u4"], count)
+    terms = _postings(reader, count)
+    titles = reader.take(_COUNTS, len(terms.docs))
+    bodies = reader.take(_COUNTS, len(terms.docs))
+    topics = _postings(reader, count)
+    offsets = _offsets(reader.take(["<u4"], count), windows)
+    starts, ends = (reader.take(["<u4"], windows) for _ in range(2))
+    reader.finish()
+    return Segment(
+        count=count,
+        dimensions=dimensions,
+        ids=ids,
+        versions=versions,
+        types=types,
+        type_codes=type_codes,
+        languages=languages,
+        language_codes=language_codes,
+        created=created,
+        updated=updated,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        content_tags=tags,
+        lengths=lengths,
+        terms=terms,
+        title_counts=titles,
+        body_counts=bodies,
+        topics=topics,
+        window_offsets=offsets,
+        window_starts=starts,
+        window_ends=ends,
+        late_vectors=Late(lambda: _decode_vectors(_fetched(vectors), windows, dimensions)),
+        late_pairs=Late(lambda: _decode_pairs(_fetched(pairs), count)),
+    )
+
+
+def _encode_main(segment: Segment) -> list[bytes]:
+    sizes = np.array([segment.count, segment.windows, segment.dimensions], dtype="<u8")
+    return [
+        pack_raw(sizes),
+        _packed_names(segment.types),
+        _packed_names(segment.languages),
+        pack_raw(segment.ids),
+        pack_raw(segment.content_tags),
+        pack_planes(segment.versions),
+        pack_planes(segment.type_codes),
+        pack_planes(segment.language_codes),
+        pack_planes(segment.created),
+        pack_planes(segment.updated),
+        pack_planes(segment.valid_from),
+        pack_planes(segment.valid_to),
+        pack_planes(segment.lengths),
+        *_packed_postings(segment.terms),
+        pack_planes(segment.title_counts),
+        pack_planes(segment.body_counts),
+        *_packed_postings(segment.topics),
+        pack_planes(np.diff(segment.window_offsets).astype("<u4")),
+        pack_planes(segment.window_starts),
+        pack_planes(segment.window_ends),
+    ]
+
+
+def _packed_postings(postings: Postings) -> list[bytes]:
+    return [
+        pack_raw(postings.keys),
+        pack_planes(np.diff(postings.offsets).astype("<u4")),
+        pack_planes(postings.docs, delta=True),
+    ]
+
+
+def _packed_names(names: tuple[str, ...]) -> bytes:
+    return pack_planes(np.frombuffer(json.dumps(names).encode(), dtype=np.uint8))
+
+
+def _framed(part: int, columns: list[bytes]) -> bytes:
+    body = b"".join(columns)
+    return _HEADER.pack(_MAGIC, FORMAT_VERSION, part, 0, zlib.crc32(body), 0) + body
+
+
+def _opened(buffer: Buffer, part: int) -> ColumnReader:
+    view = memoryview(buffer).cast("B")
+    if len(view) < _HEADER.size:
+        raise ValueError("segment: cut short")
+    magic, version, number, zero, checksum, zeros = _HEADER.unpack(view[: _HEADER.size])
+    if magic != _MAGIC or number != part or zero or zeros:
+        raise ValueError("segment: not a segment of this kind")
+    if version != FORMAT_VERSION:
+        raise ValueError(f"segment: format {version} is not known")
+    if zlib.crc32(view[_HEADER.size :]) != checksum:
+        raise ValueError("segment: garbled")
+    return ColumnReader(view, _HEADER.size)
+
+
+def _fetched(part: Part) -> Buffer:
+    return part() if callable(part) else part
+
+
+def _names(reader: ColumnReader) -> tuple[str, ...]:
+    data = reader.take(["u1"]).tobytes()
+    if len(data) > MAX_NAME_BYTES:
+        raise ValueError("segment: names are too long")
+    try:
+        names = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("segment: names are not valid") from error
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("segment: names are not valid")
+    return tuple(names)
+
+
+def _below(values: Array, limit: int) -> Array:
+    if len(values) and int(values.max()) >= limit:
+        raise ValueError("segment: a number is out of range")
+    return values
+
+
+def _offsets(counts: Array, total: int) -> npt.NDArray[np.int64]:
+    offsets = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, dtype=np.int64, out=offsets[1:])
+    if offsets[-1] != total:
+        raise ValueError("segment: counts do not add up")
+    return offsets
+
+
+def _postings(reader: ColumnReader, count: int) -> Postings:
+    keys = reader.take(["<u8"])
+    if np.any(keys[1:] <= keys[:-1]):
+        raise ValueError("segment: keys are not ascending")
+    counts = reader.take(["<u4"], len(keys))
+    docs = _below(reader.take([np.dtype(row_dtype(count)).str]), count)
+    offsets = _offsets(counts, len(docs))
+    rising = docs[1:] > docs[:-1]
+    rising[offsets[1:-1] - 1] = True  # a new key may start anywhere
+    if (len(counts) and int(counts.min()) == 0) or not rising.all():
+        raise ValueError("segment: a key's documents are not ascending")
+    return Postings(keys, offsets, docs)
+
+
+def _decode_vectors(buffer: Buffer, windows: int, dimensions: int) -> npt.NDArray[np.float16]:
+    reader = _opened(buffer, _VECTORS)
+    vectors = reader.take(["<f2"], windows * dimensions)
+    reader.finish()
+    return vectors.reshape(windows, dimensions)
+
+
+def _decode_pairs(buffer: Buffer, count: int) -> Pairs:
+    reader = _opened(buffer, _PAIRS)
+    hashes = reader.take(["<u4"])
+    docs = _below(reader.take([np.dtype(row_dtype(count)).str], len(hashes)), count)
+    reader.finish()
+    if np.any(hashes[1:] < hashes[:-1]):
+        raise ValueError("segment: pairs are not ascending")
+    return Pairs(hashes, docs)

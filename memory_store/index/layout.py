@@ -1,0 +1,195 @@
+"""How a segment lies in memory: columns of numbers and keyed hashes, one row per document.
+
+Boundary: nothing here is plain text except type and language names. Word, pair and topic hashes
+are keyed; vectors are as sensitive as the text they stand for. Every array is owned by the
+segment (or is a view into a buffer handed over to it) and is zeroed by :meth:`Segment.wipe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from memory_store.index.columns import Array
+
+T = TypeVar("T")
+
+WORD_BITS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Postings:
+    """Which documents hold which key.
+
+    ``keys`` uint64 [T] ascending; the documents of key ``i`` are
+    ``docs[offsets[i]:offsets[i + 1]]``, ascending row numbers (uint16, or uint32 in segments of
+    more than 65,536 rows); ``offsets`` int64 [T + 1].
+    """
+
+    keys: npt.NDArray[np.uint64]
+    offsets: npt.NDArray[np.int64]
+    docs: Array
+
+    def slices(self, wanted: npt.NDArray[np.uint64]) -> list[tuple[int, int, int]]:
+        """``(index in wanted, start, end)`` for each key of ``wanted`` that occurs here."""
+        if not len(self.keys) or not len(wanted):
+            return []
+        places = np.searchsorted(self.keys, wanted)
+        places[places == len(self.keys)] = 0
+        found = np.flatnonzero(self.keys[places] == wanted)
+        return [
+            (int(i), int(self.offsets[places[i]]), int(self.offsets[places[i] + 1])) for i in found
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Which documents hold which adjacent pair of terms.
+
+    ``hashes`` uint32 [P] ascending (the upper half of the keyed 64-bit hash: among 15 million
+    pairs, the chance that one query pair meets a stranger is 0.4 %), ``docs`` their row numbers.
+    """
+
+    hashes: npt.NDArray[np.uint32]
+    docs: Array
+
+    def rows(self, pair: int) -> Array:
+        """The row numbers of documents that hold the pair with the 64-bit hash ``pair``."""
+        wanted = np.uint32(pair >> 32)
+        start = np.searchsorted(self.hashes, wanted, side="left")
+        end = np.searchsorted(self.hashes, wanted, side="right")
+        return self.docs[start:end]
+
+
+class Late(Generic[T]):
+    """A part of a segment that is decoded when first asked for, then kept until wiped.
+
+    Two threads that ask at the same moment may both decode; either result serves.
+    """
+
+    def __init__(self, load: Callable[[], T] | None, value: T | None = None) -> None:
+        self._load = load
+        self.value = value
+
+    def get(self) -> T:
+        """The part, decoded. Raises ``ValueError`` when its bytes are not valid."""
+        value = self.value
+        if value is None:
+            if self._load is None:
+                raise ValueError("segment: wiped")
+            value = self.value = self._load()
+        return value
+
+    def forget(self) -> None:
+        """Drop the part and the way to load it."""
+        self.value = self._load = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Segment:
+    """An immutable block of ``count`` documents of one collection, column by column.
+
+    One row per document: ``ids`` and ``content_tags`` uint8 [n, 16]; ``versions`` int64;
+    ``type_codes`` and ``language_codes`` uint16 into ``types`` and ``languages``; ``created``,
+    ``updated``, ``valid_from``, ``valid_to`` float64 epoch seconds (unknown bounds are ∓inf);
+    ``lengths`` uint32 tokens. ``title_counts`` and ``body_counts`` (uint8, 16 or 32, [P]) stand
+    beside ``terms.docs``. Topic keys are the first 8 bytes of the 16-byte keyed hash.
+    A document's windows are ``window_offsets[row]:window_offsets[row + 1]`` of
+    ``window_starts``/``window_ends`` (uint32 character offsets) and of :attr:`vectors`.
+    """
+
+    count: int
+    dimensions: int
+    ids: npt.NDArray[np.uint8]
+    versions: npt.NDArray[np.int64]
+    types: tuple[str, ...]
+    type_codes: npt.NDArray[np.uint16]
+    languages: tuple[str, ...]
+    language_codes: npt.NDArray[np.uint16]
+    created: npt.NDArray[np.float64]
+    updated: npt.NDArray[np.float64]
+    valid_from: npt.NDArray[np.float64]
+    valid_to: npt.NDArray[np.float64]
+    content_tags: npt.NDArray[np.uint8]
+    lengths: npt.NDArray[np.uint32]
+    terms: Postings
+    title_counts: Array
+    body_counts: Array
+    topics: Postings
+    window_offsets: npt.NDArray[np.int64]
+    window_starts: npt.NDArray[np.uint32]
+    window_ends: npt.NDArray[np.uint32]
+    late_vectors: Late[npt.NDArray[np.float16]]
+    late_pairs: Late[Pairs]
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float16]:
+        """float16 [windows, dimensions], each of length 1."""
+        return self.late_vectors.get()
+
+    @property
+    def pairs(self) -> Pairs:
+        """The adjacent pairs of terms, for quoted phrases."""
+        return self.late_pairs.get()
+
+    @property
+    def windows(self) -> int:
+        """How many windows (and vectors) the segment holds."""
+        return len(self.window_starts)
+
+    @cached_property
+    def window_rows(self) -> npt.NDArray[np.int32]:
+        """int32 [windows]: the row each window belongs to."""
+        return np.repeat(np.arange(self.count, dtype=np.int32), np.diff(self.window_offsets))
+
+    @cached_property
+    def id_words(self) -> npt.NDArray[np.uint64]:
+        """uint64 [n, 2]: the ids as two big-endian numbers, which sort as their text does."""
+        return self.ids.view(">u8").astype(np.uint64)
+
+    @cached_property
+    def id_order(self) -> npt.NDArray[np.intp]:
+        """Rows ordered by the upper half of the id, for :meth:`rows_of`."""
+        return np.argsort(self.id_words[:, 0], kind="stable")
+
+    def rows_of(self, high: int, low: int) -> list[int]:
+        """The rows whose id is ``high << 64 | low``."""
+        words = self.id_words
+        upper = words[self.id_order, 0]
+        start = np.searchsorted(upper, np.uint64(high), side="left")
+        end = np.searchsorted(upper, np.uint64(high), side="right")
+        return [int(row) for row in self.id_order[start:end] if int(words[row, 1]) == low]
+
+    @cached_property
+    def signatures(self) -> npt.NDArray[np.uint64]:
+        """uint64 [dimensions / 64, windows]: one bit per coordinate, set where it is not negative.
+
+        Stored word by word, so that a scan runs along contiguous memory.
+        """
+        signs = self.vectors.view(np.uint16) < np.uint16(0x8000)
+        packed = np.packbits(signs, axis=1)
+        words = np.zeros((len(packed), -(-self.dimensions // WORD_BITS) * 8), dtype=np.uint8)
+        words[:, : packed.shape[1]] = packed
+        return np.ascontiguousarray(words.view(np.uint64).T)
+
+    def arrays(self) -> Iterator[Array]:
+        """Every array now in memory."""
+        yield from (v for v in vars(self).values() if isinstance(v, np.ndarray))
+        for postings in (self.terms, self.topics, self.late_pairs.value):
+            if postings is not None:
+                yield from vars(postings).values()
+        if self.late_vectors.value is not None:
+            yield self.late_vectors.value
+
+    def wipe(self) -> None:
+        """Overwrite every array with zeros. Searches still running then find nothing."""
+        for array in self.arrays():
+            if array.flags.writeable:
+                array.fill(0)
+        self.late_vectors.forget()
+        self.late_pairs.forget()

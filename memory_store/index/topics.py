@@ -1,0 +1,55 @@
+"""The topic leg: documents whose tags match the query's words, by exact keyed hash.
+
+Boundary: topics arrive and are held as keyed hashes. Rarity counts only visible collections.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from memory_store.index.snapshot import Mask, Snapshot, TopicGroup
+
+
+class TopicMatches(NamedTuple):
+    """Documents, best first: ``ordinals`` int32, ``matched`` int32 (how many of the query's
+    topics the document carries), ``rarity`` float64 (the sum of their idf), all [n]."""
+
+    ordinals: npt.NDArray[np.int32]
+    matched: npt.NDArray[np.int32]
+    rarity: npt.NDArray[np.float64]
+
+
+def topic_matches(
+    snapshot: Snapshot,
+    groups: Sequence[TopicGroup],
+    mask: Mask | None = None,
+    visible: Collection[str] | None = None,
+) -> TopicMatches:
+    """Documents that ``mask`` lets through and that carry a topic of ``groups``.
+
+    Each group is one topic of the query. Ordered by topics matched, then rarity (a sum of
+    ``log(1 + documents / frequency)``), then the newest ``created``, then the id's text.
+    """
+    seen = snapshot.visible(visible)
+    documents = int(np.count_nonzero(seen))
+    matched = np.zeros(snapshot.size, dtype=np.int32)
+    rarity = np.zeros(snapshot.size)
+    for group in groups:
+        held = snapshot.with_topic(group) & seen
+        frequency = int(np.count_nonzero(held))
+        if frequency:
+            matched += held
+            rarity += held * math.log1p(documents / frequency)
+    allowed = seen if mask is None else seen & mask
+    found = np.flatnonzero((matched > 0) & allowed)
+    words = snapshot.id_words[found]
+    order = np.lexsort(
+        (words[:, 1], words[:, 0], -snapshot.created[found], -rarity[found], -matched[found])
+    )
+    best = found[order]
+    return TopicMatches(best.astype(np.int32), matched[best], rarity[best])
