@@ -1,0 +1,164 @@
+"""Cutting a text: passages for previews and reranking, windows for the embedding model.
+
+Boundary: plain text goes in, only offsets come out; nothing is kept.
+
+Both cuts are pure functions of the text, so that offsets stored with a memory stay valid for as
+long as its text does. Where to cut Markdown is decided by `semantic-text-splitter` (headings before
+blocks before sentences before words); how far two passages overlap is decided here, because the
+splitter shares nothing between sections larger than the overlap.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from semantic_text_splitter import MarkdownSplitter
+
+PASSAGE_TOKENS = 800  # QMD, "Chunking": 800 tokens with 15 % overlap
+PASSAGE_OVERLAP = 0.15  # share of a passage that it repeats of the one before
+CHARACTERS_PER_TOKEN = 4  # English prose; close enough for a size that is "about"
+
+WINDOW_OVERLAP = 0.10  # share of a window that it repeats of the one before
+SPECIAL_TOKENS = 2  # [CLS] and [SEP], which every BERT adds around a text
+
+Offsets = Callable[[str], Sequence[tuple[int, int]]]
+"""A model tokenizer: text → character offsets of each token, in order and not truncated."""
+
+
+class Span(NamedTuple):
+    """Characters ``start`` to ``end`` (exclusive) of a text."""
+
+    start: int
+    end: int
+
+
+# Where a sentence, a line or a paragraph begins: after a full stop, its closing quotes and a
+# blank; after a CJK full stop; after a newline.
+_BEGINNING = re.compile(r"(?:[.!?…]['\"”’»)\]*_]*\s+|[。！？][」』”’）]*\s*|\n\s*)(?=\S)")
+_WORD_BEGINNING = re.compile(r"\s(?=\S)")
+_FENCE = re.compile(r"^ {0,3}(```+|~~~+)[^\n]*$(?:.*?^ {0,3}\1[`~]*[ \t]*$|.*)", re.M | re.S)
+
+
+def passages(
+    text: str, *, target_tokens: int = PASSAGE_TOKENS, overlap: float = PASSAGE_OVERLAP
+) -> list[Span]:
+    """Cut ``text`` into passages of at most about ``target_tokens`` (of four characters each).
+
+    The passages cover the whole text, in order; each begins with the end of the one before, from a
+    paragraph, line or sentence on, up to ``overlap`` of the target. A code fence is kept whole
+    where it fits. ``[]`` for an empty text. Raises ``ValueError`` for a target below 1 or an
+    overlap outside 0 to 0.5.
+    """
+    if target_tokens < 1 or not 0 <= overlap <= 0.5:
+        raise ValueError("target_tokens must be at least 1, overlap between 0 and 0.5")
+    if not text:
+        return []
+    size = target_tokens * CHARACTERS_PER_TOKEN
+    if len(text) <= size:
+        return [Span(0, len(text))]
+    shared = int(size * overlap)
+    cuts = [start for start, _ in _splitter(size - shared).chunk_indices(text)]
+    if len(cuts) > 1 and len(text) - cuts[-2] <= size:
+        cuts.pop()  # a last crumb that fits into its neighbour
+    fences = [match.span() for match in _FENCE.finditer(text)]
+    found = []
+    for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True):
+        room = min(shared, size - (end - start))
+        found.append(Span(_overlap_start(text, start - room, start, fences), end))
+    return found
+
+
+@cache
+def _splitter(characters: int) -> MarkdownSplitter:
+    return MarkdownSplitter(characters, trim=False)
+
+
+def _overlap_start(text: str, earliest: int, start: int, fences: Sequence[tuple[int, int]]) -> int:
+    """The first good place from ``earliest`` on to begin a passage; ``start`` if there is none."""
+    if start == 0:
+        return 0
+    earliest = max(earliest, 0)
+    for pattern in (_BEGINNING, _WORD_BEGINNING):
+        for match in pattern.finditer(text, max(earliest - 1, 0), start):
+            place = match.end()
+            if earliest <= place < start and not _inside(place, fences):
+                return place
+    return start
+
+
+def _inside(place: int, spans: Iterable[tuple[int, int]]) -> bool:
+    return any(start < place < end for start, end in spans)
+
+
+def windows(text: str, offsets: Offsets, *, max_tokens: int, title_tokens: int) -> list[Span]:
+    """Cut a passage into windows that the embedding model reads whole.
+
+    A window holds at most ``max_tokens - title_tokens - 2`` tokens of ``offsets`` (the title and
+    two special tokens come on top), at least one. All windows together cover the whole text; they
+    are of similar size (a short rest would make a poor vector), end with a sentence where one
+    ends nearby, and repeat about a tenth of the one before. ``[]`` for a text without a token.
+    """
+    tokens = [span for span in offsets(text) if span[1] > span[0]]
+    if not tokens:
+        return []
+    budget = max(max_tokens - title_tokens - SPECIAL_TOKENS, 1)
+    if len(tokens) <= budget:
+        return [Span(0, len(text))]
+    cutter = _WindowCutter(text, [start for start, _ in tokens], budget)
+    found: list[Span] = []
+    first = start = 0
+    while len(tokens) - first > budget:
+        last = cutter.end(first)
+        if not (cutter.splits_no_word(first) and cutter.splits_no_word(last)):
+            # Half a word can have more tokens than it had as a part of the whole.
+            while last > first + 1 and len(offsets(text[start : cutter.starts[last]])) > budget:
+                last -= 1
+        found.append(Span(start, cutter.starts[last]))
+        first = cutter.next_start(last)
+        start = cutter.starts[first]
+    found.append(Span(start, len(text)))
+    return found
+
+
+class _WindowCutter:
+    """Chooses the tokens at which windows of one text end and begin."""
+
+    def __init__(self, text: str, starts: Sequence[int], budget: int) -> None:
+        self.text, self.starts, self.budget = text, starts, budget
+        self.shared = int(budget * WINDOW_OVERLAP)
+        self.sentences = self._tokens_at(_BEGINNING)
+        self.words = self._tokens_at(_WORD_BEGINNING)
+
+    def _tokens_at(self, pattern: re.Pattern[str]) -> list[int]:
+        places = (match.end() for match in pattern.finditer(self.text))
+        return sorted({bisect_left(self.starts, place) for place in places})
+
+    def splits_no_word(self, token: int) -> bool:
+        start = self.starts[token]
+        return start == 0 or self.text[start - 1].isspace()
+
+    def end(self, first: int) -> int:
+        """The token before which the window that begins at ``first`` ends."""
+        rest = len(self.starts) - first
+        count = math.ceil((rest - self.shared) / (self.budget - self.shared))
+        aim = first + math.ceil((rest + (count - 1) * self.shared) / count)
+        most = min(first + self.budget, len(self.starts) - 1)
+        least = first + max((aim - first) * 3 // 4, 1)
+        for places in (self.sentences, self.words):
+            near = places[bisect_left(places, least) : bisect_right(places, most)]
+            if near:
+                return min(near, key=lambda place: (abs(place - aim), place))
+        return min(aim, most)
+
+    def next_start(self, last: int) -> int:
+        """Where the window after one that ends at ``last`` begins: up to a tenth before it."""
+        for places in (self.sentences, self.words):
+            at = bisect_left(places, last - self.shared)
+            if at < len(places) and places[at] < last:
+                return places[at]
+        return last

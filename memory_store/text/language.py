@@ -1,0 +1,192 @@
+"""Which language a text is in, said only when it is clear.
+
+Boundary: reads plain text, keeps none of it. The model is a file of `py3langid`;
+nothing is fetched.
+
+The decision goes from cheap to dear: too little text, a script that only one candidate uses,
+function words where the caller named the candidates, then naive Bayes over byte n-grams. So a
+query against a vault of known languages costs microseconds, not the 0.5 s of loading the model.
+
+Measured: German (XQuAD) and English questions, titles, chat turns and abstracts, 7,000 texts:
+none in the wrong language; left to the fallback are 2.5 % of German questions, 6 % of SciFact's
+claims, 1 % of chat turns, no paragraph.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import Protocol
+
+from memory_store.text.stop_words import STOP_WORDS
+
+STEMMED_LANGUAGES: Mapping[str, str] = {
+    "ar": "arabic",
+    "ca": "catalan",
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "eo": "esperanto",
+    "es": "spanish",
+    "et": "estonian",
+    "eu": "basque",
+    "fa": "persian",
+    "fi": "finnish",
+    "fr": "french",
+    "ga": "irish",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "hy": "armenian",
+    "id": "indonesian",
+    "it": "italian",
+    "lt": "lithuanian",
+    "ne": "nepali",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pl": "polish",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sr": "serbian",
+    "st": "sesotho",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+    "yi": "yiddish",
+}
+"""ISO 639-1 code → Snowball algorithm in PyStemmer.
+
+English is Porter 2 (``english``), not ``porter``. Measured, BM25 k1 1.2, b .75, nDCG@10:
+SciFact .688 and .688, Cranfield .362 and .361.
+"""
+
+UNSTEMMED_LANGUAGES = (
+    *("af", "be", "bg", "bn", "he", "hr", "ja", "ka", "ko", "lv"),
+    *("mk", "sk", "sl", "sq", "th", "uk", "ur", "vi", "zh"),
+)
+"""Languages that are told apart but have no stemmer: their words are only folded."""
+
+LANGUAGES = (*STEMMED_LANGUAGES, *UNSTEMMED_LANGUAGES)
+"""Every language :func:`detect_language` may answer with by itself."""
+
+CONFIDENT = 0.70  # share of the probability among the candidates
+SHORTEST = 12  # letters: below, the model guesses ("Buy milk" → Malagasy)
+SAMPLE = 2_000  # characters the model reads, 0.2 ms; more changes no answer
+LEAST_VOTES = 2  # function words that decide without the model …
+VOTE_RATIO = 2  # … when the next language has at most half as many
+
+# Each script with the candidates that write in it. Scripts with one language decide by themselves.
+_SCRIPTS: Mapping[str, tuple[re.Pattern[str], tuple[str, ...]]] = {
+    name: (re.compile(f"[{characters}]"), tuple(languages.split()))
+    for name, characters, languages in (
+        ("kana", "\u3041-\u30ff", "ja"),
+        ("hangul", "\uac00-\ud7a3\u1100-\u11ff", "ko"),
+        ("han", "\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff", "zh ja"),
+        ("thai", "\u0e01-\u0e4e", "th"),
+        ("greek", "\u0370-\u03ff\u1f00-\u1fff", "el"),
+        ("hebrew", "\u05d0-\u05ea", "he yi"),
+        ("armenian", "\u0531-\u0587", "hy"),
+        ("georgian", "\u10a0-\u10ff", "ka"),
+        ("tamil", "\u0b80-\u0bff", "ta"),
+        ("bengali", "\u0980-\u09ff", "bn"),
+        ("devanagari", "\u0900-\u097f", "hi ne"),
+        ("arabic", "\u0621-\u06d3", "ar fa ur"),
+        ("cyrillic", "\u0400-\u04ff", "ru uk be bg mk sr"),
+    )
+}
+_NOT_PROSE = re.compile(
+    r"^(```|~~~).*?^\1|`[^`\n]*`|\b\w+://\S+|(?<![\w.+-])[\w.+-]+@[\w.-]+", re.M | re.S
+)
+_LETTER = re.compile(r"[^\W\d_]")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_NOT_LATIN = re.compile(
+    "[\u0370-\u1dff\u1f00-\u1fff\u2e80-\uabff\uac00-\ufaff\U00010000-\U0003ffff]"
+)
+_WRITES_NO_LATIN = frozenset(code for _, codes in _SCRIPTS.values() for code in codes) - {"sr"}
+
+_NO_LANGUAGE = "zxx"  # the model's label for numbers, code and the like
+# Labels of the model that share a stemmer, or the absence of one, with a candidate.
+_SAME = {"nn": "no", "nb": "no", "bs": "hr", "ary": "ar", "arz": "ar", "wuu": "zh", "yue": "zh"}
+
+
+class _Identifier(Protocol):
+    def rank(self, text: str) -> list[tuple[str, float]]: ...
+
+
+def detect_language(
+    text: str, candidates: Sequence[str] | None = None, fallback: str = "en"
+) -> str:
+    """The ISO 639-1 code of the language of ``text``, or ``fallback`` unless that is clear.
+
+    ``candidates`` are the languages to choose among, such as those a vault already holds (default:
+    :data:`LANGUAGES`; a single one is the answer to any text in its script). Code, links and
+    addresses do not count, and only the first 2,000 characters of prose do. Any thread may call.
+    """
+    chosen = LANGUAGES if candidates is None else tuple(dict.fromkeys(candidates))
+    prose = _NOT_PROSE.sub(" ", text[: 2 * SAMPLE])[:SAMPLE]
+    letters = len(_LETTER.findall(prose))
+    possible = _by_script(prose, letters, chosen) if letters else ()
+    if len(possible) == 1:
+        return possible[0]
+    voted = _by_function_words(prose, possible) if possible and candidates is not None else None
+    if voted or letters < SHORTEST or not possible:
+        return voted or fallback
+    return _by_model(prose, possible, fallback)
+
+
+def _by_script(prose: str, letters: int, candidates: Collection[str]) -> tuple[str, ...]:
+    """The candidates that write in the script of most of the letters."""
+    foreign = 0 if prose.isascii() else len(_NOT_LATIN.findall(prose))
+    if 2 * foreign < letters:
+        return tuple(c for c in candidates if c not in _WRITES_NO_LATIN)
+    counts = {name: len(pattern.findall(prose)) for name, (pattern, _) in _SCRIPTS.items()}
+    counts["kana"] += counts["han"] if counts["kana"] else 0  # Japanese mixes both, Chinese never
+    _, languages = _SCRIPTS[max(counts, key=lambda name: counts[name])]
+    possible = tuple(c for c in languages if c in candidates)
+    # Chinese characters without a single kana: Chinese, where that is a choice.
+    return possible[:1] if languages == ("zh", "ja") else possible
+
+
+def _by_function_words(prose: str, candidates: Collection[str]) -> str | None:
+    """The candidate whose function words occur, unless another's do too. Takes microseconds."""
+    if not STOP_WORDS.keys() >= set(candidates):
+        return None
+    found = set(_LETTERS.findall(prose.lower()))
+    votes = {code: len(found.intersection(STOP_WORDS[code].split())) for code in candidates}
+    best, second = sorted(votes, key=lambda code: votes[code], reverse=True)[:2]
+    clear = votes[best] >= max(LEAST_VOTES, VOTE_RATIO * votes[second])
+    return best if clear else None
+
+
+def _by_model(prose: str, candidates: Collection[str], fallback: str) -> str:
+    shares = dict.fromkeys(candidates, 0.0)
+    ranking = _identifier().rank(prose)
+    if ranking[0][0] == _NO_LANGUAGE:
+        return fallback
+    for label, probability in ranking:
+        code = _SAME.get(label, label)
+        if code in shares:
+            shares[code] += probability
+    best = max(shares, key=lambda code: shares[code])
+    return best if shares[best] >= CONFIDENT * sum(shares.values()) > 0 else fallback
+
+
+_loading = threading.Lock()
+
+
+def _identifier() -> _Identifier:
+    with _loading:  # two threads at once would both read the 4.5 MB model
+        return _load_identifier()
+
+
+@cache
+def _load_identifier() -> _Identifier:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    # Its own instance: `py3langid.set_languages` on the shared one would change our answers.
+    identifier: _Identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    return identifier
