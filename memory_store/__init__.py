@@ -1,0 +1,74 @@
+"""An encrypted store of notes and memories that is as easy to search as a plain one.
+
+The public names are loaded on first use, so ``import memory_store`` stays cheap: NumPy, the
+cryptography library and the models arrive only with the code that needs them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memory_store.records import (
+        BadInputError,
+        CollectionInfo,
+        ConflictError,
+        FormatError,
+        ImportReport,
+        LockedError,
+        Memory,
+        MemoryDraft,
+        MemoryStoreError,
+        ModelMismatchError,
+        ModelUnavailableError,
+        NotAVaultError,
+        NotFoundError,
+        Passage,
+        SearchOptions,
+        SearchResponse,
+        SearchResult,
+        TamperedError,
+        WrongKeyError,
+    )
+    from memory_store.store import MemoryStore
+    from memory_store.unlocking import open_store
+
+__all__ = [
+    "BadInputError",
+    "CollectionInfo",
+    "ConflictError",
+    "FormatError",
+    "ImportReport",
+    "LockedError",
+    "Memory",
+    "MemoryDraft",
+    "MemoryStore",
+    "MemoryStoreError",
+    "ModelMismatchError",
+    "ModelUnavailableError",
+    "NotAVaultError",
+    "NotFoundError",
+    "Passage",
+    "SearchOptions",
+    "SearchResponse",
+    "SearchResult",
+    "TamperedError",
+    "WrongKeyError",
+    "open_store",
+]
+
+_ELSEWHERE = {"MemoryStore": "memory_store.store", "open_store": "memory_store.unlocking"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module that defines it, once."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_ELSEWHERE.get(name, "memory_store.records")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

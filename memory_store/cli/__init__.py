@@ -1,0 +1,98 @@
+"""The ``memory-store`` command: one module per family of commands, each loaded when it is used.
+
+Boundary: secrets never travel as argument values. A key comes from a file, the environment, the
+OS keyring or a hidden prompt (see :mod:`memory_store.unlocking`). Errors name files, ids and
+options, and never quote a secret.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from memory_store.cli.failures import exit_code_of, said_plainly
+from memory_store.cli.terminal import printable_line
+
+COMMANDS = {
+    "init": ("creating", "init"),
+    "import": ("filling", "import_"),
+    "add": ("filling", "add"),
+    "search": ("searching", "search"),
+    "get": ("memories", "get"),
+    "list": ("memories", "list_"),
+    "edit": ("memories", "edit"),
+    "done": ("memories", "done"),
+    "delete": ("memories", "delete"),
+    "collections": ("naming", "collections"),
+    "topics": ("naming", "topics"),
+    "doctor": ("keeping", "doctor"),
+    "stats": ("keeping", "stats"),
+    "verify": ("keeping", "verify"),
+    "reindex": ("filling", "reindex"),
+    "export": ("keeping", "export"),
+    "backup": ("keeping", "backup"),
+}
+"""Command name → (module of this package, attribute), in the order ``--help`` shows them."""
+
+
+class Commands(click.Group):
+    """A group that imports a command's module only when that command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name]
+        command = getattr(import_module(f"memory_store.cli.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run; in stand-alone mode every refusal becomes one ``Error: …`` line and an exit code."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(2)
+        except click.Abort:
+            click.echo("Aborted.", err=True)
+            sys.exit(1)
+        except Exception as error:
+            message = said_plainly(error)
+            if message is None:
+                raise
+            click.echo(f"Error: {printable_line(message)}", err=True)
+            sys.exit(exit_code_of(error))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="datasette-hybrid", prog_name="memory-store")
+def main() -> None:
+    """Private notes and memories, encrypted at rest and as easy to search as public ones.
+
+    \b
+    memory-store init notes.db --key-file ~/.config/memory-store/notes.key
+    memory-store import notes.db ~/notes
+    memory-store search notes.db "when does the lease end"
+
+    Exit codes: 0 done · 1 failed (not found, a file that could not be imported) ·
+    2 bad input or usage · 3 wrong key, or locked.
+    """

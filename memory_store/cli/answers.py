@@ -1,0 +1,199 @@
+"""A search answer, laid out to be read on a terminal.
+
+Boundary: titles, topics and previews are untrusted text; all of it passes
+:func:`memory_store.cli.terminal.printable_line` or :func:`marked_words`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import click
+
+from memory_store.cli.rows import table_lines
+from memory_store.cli.terminal import (
+    BOLD,
+    DIM,
+    bar,
+    colour_wanted,
+    columns,
+    printable,
+    printable_line,
+    shortened,
+    styled,
+    width,
+)
+from memory_store.records import SearchResponse, SearchResult, StageReport
+
+INDENT = "    "
+PREVIEW_LINES = 3
+LEAD = 40  # cells of context before the first highlighted word
+SHORT_ID = 8  # characters of an id: the shortest prefix `get` accepts
+
+
+class Word(NamedTuple):
+    """A word of a preview, printable, and whether any of it is highlighted."""
+
+    text: str
+    highlighted: bool
+
+
+def print_answer(response: SearchResponse) -> None:
+    """The ranked results, then how many memories were opened, then what was missing."""
+    colour = colour_wanted()
+    if not response.rows:
+        click.echo("Nothing found.\n")
+    for row in response.rows:
+        for line in result_lines(row, columns(), colour):
+            click.echo(line)
+        click.echo()
+    click.echo(styled(opened_line(response), DIM, colour))
+    if response.next:
+        click.echo(styled(f"more: --continue {printable_line(response.next)}", DIM, colour))
+    if response.why is not None:
+        click.echo(f"\nwhy: {printable(json.dumps(dict(response.why), ensure_ascii=False))}")
+    if response.explain:
+        click.echo()
+        for line in explain_lines(response.explain):
+            click.echo(line)
+    for note in response.degraded:
+        click.echo(f"degraded: {printable_line(note)}")
+
+
+def opened_line(response: SearchResponse) -> str:
+    """``12 of 48,210 memories opened · 35 ms``."""
+    noun = "memory" if response.total == 1 else "memories"
+    return (
+        f"{response.opened:,} of {response.total:,} {noun} opened · {response.milliseconds:,.0f} ms"
+    )
+
+
+def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
+    """One result: rank, score and title · facts · preview. Lines fit ``room`` cells."""
+    score = round(row.score * 100)
+    head = f"{row.rank:>2}  {bar(row.score)} {score:>3}  "
+    title = shortened(printable_line(row.title) or "(untitled)", room - width(head))
+    facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics)]
+    facts_line = " · ".join(printable_line(fact) for fact in [*facts, row.id[:SHORT_ID]] if fact)
+    preview = preview_words(row)
+    return [
+        f"{head}{styled(title, BOLD, colour)}",
+        INDENT + styled(shortened(facts_line, room - len(INDENT)), DIM, colour),
+        *(INDENT + line for line in preview_lines(preview, room - len(INDENT), colour)),
+    ]
+
+
+def preview_words(row: SearchResult) -> list[Word]:
+    """The words to show for a result, with the matching ones marked.
+
+    The best passage carries highlights; without passages (sealed columns, old answers) the bare
+    preview is shown.
+    """
+    if not row.passages:
+        return marked_words(row.preview, ())
+    passage = row.passages[0]
+    words = marked_words(passage.text, passage.highlights, _after_heading(passage.text, row.title))
+    before = [Word("…", False)] if passage.start else []
+    after = [] if row.complete else [Word("…", False)]
+    return [*before, *words, *after]
+
+
+def _after_heading(text: str, title: str) -> int:
+    """Where the text goes on after a Markdown heading that only repeats the title."""
+    first, newline, _ = text.partition("\n")
+    repeats = first.startswith("#") and first.lstrip("#").strip() == title.strip()
+    return len(first) if repeats and newline else 0
+
+
+def marked_words(text: str, highlights: Sequence[tuple[int, int]], start: int = 0) -> list[Word]:
+    """``text`` from ``start`` on, split at white space into printable words.
+
+    ``highlights`` are character spans of ``text``; a word is marked when one of them touches it.
+    """
+    marked = bytearray(len(text))
+    for first, end in highlights:
+        for at in range(max(0, first), min(end, len(text))):
+            marked[at] = 1
+    words: list[Word] = []
+    at = start
+    for piece in text[start:].split():
+        at = text.index(piece, at)
+        shown = printable_line(piece)
+        if shown:
+            words.append(Word(shown, any(marked[at : at + len(piece)])))
+        at += len(piece)
+    return words
+
+
+def preview_lines(words: Sequence[Word], room: int, colour: bool) -> list[str]:
+    """At most three lines of ``words``, where most of them are highlighted."""
+    start = _start(words, room * PREVIEW_LINES - LEAD)
+    lines: list[list[Word]] = [[]]
+    used = 0
+    remaining = list(words[start:])
+    if start:
+        remaining.insert(0, Word("…", False))
+    for word in remaining:
+        cut = Word(shortened(word.text, room), word.highlighted)
+        needed = width(cut.text) + (1 if lines[-1] else 0)
+        if lines[-1] and used + needed > room:
+            if len(lines) == PREVIEW_LINES:
+                lines[-1] = _with_ellipsis(lines[-1], room)
+                break
+            lines.append([])
+            used, needed = 0, width(cut.text)
+        lines[-1].append(cut)
+        used += needed
+    return [
+        " ".join(styled(word.text, BOLD, colour and word.highlighted) for word in line)
+        for line in lines
+        if line
+    ]
+
+
+def _start(words: Sequence[Word], cells: int) -> int:
+    """Where to begin: a little before the stretch of ``cells`` with the most highlighted words."""
+    ends = list(accumulate(width(word.text) + 1 for word in words))
+    marked = [i for i, word in enumerate(words) if word.highlighted]
+
+    def seen_from(first: int) -> int:
+        limit = ends[first] + cells
+        return sum(1 for i in marked if i >= first and ends[i] <= limit)
+
+    first = max(marked, key=seen_from, default=0)  # the earliest of equals
+    room = LEAD
+    while first > 0 and room > 0:
+        first -= 1
+        room -= width(words[first].text) + 1
+    return first if first > 3 else 0  # a start this close to the beginning is the beginning
+
+
+def _with_ellipsis(line: Sequence[Word], room: int) -> list[Word]:
+    kept = list(line)
+    while len(kept) > 1 and sum(width(word.text) + 1 for word in kept) + 1 > room:
+        kept.pop()
+    return [*kept, Word("…", False)]
+
+
+def explain_lines(stages: Sequence[StageReport]) -> list[str]:
+    """What each stage did, as a table."""
+    cells = [
+        [
+            stage.stage,
+            f"{stage.milliseconds:.1f}",
+            ", ".join(f"{name} {_brief(value)}" for name, value in stage.details.items()),
+        ]
+        for stage in stages
+    ]
+    return list(table_lines(cells, ("stage", "ms", "details"), cut_at=columns()))
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, (dict, list, tuple)):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)

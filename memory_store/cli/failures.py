@@ -1,0 +1,65 @@
+"""How a failure is told: one line naming the culprit, and an exit code to act on."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from memory_store.records import (
+    BadInputError,
+    LockedError,
+    MemoryStoreError,
+    ModelUnavailableError,
+    WrongKeyError,
+)
+
+EXIT_FAILED = 1  # not found, not a vault, some files failed, the model is missing
+EXIT_BAD_INPUT = 2  # the same code click gives for an unknown option
+EXIT_NO_KEY = 3  # wrong key, no key, locked
+
+
+def exit_code_of(error: BaseException) -> int:
+    """The exit code for a failure that :func:`said_plainly` has words for."""
+    if isinstance(error, click.ClickException):
+        return error.exit_code
+    if isinstance(error, BadInputError):
+        return EXIT_BAD_INPUT
+    if isinstance(error, (WrongKeyError, LockedError)):
+        return EXIT_NO_KEY
+    return EXIT_FAILED
+
+
+def said_plainly(error: BaseException) -> str | None:
+    """A message fit for a user, or ``None`` when the failure is a defect worth a traceback."""
+    if isinstance(error, click.UsageError):
+        return _usage_message(error)
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, ModelUnavailableError):
+        message = str(error)
+        return message if error.remedy in message else f"{message.rstrip('.')}. Try: {error.remedy}"
+    if isinstance(error, MemoryStoreError):
+        return str(error)
+    if isinstance(error, OSError):
+        culprit = f"{error.filename}: " if error.filename else ""
+        return f"{culprit}{error.strerror or error}"
+    if _is_database_error(error):
+        return f"the database refused: {error}"
+    return None
+
+
+def _usage_message(error: click.UsageError) -> str:
+    message = error.format_message().rstrip()
+    if error.ctx is None:
+        return message
+    ending = "" if message.endswith((".", "?", ")")) else "."
+    return f"{message}{ending} Try '{error.ctx.command_path} --help'."
+
+
+def _is_database_error(error: BaseException) -> bool:
+    """Whether SQLite itself failed (locked, full disk), whichever sqlite3 module is in use."""
+    module = sys.modules.get("memory_store.sqlite")
+    if module is None:
+        return False
+    return isinstance(error, (module.sqlite3.OperationalError, module.sqlite3.DatabaseError))

@@ -1,0 +1,187 @@
+"""``import``, ``add`` and ``reindex``: what goes into a vault."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_store.cli.failures import EXIT_FAILED
+from memory_store.cli.options import (
+    TYPE_NAMES,
+    database_argument,
+    json_option,
+    key_value_pairs,
+    standard_input,
+    text_or_stdin,
+    with_store,
+)
+from memory_store.cli.progress import Progress
+from memory_store.cli.rows import write_json
+from memory_store.cli.terminal import printable_line
+from memory_store.records import ImportReport
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+
+@click.command("import")
+@database_argument
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(allow_dash=True))
+@click.option("--collection", metavar="NAME", help="Collection to import into")
+@click.option("--type", metavar="NAME", help=f"Type of what is imported: {TYPE_NAMES}")
+@click.option("--topic", multiple=True, metavar="NAME", help="Topic to add (repeatable)")
+@click.option("--glob", multiple=True, metavar="PATTERN", help="Files to take (repeatable)")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Files to leave (repeatable)")
+@click.option("--table", metavar="NAME", help="Table of a .db file to import")
+@click.option("--text-column", metavar="NAME", help="Column of that table that holds the text")
+@click.option("--dry-run", is_flag=True, help="Say what would be imported, change nothing")
+@click.option("--prune", is_flag=True, help="Forget memories whose source is gone")
+@click.option("--no-embed", is_flag=True, help="Keywords and topics only; reindex adds vectors")
+@click.option("--verbose", is_flag=True, help="Name the skipped files and why")
+@json_option("Print the report as JSON")
+@with_store
+def import_(
+    store: MemoryStore,
+    paths: tuple[str, ...],
+    collection: str | None,
+    type: str | None,
+    topic: tuple[str, ...],
+    glob: tuple[str, ...],
+    exclude: tuple[str, ...],
+    table: str | None,
+    text_column: str | None,
+    dry_run: bool,
+    prune: bool,
+    no_embed: bool,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Import files and folders; unchanged ones are skipped.
+
+    \b
+    memory-store import notes.db ~/notes
+    memory-store import notes.db work.ndjson --collection work
+    memory-store import notes.db blog.db --table posts --text-column body
+    pbpaste | memory-store import notes.db -
+
+    From folders: .md .markdown .txt; also .json .ndjson .csv .tsv .db when named or matched by
+    --glob. Without PATH every known source is imported again. Exit code 1 when a chosen file
+    was invalid; everything else is kept.
+    """
+    with Progress() as progress:
+        report = store.import_paths(
+            paths,
+            collection=collection,
+            type=type,
+            topics=topic,
+            glob=glob,
+            exclude=exclude,
+            table=table,
+            text_column=text_column,
+            dry_run=dry_run,
+            prune=prune,
+            embed=not no_embed,
+            stdin=standard_input() if "-" in paths else None,
+            progress=progress,
+        )
+    if as_json:
+        write_json(_report_object(report, dry_run))
+    else:
+        _print_report(report, dry_run, verbose)
+    if report.failed:
+        sys.exit(EXIT_FAILED)
+
+
+@click.command()
+@database_argument
+@click.argument("text")
+@click.option("--title", help="Title (default: the first heading or line)")
+@click.option("--topic", multiple=True, metavar="NAME", help="Topic (repeatable)")
+@click.option("--type", metavar="NAME", help=f"One of {TYPE_NAMES}")
+@click.option("--collection", metavar="NAME", help="Collection (default: the personal one)")
+@click.option("--parent", metavar="ID", help="Memory this one belongs to, such as a result's task")
+@click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata (repeatable)")
+@json_option("Print the new memory as JSON")
+@with_store
+def add(
+    store: MemoryStore,
+    text: str,
+    title: str | None,
+    topic: tuple[str, ...],
+    type: str | None,
+    collection: str | None,
+    parent: str | None,
+    meta: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Add one memory and print its id.
+
+    \b
+    memory-store add notes.db "The lease ends in May" --topic home --type fact
+    date | memory-store add notes.db - --title "Backup done"
+
+    TEXT may be - for standard input.
+    """
+    options: dict[str, Any] = {"title": title, "type": type, "parent": parent}
+    memory = store.add(
+        text_or_stdin(text),
+        topics=topic,
+        collection=collection,
+        metadata=dict(key_value_pairs(meta, "meta")),
+        **{name: value for name, value in options.items() if value is not None},
+    )
+    if as_json:
+        write_json(memory.as_dict())
+    else:
+        click.echo(memory.id)
+    _print_degraded(store.model_state().degraded)
+
+
+@click.command()
+@database_argument
+@with_store
+def reindex(store: MemoryStore) -> None:
+    """Add or renew the vectors of memories.
+
+    \b
+    memory-store reindex notes.db
+
+    Needed after import --no-embed, and after a change of model. May be stopped and run again:
+    it goes on where it was.
+    """
+    with Progress() as progress:
+        renewed = store.reindex(progress=progress)
+    click.echo(f"{renewed:,} {'memory' if renewed == 1 else 'memories'} embedded")
+
+
+def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
+    for name, reason in report.failures:
+        click.echo(f"failed: {printable_line(name)}: {printable_line(reason)}", err=True)
+    if verbose:
+        for name, reason in report.skips:
+            click.echo(f"skipped: {printable_line(name)}: {printable_line(reason)}", err=True)
+    click.echo(f"{'dry run: ' if dry_run else ''}{report.summary()}")
+    _print_degraded(report.degraded)
+
+
+def _print_degraded(lines: Any) -> None:
+    for line in lines:
+        click.echo(f"degraded: {printable_line(line)}", err=True)
+
+
+def _report_object(report: ImportReport, dry_run: bool) -> dict[str, Any]:
+    return {
+        "ok": not report.failed,
+        "dry_run": dry_run,
+        "imported": report.imported,
+        "unchanged": report.unchanged,
+        "replaced": report.replaced,
+        "skipped": report.skipped,
+        "failed": report.failed,
+        "pruned": report.pruned,
+        "failures": [{"name": name, "reason": reason} for name, reason in report.failures],
+        "skips": [{"name": name, "reason": reason} for name, reason in report.skips],
+        "degraded": list(report.degraded),
+    }

@@ -1,0 +1,184 @@
+"""``doctor stats verify export backup``: keeping a vault in good order."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_store.cli.failures import EXIT_FAILED
+from memory_store.cli.options import database_argument, json_option, key_options, with_store
+from memory_store.cli.progress import Progress
+from memory_store.cli.rows import write_json
+from memory_store.cli.terminal import BOLD, DIM, colour_wanted, printable_line, styled
+from memory_store.records import LockedError, WrongKeyError
+
+if TYPE_CHECKING:
+    from memory_store.doctor import Check
+    from memory_store.store import MemoryStore
+
+_MARKS = {"ok": "ok     ", "missing": "MISSING", "off": "off    "}
+
+
+@click.command()
+@click.argument("database", metavar="[DB]", required=False, type=click.Path(path_type=Path))
+@key_options
+@click.option("--strict", is_flag=True, help="Exit code 1 when anything is missing")
+@json_option("Print an array of checks as JSON")
+def doctor(
+    database: Path | None, key_file: Path | None, passphrase: bool, strict: bool, as_json: bool
+) -> None:
+    """Say what works, what is missing, and what mends it.
+
+    \b
+    memory-store doctor notes.db
+    memory-store doctor notes.db --strict
+
+    Without DB, or without a key, only what can be seen without one is examined.
+    """
+    from memory_store.doctor import examine
+
+    with _opened_if_possible(database, key_file, passphrase) as store:
+        checks = examine(database, store)
+    if as_json:
+        write_json([asdict(check) for check in checks])
+    else:
+        for line in _check_lines(checks):
+            click.echo(line)
+    if strict and any(check.state == "missing" for check in checks):
+        sys.exit(EXIT_FAILED)
+
+
+@click.command()
+@database_argument
+@json_option("Print as JSON")
+@with_store
+def stats(store: MemoryStore, as_json: bool) -> None:
+    """Show sizes and counts.
+
+    \b
+    memory-store stats notes.db --json
+    """
+    found = store.stats()
+    if as_json:
+        write_json(found)
+        return
+    for name, value in found.items():
+        click.echo(f"{name.replace('_', ' '):<16}{_stat(name, value)}")
+
+
+@click.command()
+@database_argument
+@json_option("Print as JSON")
+@with_store
+def verify(store: MemoryStore, as_json: bool) -> None:
+    """Authenticate every record. Exit code 1 when one was changed, cut or moved.
+
+    \b
+    memory-store verify notes.db
+    """
+    with Progress() as progress:
+        found = store.verify(progress=progress)
+    failures = list(found["failures"])
+    if as_json:
+        write_json(found)
+    else:
+        for failure in failures:
+            click.echo(f"failed: {printable_line(str(failure))}", err=True)
+        click.echo(f"{found['records']:,} records verified, {len(failures)} failed")
+    if failures:
+        sys.exit(EXIT_FAILED)
+
+
+@click.command()
+@database_argument
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--ndjson", is_flag=True, help="One memories.ndjson instead of Markdown files")
+@with_store
+def export(store: MemoryStore, folder: Path, ndjson: bool) -> None:
+    """Write every memory to a folder in PLAIN TEXT.
+
+    \b
+    memory-store export notes.db ~/notes-export
+    memory-store export notes.db ~/notes-export --ndjson
+
+    Markdown with front matter, one file for each memory. Importing the folder again gives the
+    same memories with the same ids.
+    """
+    from memory_store.export import export_memories
+
+    written = export_memories(store, folder, ndjson=ndjson)
+    click.echo(f"{written:,} {'memory' if written == 1 else 'memories'} written to {folder}")
+    click.echo("They are plain text there: delete the folder when you are done with it.", err=True)
+
+
+@click.command()
+@database_argument
+@click.argument("target", type=click.Path(path_type=Path))
+def backup(database: Path, target: Path) -> None:
+    """Copy the vault to a new file.
+
+    \b
+    memory-store backup notes.db /media/usb/notes-backup.db
+
+    Needs no key and disturbs nobody who is using the vault. The copy is as sealed as the vault
+    and opens with the same keys.
+    """
+    from memory_store.cli.copying import copy_vault
+
+    size = copy_vault(database, target)
+    click.echo(f"{target}: {_bytes(size)}, checked")
+
+
+def _opened_if_possible(database: Path | None, key_file: Path | None, passphrase: bool) -> Any:
+    """The opened vault; nothing when no source has a key for it (the doctor then says so)."""
+    from memory_store.cli.options import unlocked
+    from memory_store.unlocking import is_vault, open_store
+
+    if database is None or not is_vault(database):
+        return nullcontext()
+    if key_file is not None or passphrase:
+        return unlocked(database, key_file, passphrase)
+    try:
+        return open_store(database)
+    except (LockedError, WrongKeyError):
+        return nullcontext()
+
+
+def _check_lines(checks: list[Check]) -> list[str]:
+    colour = colour_wanted()
+    room = max(len(check.name) for check in checks) + 2
+    lines = []
+    for check in checks:
+        mark = styled(_MARKS[check.state], BOLD if check.state == "missing" else DIM, colour)
+        lines.append(f"{mark}  {check.name:<{room}}{printable_line(check.detail)}")
+        if check.state != "ok":
+            indent = " " * (9 + room)
+            lines += [
+                f"{indent}{label}: {printable_line(words)}"
+                for label, words in (("so", check.effect), ("mend", check.remedy))
+                if words
+            ]
+    return lines
+
+
+def _stat(name: str, value: Any) -> str:
+    if name.endswith("_bytes") and isinstance(value, int):
+        return _bytes(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "none" if value is None else printable_line(str(value))
+
+
+def _bytes(count: int) -> str:
+    """A size for people: ``4.2 MB``."""
+    size, unit = float(count), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"

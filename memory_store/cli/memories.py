@@ -1,0 +1,212 @@
+"""``get list edit done delete``: memories one by one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_store.cli.options import (
+    TYPE_NAMES,
+    database_argument,
+    json_option,
+    key_value_pairs,
+    one_format,
+    row_options,
+    scope_options,
+    text_or_stdin,
+    with_store,
+)
+from memory_store.cli.rows import write_json, write_rows
+from memory_store.cli.terminal import (
+    BOLD,
+    DIM,
+    colour_wanted,
+    columns,
+    printable,
+    printable_line,
+    shortened,
+    styled,
+)
+from memory_store.records import BadInputError, Memory
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+SHORT_ID = 8  # characters of an id: the shortest prefix every command accepts
+_LIST_COLUMNS = (
+    "id",
+    "ref",
+    "collection",
+    "type",
+    "title",
+    "topics",
+    "created",
+    "updated",
+    "version",
+)
+
+
+@click.command()
+@database_argument
+@click.argument("id")
+@json_option("Print the memory as JSON, exactly as stored")
+@with_store
+def get(store: MemoryStore, id: str, as_json: bool) -> None:
+    """Show one memory's whole text. ID is an id, its first 8 characters, or a ref.
+
+    \b
+    memory-store get notes.db 3f2a9c1b
+    memory-store get notes.db travel/lisbon.md --json
+    """
+    memory = store.get(id)
+    if as_json:
+        write_json(memory.as_dict())
+        return
+    colour = colour_wanted()
+    click.echo(styled(printable_line(memory.title) or "(untitled)", BOLD, colour))
+    click.echo(styled(_facts(memory), DIM, colour))
+    click.echo(f"\n{printable(memory.text)}")
+
+
+@click.command("list")
+@database_argument
+@scope_options
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many")
+@json_option("Print an array of memories as JSON")
+@row_options
+@with_store
+def list_(
+    store: MemoryStore, as_json: bool, nl: bool, csv: bool, table: bool, **filters: Any
+) -> None:
+    """List memories, newest first.
+
+    \b
+    memory-store list notes.db --topic home --since 7d
+    memory-store list notes.db --type task --status open --json
+    """
+    form = one_format(as_json, nl, csv, table)
+    memories = store.list(**filters)
+    if form == "text":
+        for memory in memories:
+            click.echo(_line(memory))
+        return
+    write_rows(form, [memory.as_dict() for memory in memories], _LIST_COLUMNS)
+
+
+@click.command()
+@database_argument
+@click.argument("id")
+@click.option("--text", help="New text; - for standard input")
+@click.option("--title", help="New title")
+@click.option("--type", metavar="NAME", help=f"New type: {TYPE_NAMES}")
+@click.option("--topic", multiple=True, metavar="NAME", help="Topics instead of the old ones")
+@click.option("--no-topics", is_flag=True, help="Take all topics away")
+@click.option("--collection", metavar="NAME", help="Move to this collection")
+@click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata instead of the old")
+@click.option(
+    "--if-version", type=int, metavar="N", help="Refuse when somebody changed it since version N"
+)
+@json_option("Print the changed memory as JSON")
+@with_store
+def edit(
+    store: MemoryStore,
+    id: str,
+    text: str | None,
+    topic: tuple[str, ...],
+    no_topics: bool,
+    meta: tuple[str, ...],
+    if_version: int | None,
+    as_json: bool,
+    **fields: str | None,
+) -> None:
+    """Change a memory. What is not named stays as it is.
+
+    \b
+    memory-store edit notes.db 3f2a9c1b --title "Lease, signed" --topic home
+    memory-store edit notes.db 3f2a9c1b --text - < lease.md
+
+    There is no editor here on purpose: editors leave plain copies in temporary files.
+    """
+    if topic and no_topics:
+        raise BadInputError("choose one of --topic and --no-topics", "topic")
+    changes: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+    if text is not None:
+        changes["text"] = text_or_stdin(text)
+    if topic or no_topics:
+        changes["topics"] = topic
+    if meta:
+        changes["metadata"] = dict(key_value_pairs(meta, "meta"))
+    if not changes:
+        raise BadInputError("nothing to change: give --text, --title, --topic, … (see --help)")
+    memory = store.edit(store.get(id).id, expected_version=if_version, **changes)
+    if as_json:
+        write_json(memory.as_dict())
+    else:
+        click.echo(f"{memory.id} is now version {memory.version}")
+
+
+@click.command()
+@database_argument
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@json_option("Print the completed memories as JSON")
+@with_store
+def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
+    """Mark memories as completed (a task becomes task_done).
+
+    \b
+    memory-store done notes.db 3f2a9c1b
+    """
+    found = [store.get(id) for id in ids]
+    completed = [store.done(memory.id) for memory in found]
+    if as_json:
+        write_json([memory.as_dict() for memory in completed])
+        return
+    for memory in completed:
+        click.echo(f"{memory.id} {memory.type}")
+
+
+@click.command()
+@database_argument
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask")
+@with_store
+def delete(store: MemoryStore, ids: tuple[str, ...], yes: bool) -> None:
+    """Delete memories from the vault for good.
+
+    \b
+    memory-store delete notes.db 3f2a9c1b
+
+    Record, topics, vectors and index entries go. Asks first in a terminal. Backups and exports
+    made earlier keep their copies.
+    """
+    found = [store.get(id) for id in ids]
+    if not yes and sys.stdin.isatty():
+        for memory in found:
+            click.echo(_line(memory), err=True)
+        click.confirm(f"Delete {'these' if len(found) > 1 else 'this'}?", abort=True, err=True)
+    for memory in found:
+        store.delete(memory.id)
+        click.echo(f"{memory.id} deleted")
+
+
+def _line(memory: Memory) -> str:
+    """A memory on one line: short id, day, type, title, topics."""
+    topics = "".join(f"  #{topic}" for topic in memory.topics)
+    line = f"{memory.id[:SHORT_ID]}  {memory.created[:10]}  {memory.type:<10}  "
+    return shortened(f"{line}{printable_line(memory.title + topics)}", columns())
+
+
+def _facts(memory: Memory) -> str:
+    facts = [
+        memory.type,
+        memory.created[:10],
+        " ".join(f"#{topic}" for topic in memory.topics),
+        memory.collection,
+        memory.ref or "",
+        memory.id,
+        f"version {memory.version}",
+    ]
+    return " · ".join(printable_line(fact) for fact in facts if fact)

@@ -1,0 +1,182 @@
+"""The options that several commands share, and the vault they open.
+
+Boundary: a key reaches a command as a file path or a flag, never as an argument value. Prompts
+do not echo. The vault is locked again when the command ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+
+import click
+
+from memory_store.records import STATUSES, TYPES, BadInputError, LockedError
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+TYPE_NAMES = ", ".join(TYPES)
+STDIN_LIMIT = 50_000_000  # bytes: the same as for a file on import
+
+
+def database_argument(function: Function) -> Function:
+    """The first argument of every command: the vault's file."""
+    return click.argument("database", metavar="DB", type=click.Path(path_type=Path))(function)
+
+
+def key_options(function: Function) -> Function:
+    """``--key-file`` and ``--passphrase``: where the key comes from."""
+    function = click.option(
+        "--passphrase",
+        is_flag=True,
+        help="Ask for the passphrase (or take it from MEMORY_STORE_PASSPHRASE)",
+    )(function)
+    return click.option(
+        "--key-file",
+        type=click.Path(path_type=Path),
+        help="File with the key (default: MEMORY_STORE_KEY_FILE)",
+    )(function)
+
+
+def with_store(function: Callable[..., None]) -> Callable[..., None]:
+    """Give the command DB and the key options, and call it with the opened ``store`` first."""
+
+    @functools.wraps(function)
+    def command(database: Path, key_file: Path | None, passphrase: bool, **parameters: Any) -> None:
+        with unlocked(database, key_file, passphrase) as store:
+            function(store, **parameters)
+
+    return key_options(command)
+
+
+def unlocked(database: Path, key_file: Path | None, passphrase: bool) -> MemoryStore:
+    """The vault, opened by the key lookup order of :mod:`memory_store.unlocking`."""
+    from memory_store.unlocking import PASSPHRASE_VARIABLE, open_store
+
+    if passphrase and not os.environ.get(PASSPHRASE_VARIABLE) and not at_terminal():
+        raise LockedError(
+            f"{database} is locked: --passphrase needs a terminal, or set {PASSPHRASE_VARIABLE}"
+        )
+    ask = (lambda: asked_passphrase(database)) if at_terminal() else None
+    return open_store(database, key_file=key_file, ask_passphrase=ask)
+
+
+def at_terminal() -> bool:
+    """Whether somebody is there to answer a prompt."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def asked_passphrase(database: Path) -> str:
+    """The passphrase or recovery code typed at a hidden prompt (on stderr: stdout stays data)."""
+    answer: str = click.prompt(
+        f"Passphrase or recovery code for {database.name}",
+        hide_input=True,
+        err=True,
+        default="",
+        show_default=False,
+    )
+    return answer
+
+
+def scope_options(function: Function) -> Function:
+    """The filters of ``search`` and ``list``."""
+    for option in reversed(
+        [
+            click.option(
+                "--collection",
+                multiple=True,
+                metavar="NAME",
+                help="Only this collection (repeatable)",
+            ),
+            click.option(
+                "--type",
+                multiple=True,
+                metavar="NAME",
+                help=f"Only this type (repeatable): {TYPE_NAMES}",
+            ),
+            click.option(
+                "--topic", multiple=True, metavar="NAME", help="Only with this topic (repeatable)"
+            ),
+            click.option(
+                "--status",
+                type=click.Choice(STATUSES),
+                default="all",
+                show_default=True,
+                help="Open or completed memories",
+            ),
+            click.option("--since", metavar="WHEN", help="Created at or after: 2024-05-01, 7d, 3w"),
+            click.option("--until", metavar="WHEN", help="Created at or before"),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+def row_options(function: Function) -> Function:
+    """``--nl``, ``--csv`` and ``--table``, as in sqlite-utils. ``--json`` is each command's own."""
+    for option in reversed(
+        [
+            click.option("--nl", is_flag=True, help="One JSON object per line"),
+            click.option("--csv", is_flag=True, help="CSV with a header line"),
+            click.option("--table", is_flag=True, help="A plain text table"),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+def json_option(help: str) -> Callable[[Function], Function]:
+    """``--json`` with the words for what this command prints."""
+    return click.option("--json", "as_json", is_flag=True, help=help)
+
+
+def one_format(as_json: bool, nl: bool, csv: bool, table: bool) -> str:
+    """The chosen output format: ``json nl csv table`` or ``text``. Two at once are refused."""
+    chosen = [
+        name for name, on in (("json", as_json), ("nl", nl), ("csv", csv), ("table", table)) if on
+    ]
+    if len(chosen) > 1:
+        raise BadInputError(f"choose one of --{' and --'.join(chosen)}", chosen[1])
+    return chosen[0] if chosen else "text"
+
+
+def text_or_stdin(text: str) -> str:
+    """The argument itself, or all of standard input for ``-``.
+
+    Raises BadInputError for what is not UTF-8 text, or longer than any one memory may be.
+    """
+    if text != "-":
+        return text
+    data = sys.stdin.buffer.read(STDIN_LIMIT + 1)
+    if len(data) > STDIN_LIMIT:
+        raise BadInputError(f"standard input is larger than {STDIN_LIMIT:,} bytes", "-")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"standard input is not UTF-8 text ({error.reason})", "-") from error
+
+
+def standard_input() -> TextIO:
+    """Standard input as UTF-8 text whatever the locale; bad bytes raise UnicodeDecodeError."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+    return sys.stdin
+
+
+def key_value_pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:
+    """``KEY=VALUE`` options as pairs. Raises BadInputError naming the one without ``=``."""
+    pairs = []
+    for value in values:
+        key, equals, rest = value.partition("=")
+        if not equals or not key:
+            raise BadInputError(f"--{option} {value}: expected KEY=VALUE", option)
+        pairs.append((key, rest))
+    return tuple(pairs)

@@ -1,0 +1,125 @@
+"""``memory-store search``: one question, answered on the terminal or as data."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_store.cli.options import (
+    database_argument,
+    json_option,
+    key_value_pairs,
+    one_format,
+    row_options,
+    scope_options,
+    text_or_stdin,
+    with_store,
+)
+from memory_store.cli.rows import write_json, write_rows
+from memory_store.cli.terminal import printable_line
+from memory_store.records import DEFAULT_LIMIT, LIMIT_DEEP, LIMIT_STANDARD, MODES, RESULT_COLUMNS
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+_TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "topics", "id")
+
+
+class QueryCommand(click.Command):
+    """Lets a query begin with ``-word`` or ``-"phrase"``: an option never holds a space."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" not in args:
+            queries = [a for a in args if re.match(r'-(?!-)\S*\s|-"', a)]
+            if len(queries) == 1:
+                args = [*(a for a in args if a not in queries), "--", *queries]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=QueryCommand)
+@database_argument
+@click.argument("query")
+@click.option(
+    "--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search"
+)
+@click.option("--deep", is_flag=True, help="Wider pool, no shortcuts; needs two words or more")
+@click.option(
+    "-n",
+    "--limit",
+    type=int,
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help=f"How many results, at most {LIMIT_STANDARD} (--deep: {LIMIT_DEEP})",
+)
+@scope_options
+@click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata that must match")
+@click.option("--min-score", type=float, metavar="0-1", help="Leave out results scored below")
+@click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
+@click.option("--reranker", metavar="NAME", help="Reranking model, or a folder that holds one")
+@click.option("--no-rerank", is_flag=True, help="Keep the order of the fusion")
+@click.option("--no-expand", is_flag=True, help="Search for the words as they are")
+@click.option("--sealed", is_flag=True, help="Open exactly the memories that are returned")
+@click.option("--budget", type=int, metavar="TOKENS", help="Stop when the text fills this much")
+@click.option("--budget-ms", type=int, metavar="MS", help="Time the search may take")
+@click.option("--continue", "continue_", metavar="TOKEN", help="The next page of a search")
+@click.option("--explain", is_flag=True, help="Show what each stage did")
+@click.option("--why", metavar="ID", help="Say why this memory was or was not found")
+@json_option("Print the object of the JSON API")
+@row_options
+@with_store
+def search(
+    store: MemoryStore,
+    query: str,
+    meta: tuple[str, ...],
+    no_rerank: bool,
+    no_expand: bool,
+    as_json: bool,
+    nl: bool,
+    csv: bool,
+    table: bool,
+    **options: Any,
+) -> None:
+    """Find memories by name and by meaning.
+
+    \b
+    memory-store search notes.db "when does the lease end"
+    memory-store search notes.db '"exact phrase" -unwanted topic:home'
+    memory-store search notes.db budget --since 3w --type decision --json
+
+    QUERY may be - for standard input.
+    """
+    form = one_format(as_json, nl, csv, table)
+    response = store.search(
+        text_or_stdin(query).strip() if query == "-" else query,
+        meta=key_value_pairs(meta, "meta"),
+        rerank=not no_rerank,
+        expand=not no_expand,
+        **options,
+    )
+    if form == "text":
+        from memory_store.cli.answers import print_answer
+
+        print_answer(response)
+        return
+    if form == "json":
+        write_json(response.as_dict())
+        return
+    rows = [row.as_dict() for row in response.rows]
+    if form == "table":
+        rows = [_for_people(row) for row in rows]
+    write_rows(form, rows, _TABLE_COLUMNS if form == "table" else RESULT_COLUMNS)
+    for line in response.degraded:
+        click.echo(f"degraded: {printable_line(line)}", err=True)
+
+
+def _for_people(row: dict[str, Any]) -> dict[str, Any]:
+    """Table cells: scores of 0–100, days, short ids."""
+    return {
+        **row,
+        "score": round(row["score"] * 100),
+        "created": row["created"][:10],
+        "topics": " ".join(f"#{topic}" for topic in row["topics"]),
+        "id": row["id"][:8],
+    }

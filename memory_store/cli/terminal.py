@@ -1,0 +1,96 @@
+"""What may reach the terminal: text without control characters, and colour only when wanted.
+
+Boundary: notes are untrusted text. An escape sequence in a note could retitle the window, move
+the cursor over other output or fill the clipboard (OSC 52), so every string from a vault goes
+through :func:`printable` before it is shown. JSON and NDJSON escape such characters instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import unicodedata
+
+BOLD, DIM, RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+NARROW, WIDE = 40, 100  # columns: lines longer than a hundred characters tire the eye
+
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 (but tab and newline), DEL, C1
+    "\u202a-\u202e\u2066-\u2069"  # bidirectional overrides: the text shown is not the text
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # byte order mark, annotations, tags
+    "\ud800-\udfff]"  # lone surrogates cannot be encoded
+)
+_LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
+
+
+def printable(text: str) -> str:
+    """``text`` with nothing in it that can drive a terminal; line ends become newlines."""
+    return _UNSAFE.sub("", _LINE_ENDS.sub("\n", text))
+
+
+def printable_line(text: str) -> str:
+    """``text`` printable and on one line, runs of white space collapsed."""
+    return " ".join(printable(text).split())
+
+
+def escaped(json_text: str) -> str:
+    """JSON text with the same characters written as ``\\uXXXX``: safe to show, and lossless."""
+    return _UNSAFE.sub(_escape, json_text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def colour_wanted() -> bool:
+    """Whether standard output may carry ANSI styles: a terminal, and ``NO_COLOR`` not set."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # https://no-color.org
+        return False
+    return sys.stdout.isatty()
+
+
+def columns() -> int:
+    """The width to write in, between 40 and 100."""
+    return max(NARROW, min(shutil.get_terminal_size((88, 24)).columns, WIDE))
+
+
+def styled(text: str, style: str, colour: bool) -> str:
+    """``text`` in an ANSI style, or as it is."""
+    return f"{style}{text}{RESET}" if colour and text else text
+
+
+def width(text: str) -> int:
+    """Terminal cells ``text`` takes: two for East Asian wide characters, none for accents."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def shortened(text: str, limit: int) -> str:
+    """``text`` cut to ``limit`` cells with an ellipsis."""
+    if width(text) <= limit:
+        return text
+    taken: list[str] = []
+    room = limit - 1
+    for character in text:
+        room -= width(character)
+        if room < 0:
+            break
+        taken.append(character)
+    return "".join(taken).rstrip() + "…"
+
+
+def bar(score: float, cells: int = 10) -> str:
+    """A score of 0–1 as a bar of eighth blocks, ``cells`` wide."""
+    eighths = round(max(0.0, min(score, 1.0)) * cells * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(cells, "·")
+
+
+def utc_day(moment: str) -> str:
+    """The day of an ISO 8601 moment: what a list has room for."""
+    return printable_line(moment)[:10]

@@ -1,0 +1,252 @@
+"""What is installed, loaded or missing, what that switches off, and the command that mends it.
+
+Boundary: looks, and changes nothing: no download, no model built, no write. Paths and versions
+are shown, never a key, a passphrase, or anything from a memory.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from memory_store.records import MemoryStoreError, ModelUnavailableError
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+State = Literal["ok", "missing", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report. ``missing`` degrades the search; ``off`` is a choice or an extra.
+
+    ``effect`` says what does not work, ``remedy`` is a command; both are empty when all is well.
+    """
+
+    name: str
+    state: State
+    detail: str
+    effect: str = ""
+    remedy: str = ""
+
+
+def examine(path: str | Path | None, store: MemoryStore | None = None) -> list[Check]:
+    """Every check that can be made: of this installation, of the file, and of the opened vault."""
+    checks = [_versions(), _sqlite(), _extension()]
+    checks += [_embedding_model(store), _reranking_model(), *_libraries(), *_extras()]
+    checks += [*_folders(), _network(), _key_source()]
+    if path is not None:
+        checks += _vault(Path(path), store)
+    return checks
+
+
+def _versions() -> Check:
+    packages = ("datasette-hybrid", "datasette", "sqlite-utils")
+    listed = [f"{name} {metadata.version(name)}" for name in packages if _installed(name)]
+    return Check("versions", "ok", f"Python {platform.python_version()}, {', '.join(listed)}")
+
+
+def _sqlite() -> Check:
+    from memory_store.sqlite import sqlite3
+
+    return Check("sqlite", "ok", f"SQLite {sqlite3.sqlite_version} through {sqlite3.__name__}")
+
+
+def _extension() -> Check:
+    """Whether sqlite-vec loads into a connection, and by which of the ways."""
+    from memory_store.sqlite import ExtensionUnavailable, load_vec, sqlite3
+
+    connection = sqlite3.connect(":memory:")
+    try:
+        how = load_vec(connection)
+        (version,) = connection.execute("select vec_version()").fetchone()
+        return Check("sqlite-vec", "ok", f"{version}, loaded through {how}")
+    except ExtensionUnavailable as error:
+        return Check(
+            "sqlite-vec",
+            "off",
+            str(error),
+            "vectors are searched with NumPy; no vec_* functions in SQL",
+            "pip install pysqlite3-binary",
+        )
+    finally:
+        connection.close()
+
+
+def _embedding_model(store: MemoryStore | None) -> Check:
+    """The vault's own model when a vault is open, else the one that would be used."""
+    from memory_store.models.embedder import DEFAULT_MODEL, REMEDY, locate_embedder
+    from memory_store.models.offline import can_build
+
+    effect = "no search by meaning; keywords and topics go on"
+    if store is not None:
+        state = store.model_state()
+        if state.degraded:
+            return Check("embedding model", "missing", "; ".join(state.degraded), effect, REMEDY)
+        return Check("embedding model", "ok", str(state.embedder_name))
+    name = os.environ.get("MEMORY_STORE_MODEL") or DEFAULT_MODEL
+    try:
+        place = locate_embedder()
+    except ModelUnavailableError as error:
+        return Check("embedding model", "missing", str(error), effect, error.remedy)
+    if place is not None:
+        return Check("embedding model", "ok", f"{place.name} in {place.folder}")
+    if name == DEFAULT_MODEL and can_build():
+        return Check("embedding model", "ok", f"{name}, built from installed weights at first use")
+    return Check("embedding model", "missing", f"{name} is not on this machine", effect, REMEDY)
+
+
+def _reranking_model() -> Check:
+    from memory_store.models.reranker import load_reranker
+
+    try:
+        return Check("reranking model", "ok", load_reranker().name)
+    except ModelUnavailableError as error:
+        return Check(
+            "reranking model",
+            "missing",
+            str(error),
+            "results keep the order of the fusion, scores stay at 70 or below",
+            error.remedy,
+        )
+
+
+def _libraries() -> list[Check]:
+    """What the package depends on, for broken environments."""
+    wanted = {
+        "fastembed": "no embedding of text",
+        "flashrank": "no reranking",
+        "numpy": "no search at all",
+        "py3langid": "every text is taken for English",
+        "PyStemmer": "words match only as they are spelled",
+        "google-re2": "no literal mode",
+        "PyYAML": "no front matter on import",
+        "semantic-text-splitter": "no import of long texts",
+    }
+    return [
+        Check("library", "missing", f"{name} is not installed", effect, f"pip install {name}")
+        for name, effect in wanted.items()
+        if not _installed(name)
+    ] or [Check("libraries", "ok", f"{len(wanted)} of {len(wanted)} installed")]
+
+
+def _extras() -> list[Check]:
+    wanted = (
+        ("keyring", "keyring", "no key in the operating system's keyring"),
+        ("llm", "llm", "no query expansion by a language model"),
+    )
+    return [
+        Check(name, "ok", f"{name} {metadata.version(package)}")
+        if find_spec(name) is not None and _installed(package)
+        else Check(name, "off", "not installed", effect, f"pip install {package}")
+        for name, package, effect in wanted
+    ]
+
+
+def _folders() -> list[Check]:
+    from memory_store import paths
+
+    return [
+        _folder("cache folder", paths.cache_folder, "no models"),
+        _folder("configuration", paths.config_folder, "no settings"),
+        _folder("state folder", paths.state_folder, "an exchanged older file is not noticed"),
+    ]
+
+
+def _folder(name: str, find: Callable[[], Path], effect: str) -> Check:
+    try:
+        return Check(name, "ok", str(find()))
+    except MemoryStoreError as error:
+        return Check(name, "missing", str(error), effect, "see the message")
+
+
+def _network() -> Check:
+    from memory_store.models.fetching import OFFLINE_VARIABLES, network_allowed
+
+    if network_allowed():
+        return Check("network", "ok", "asked for model files only, when a named model is absent")
+    names = [name for name in OFFLINE_VARIABLES if os.environ.get(name)]
+    return Check("network", "off", f"switched off by {' and '.join(names)}")
+
+
+def _key_source() -> Check:
+    from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
+
+    named = os.environ.get(KEY_FILE_VARIABLE)
+    if named:
+        return Check("key", "ok", f"{KEY_FILE_VARIABLE} names {named}")
+    if os.environ.get(PASSPHRASE_VARIABLE):
+        return Check("key", "ok", f"{PASSPHRASE_VARIABLE} is set")
+    return Check("key", "off", "none in the environment; given or asked for at each command")
+
+
+def _vault(path: Path, store: MemoryStore | None) -> list[Check]:
+    """The file, and the opened store behind it when there is one."""
+    from memory_store.vault.schema import check_is_vault
+
+    try:
+        check_is_vault(path)
+    except MemoryStoreError as error:
+        return [Check("vault", "missing", str(error), "nothing to search", _make(path))]
+    checks = [Check("vault", "ok", str(path.resolve())), _file_mode(path)]
+    if store is None:
+        return [
+            *checks,
+            Check("unlocked", "missing", "no key fits", "no search", "give --key-file PATH"),
+        ]
+    return [*checks, *_opened(path, store)]
+
+
+def _make(path: Path) -> str:
+    return f"memory-store init {path}" if not path.exists() else ""
+
+
+def _file_mode(path: Path) -> Check:
+    mode = path.stat().st_mode & 0o777
+    if os.name == "posix" and mode & 0o022:
+        return Check(
+            "file mode",
+            "missing",
+            f"{mode:04o}: others may write to the vault",
+            "changes are detected, destruction is not prevented",
+            f"chmod go-w {path}",
+        )
+    return Check("file mode", "ok", f"{mode:04o}")
+
+
+def _opened(path: Path, store: MemoryStore) -> list[Check]:
+    stats = store.stats()
+    memories, vectors = stats["memories"], stats["vectors"]
+    counted = f"{memories:,} memories in {stats['collections']:,} collections, {store.profile}"
+    checks = [
+        Check("unlocked", "ok", counted),
+        Check("vector index", "ok", str(stats["vector_index"])),
+    ]
+    if memories and not vectors:
+        checks.append(
+            Check(
+                "vectors",
+                "missing",
+                "no memory has been embedded",
+                "no search by meaning",
+                f"memory-store reindex {path}",
+            )
+        )
+    else:
+        checks.append(Check("vectors", "ok", f"{vectors:,}, made with {stats['model']}"))
+    return checks
+
+
+def _installed(package: str) -> bool:
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""``sqlite-utils query notes.db "select … from json_each(hybrid_search('…'))"``.
+
+Boundary: the functions are registered only when the environment names a key, and whoever holds
+the key has every grant (see ``docs/sql.md``). The vault is opened at the first call and stays
+open until the process ends. The key itself is handled by :mod:`memory_store.unlocking` alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlite_utils import hookimpl
+
+from memory_store.records import NotAVaultError
+from memory_store.unlocking import key_in_environment, open_store
+
+if TYPE_CHECKING:
+    from memory_store.sql.functions import StoreAndGrants
+    from memory_store.store import MemoryStore
+
+_opened: dict[Path, MemoryStore] = {}
+_one_at_a_time = threading.Lock()
+
+
+@hookimpl
+def prepare_connection(conn: Any) -> None:
+    """Add ``hybrid_search`` and its companions to a connection, when there is a key to use."""
+    if not key_in_environment():
+        return
+    from memory_store.sql.functions import register
+
+    register(conn, lambda name: _resolve(conn, name))
+
+
+def _resolve(connection: Any, name: str | None) -> StoreAndGrants:
+    """The store behind the connection's own file, or behind the database of that name."""
+    from memory_store.sql.functions import ALL_GRANTS, StoreAndGrants
+
+    path = _database_file(connection, name)
+    with _one_at_a_time:
+        store = _opened.get(path)
+        if store is None or store.locked:
+            store = _opened[path] = open_store(path)
+    return StoreAndGrants(store, ALL_GRANTS)
+
+
+def _database_file(connection: Any, name: str | None) -> Path:
+    """The file of ``main``, or of the database attached as (or called) ``name``."""
+    rows = connection.execute("pragma database_list").fetchall()
+    files = {alias: Path(file).resolve() for _, alias, file in rows if file}
+    if name is None:
+        if "main" not in files:
+            raise NotAVaultError(
+                "this database is in memory: name a vault with the option database"
+            )
+        return files["main"]
+    for alias, file in files.items():
+        if name in (alias, file.stem):
+            return file
+    raise NotAVaultError(f"no database {name!r} on this connection (attach it first)")

@@ -1,0 +1,209 @@
+"""Where the key of a vault comes from when it is opened from a command or another program.
+
+Boundary: this module sees key files and passphrases and hands them on at once; it keeps none,
+logs none and puts none in a message. A secret is never an argument value. The passphrase variable
+is taken out of ``os.environ`` as soon as it is read, so that child processes do not inherit it;
+the copy the operating system made at start (``/proc/PID/environ``) stays readable to the same
+user until the process ends. A key file must be private (mode 0600) and must not lie in the
+database's own folder, where whoever takes the one takes the other.
+
+Lookup order: ``key_file`` · ``MEMORY_STORE_KEY_FILE`` · ``MEMORY_STORE_PASSPHRASE`` · the OS
+keyring · a prompt, which takes the recovery code too. A key file named in the call must fit. One
+found in the environment may belong to another vault, so the next source is tried.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_store.records import (
+    BadInputError,
+    LockedError,
+    MemoryStoreError,
+    WrongKeyError,
+)
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+KEY_FILE_VARIABLE = "MEMORY_STORE_KEY_FILE"
+PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
+KEY_FILE_LIMIT = 256  # bytes: one line of base64 is 44; more is not a key file
+
+
+def open_store(
+    path: str | Path,
+    *,
+    key_file: str | Path | None = None,
+    ask_passphrase: Callable[[], str] | None = None,
+    use_passphrase_env: bool = True,
+    embedder: str | None = None,
+) -> MemoryStore:
+    """Open the vault at ``path`` with the first source of a key that fits.
+
+    ``ask_passphrase`` is called last, and only when nothing else fitted; its answer may be the
+    passphrase or the recovery code. ``embedder`` names another model than the vault's own.
+
+    Raises :class:`NotAVaultError`, :class:`FormatError`, :class:`BadInputError` (an unusable key
+    file), :class:`WrongKeyError` (no source fits) or :class:`LockedError` (no source at all).
+    """
+    from memory_store.vault.schema import check_is_vault
+
+    database = Path(path)
+    passphrase = take_passphrase() if use_passphrase_env else None
+    check_is_vault(database)  # before any secret is asked for
+    if key_file is not None:
+        return _open(database, embedder, key_file=checked_key_file(key_file, database))
+
+    refusals: list[MemoryStoreError] = []
+    for attempt in _found_attempts(database, embedder, passphrase):
+        try:
+            return attempt()
+        except (WrongKeyError, LockedError, BadInputError) as refusal:
+            refusals.append(refusal)
+    if ask_passphrase is not None:
+        return _open_with_answer(database, embedder, ask_passphrase())
+    if refusals:
+        raise refusals[0]
+    raise LockedError(
+        f"{database} is locked and no key was given: use --key-file PATH, set "
+        f"{KEY_FILE_VARIABLE} or {PASSPHRASE_VARIABLE}, or run it in a terminal to be asked"
+    )
+
+
+def key_in_environment() -> bool:
+    """Whether the environment names a key file or a passphrase (read neither)."""
+    return bool(os.environ.get(KEY_FILE_VARIABLE) or os.environ.get(PASSPHRASE_VARIABLE))
+
+
+def take_passphrase() -> str | None:
+    """The passphrase from the environment, removed from it; ``None`` when unset or empty."""
+    return os.environ.pop(PASSPHRASE_VARIABLE, None) or None
+
+
+def is_vault(path: str | Path) -> bool:
+    """Whether the file holds a vault. Cheap, needs no key, raises nothing."""
+    from memory_store.vault.schema import is_vault as holds_vault
+
+    return holds_vault(path)
+
+
+def checked_key_file(path: str | Path, database: Path) -> Path:
+    """``path``, once it is known to be a small private file that lies elsewhere.
+
+    Raises :class:`BadInputError` naming the file and what to do.
+    """
+    file = Path(path).expanduser()
+    _refuse_beside(file, database)
+    try:
+        status = file.stat()
+    except OSError as error:
+        raise BadInputError(f"key file {file}: {error.strerror}", "key-file") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise BadInputError(f"key file {file} is not a file", "key-file")
+    if os.name == "posix" and status.st_mode & 0o077:
+        mode = stat.S_IMODE(status.st_mode)
+        raise BadInputError(
+            f"key file {file} can be used by others (mode {mode:04o}): chmod 600 {file}", "key-file"
+        )
+    if status.st_size > KEY_FILE_LIMIT:
+        raise BadInputError(f"{file} is too large to be a key file", "key-file")
+    return file
+
+
+def made_key_file(path: str | Path, database: Path) -> Path:
+    """``path`` as a usable key file, made with a random key (mode 0600) when it is absent.
+
+    An existing key file is kept and checked, so several vaults may share one.
+    """
+    file = Path(path).expanduser()
+    _refuse_beside(file, database)
+    if file.exists() or file.is_symlink():
+        return checked_key_file(file, database)
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # O_EXCL: never write a key through a link somebody placed here in the meantime
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise BadInputError(f"key file {file}: {error.strerror}", "key-file") from error
+    from memory_store.crypto.keys import SecretKey, encode_key_file
+
+    with os.fdopen(handle, "wb") as out:
+        out.write(encode_key_file(SecretKey.generate()))
+        out.flush()
+        os.fsync(out.fileno())
+    return file
+
+
+def _found_attempts(
+    database: Path, embedder: str | None, passphrase: str | None
+) -> list[Callable[[], MemoryStore]]:
+    """One way to open the vault per source that is there, in the lookup order."""
+    attempts: list[Callable[[], MemoryStore]] = []
+    named = os.environ.get(KEY_FILE_VARIABLE)
+    if named:
+        attempts.append(
+            lambda: _open(database, embedder, key_file=checked_key_file(named, database))
+        )
+    if passphrase is not None:
+        attempts.append(lambda: _open(database, embedder, passphrase=passphrase))
+    if _has_keyring_slot(database) and find_spec("keyring") is not None:
+        attempts.append(lambda: _open(database, embedder, keyring=True))
+    return attempts
+
+
+def _has_keyring_slot(database: Path) -> bool:
+    """Whether asking the OS keyring can help: asking may open a dialogue."""
+    from memory_store.sqlite import connect
+    from memory_store.vault.slots import KEYRING, list_slots
+
+    connection = connect(database, read_only=True)
+    try:
+        return any(slot.kind == KEYRING for slot in list_slots(connection))
+    finally:
+        connection.close()
+
+
+def _open_with_answer(database: Path, embedder: str | None, answer: str) -> MemoryStore:
+    """Open with what was typed: a passphrase, or the recovery code."""
+    if not answer:
+        raise LockedError(f"{database} is locked: nothing was entered")
+    try:
+        return _open(database, embedder, recovery_code=answer)
+    except (WrongKeyError, BadInputError):
+        return _open(database, embedder, passphrase=answer)
+
+
+def _open(
+    database: Path,
+    embedder: str | None,
+    *,
+    key_file: Path | None = None,
+    passphrase: str | None = None,
+    recovery_code: str | None = None,
+    keyring: bool = False,
+) -> MemoryStore:
+    from memory_store.store import MemoryStore
+
+    return MemoryStore.open(
+        database,
+        key_file=key_file,
+        passphrase=passphrase,
+        recovery_code=recovery_code,
+        keyring=keyring,
+        embedder=embedder,
+    )
+
+
+def _refuse_beside(file: Path, database: Path) -> None:
+    if file.resolve().parent == database.resolve().parent:
+        raise BadInputError(
+            f"key file {file} lies in the folder of {database}: whoever copies the one has the "
+            "other. Keep it elsewhere, for example in ~/.config/memory-store",
+            "key-file",
+        )
