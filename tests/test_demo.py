@@ -1,0 +1,149 @@
+"""The demo keeps its promises: the notes import, the judgements hold, the notebook runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from math import log2
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from memory_store import MemoryStore
+from memory_store.records import MODES, TYPES
+
+DEMO = Path(__file__).resolve().parent.parent / "demo"
+NOTES = DEMO / "notes"
+FILES = {path.relative_to(NOTES).as_posix(): path for path in sorted(NOTES.rglob("*.md"))}
+BY_KEYWORD = ("q01", "q02", "q03", "q05", "q06", "q07", "q30", "q31", "q34", "q35", "q42")
+"""Names, identifiers, phrases and exclusions: what the keyword leg alone must put first."""
+
+
+def queries() -> dict[str, str]:
+    lines = (DEMO / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    return {record["id"]: record["text"] for record in map(json.loads, lines)}
+
+
+def judgements() -> dict[str, dict[str, int]]:
+    judged: dict[str, dict[str, int]] = {}
+    for line in (DEMO / "qrels.tsv").read_text(encoding="utf-8").splitlines():
+        query, ref, grade = line.split("\t")
+        assert ref not in judged.setdefault(query, {}), f"{query} judges {ref} twice"
+        judged[query][ref] = int(grade)
+    return judged
+
+
+def ndcg(found: list[str | None], grades: Mapping[str, int], depth: int = 10) -> float:
+    def gain(values: list[int]) -> float:
+        return sum(value / log2(place + 2) for place, value in enumerate(values[:depth]))
+
+    ideal = gain(sorted(grades.values(), reverse=True))
+    return gain([grades.get(ref or "", 0) for ref in found]) / ideal
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
+    """The notes in a vault, without vectors: fast, and no model needed."""
+    folder = tmp_path_factory.mktemp("vault")
+    key_file = tmp_path_factory.mktemp("key") / "demo.key"
+    store, _ = MemoryStore.create(folder / "notes.db", key_file=key_file)
+    with store:
+        report = store.import_paths([NOTES], embed=False)
+        assert (report.imported, report.skipped, report.failed) == (len(FILES), 0, 0), report
+        yield store
+
+
+def test_there_are_about_120_notes_of_every_length() -> None:
+    sizes = sorted(path.stat().st_size for path in FILES.values())
+    assert 115 <= len(sizes) <= 140
+    assert sizes[0] < 120, "a one-liner"
+    assert sum(size > 4_000 for size in sizes) >= 4, "long notes, for passages"
+
+
+def test_exactly_one_pair_of_notes_is_identical() -> None:
+    contents = Counter(hashlib.sha256(path.read_bytes()).digest() for path in FILES.values())
+    assert sorted(contents.values())[-2:] == [1, 2]
+
+
+def test_every_query_is_judged_and_every_judged_note_exists() -> None:
+    asked, judged = queries(), judgements()
+    assert len(asked) >= 40
+    assert judged.keys() == asked.keys()
+    for query, grades in judged.items():
+        assert 3 in grades.values(), f"{query} has no best answer"
+        assert set(grades.values()) <= {1, 2, 3}, query
+        assert grades.keys() <= FILES.keys(), query
+
+
+def test_every_front_matter_is_understood(archive: MemoryStore) -> None:
+    memories = {memory.ref: memory for memory in archive.list(limit=1_000)}
+    assert memories.keys() == FILES.keys()
+    for ref, memory in memories.items():
+        assert memory.title, ref
+        assert memory.type.removesuffix("_done") in TYPES, ref
+        assert not memory.text.startswith(("---", "+++")), ref
+    styles = {
+        "family/harper.md": ("people", "corbel-street"),  # tags: [a, b]
+        "family/birthdays.md": ("family", "dates"),  # tags: a, b
+        "garden/quince.md": ("garden", "trees"),  # topics: a, b
+        "house/paint-colours.md": ("house", "paint"),  # keywords: [a, b]
+        "move/spare-key.md": ("move", "keys"),  # hashtags in the text
+        "music/quartet.md": ("music", "friends"),  # TOML
+    }
+    assert {ref: set(memories[ref].topics) for ref in styles} == {
+        ref: set(topics) for ref, topics in styles.items()
+    }
+    assert memories["move/house-viewing.md"].created.startswith("2023-06-10T10:00")
+    assert memories["health/eyes.md"].type == "task_done"
+    assert memories["health/eyes.md"].updated.startswith("2025-06-02")
+    assert memories["health/jonah-knee.md"].metadata["practitioner"].startswith("Oriel Banks")
+
+
+def test_links_between_notes_lead_somewhere(archive: MemoryStore) -> None:
+    memories = archive.list(limit=1_000)
+    ids = {memory.id for memory in memories}
+    links = [link for memory in memories for link in (memory.parent, memory.supersedes) if link]
+    assert len(links) >= 5
+    assert set(links) <= ids
+
+
+@pytest.mark.parametrize("query", BY_KEYWORD)
+def test_a_best_answer_comes_first_for_names_and_phrases(archive: MemoryStore, query: str) -> None:
+    rows = archive.search(queries()[query], mode="keyword").rows
+    assert rows, "nothing found"
+    assert judgements()[query].get(rows[0].ref or "") == 3, rows[0].ref
+
+
+def test_keyword_search_stays_as_good_as_it_was(archive: MemoryStore) -> None:
+    judged = judgements()
+    scores = [
+        ndcg([row.ref for row in archive.search(text, mode="keyword").rows], judged[query])
+        for query, text in queries().items()
+    ]
+    assert sum(scores) / len(scores) >= 0.60
+
+
+@pytest.mark.model
+def test_the_notebook_runs_and_is_kept_without_outputs(tmp_path: Path) -> None:
+    notebook = nbformat.read(DEMO / "notes.ipynb", as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(not cell.outputs and cell.execution_count is None for cell in cells)
+
+    done = NotebookClient(
+        notebook, timeout=120, resources={"metadata": {"path": str(DEMO)}}
+    ).execute()
+
+    outputs = [output for cell in done.cells for output in cell.get("outputs", ())]
+    shown = " ".join(output.get("data", {}).get("text/html", "") for output in outputs)
+    printed = " ".join(output.get("text", "") for output in outputs)
+    assert f"imported {len(FILES)}, unchanged 0" in printed
+    assert f"imported 0, unchanged {len(FILES)}" in printed
+    assert "Awake at three again" in shown, "found by meaning"
+    assert "Dinghy trailer" in shown, "found by its plate"
+    assert "Sharpen the carbon knife" in printed, "opened again with the key"
+    assert "hybrid" in MODES
+    assert "<td style='text-align:left'>hybrid</td>" in shown, "the judged queries ran"
