@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.index.layout import Segment
+from memory_store.index.layout import Segment, unit_rows
 from memory_store.records import DONE_SUFFIX
 
 Mask = npt.NDArray[np.bool_]
@@ -169,10 +169,10 @@ class Snapshot:
         return [(int(starts[w]), int(ends[w])) for w in range(first, last)]
 
     def document_vectors(self, ordinal: int) -> npt.NDArray[np.float32]:
-        """The document's vectors, float32 [windows, dimensions] (a copy)."""
+        """The document's vectors, float32 [windows, dimensions] of length 1 (a copy)."""
         part = self.part_of(ordinal)
         first, last = part.segment.window_offsets[ordinal - part.base :][:2]
-        return part.segment.vectors[first:last].astype(np.float32)
+        return unit_rows(part.segment.vectors[first:last])
 
     def visible(self, collections: Collection[str] | None) -> Mask:
         """bool [size]: living documents of those collections (``None``: of all)."""

@@ -15,11 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_store.index.columns import Array
+from memory_store.index.ranking import best_first
 from memory_store.index.snapshot import HashGroup, Mask, Part, Snapshot
 
 K1 = 1.2  # SQLite, ext/fts5/fts5_aux.c: fts5Bm25Function
 B = 0.75  # likewise
 IDF_FLOOR = 1e-6  # likewise: the idf of a word that more than half of the documents hold
+
+MAX_CACHED = 16  # settings whose length norms a snapshot remembers
 
 TermGroup = HashGroup
 
@@ -67,15 +70,8 @@ def keyword_scores(
 
 def top_k(snapshot: Snapshot, ordinals: Array, scores: Array, k: int) -> Scored:
     """The ``k`` best, highest score first, equal scores in the order of their ids' text."""
-    if k <= 0:
-        return Scored(np.zeros(0, dtype=np.int32), np.zeros(0))
-    if len(ordinals) > k:
-        least = np.partition(scores, len(scores) - k)[len(scores) - k]
-        chosen = scores >= least
-        ordinals, scores = ordinals[chosen], scores[chosen]
-    words = snapshot.id_words[ordinals]
-    order = np.lexsort((words[:, 1], words[:, 0], -scores))[:k]
-    return Scored(ordinals[order].astype(np.int32), scores[order].astype(np.float64))
+    best = best_first(snapshot, ordinals, scores, k)
+    return Scored(ordinals[best].astype(np.int32), scores[best].astype(np.float64))
 
 
 def document_frequency(
@@ -191,6 +187,3 @@ def _norms(
             snapshot.caches.clear()
         snapshot.caches[key] = known
     return known
-
-
-MAX_CACHED = 16

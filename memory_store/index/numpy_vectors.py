@@ -1,0 +1,199 @@
+"""The vector index in NumPy: exact when small, sign bits first when large.
+
+Boundary: reads the snapshot's vectors in place and keeps no copy outside its segments.
+
+The scan compares one bit per coordinate (XOR and popcount over words that lie side by side),
+fetches ``OVERFETCH`` times as many windows as wanted, and ranks those by their real cosine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from memory_store.index.layout import WORD_BITS, unit_rows
+from memory_store.index.ranking import best_first
+from memory_store.index.snapshot import Mask, Part, Snapshot
+from memory_store.index.vectors import EXACT_UP_TO, VectorHits
+
+OVERFETCH = 16  # recall@64 .993 on MiniLM vectors; 8 gives .974
+DIRECT_UP_TO = 4_096  # eligible windows up to which a filtered search needs no scan
+SCAN_BLOCK = 16_384  # windows per step of the scan: its temporaries stay in the second-level cache
+GROWTH = 4  # when windows of too few documents were fetched
+TOLERANCE = 1e-4  # matrix products of float16 rows differ by less, whatever the order of addition
+
+
+class NumpyVectors:
+    """:class:`~memory_store.index.vectors.VectorIndex` in NumPy."""
+
+    kind = "numpy"
+
+    def __init__(
+        self, snapshot: Snapshot, *, reason: str = "asked for", exact_up_to: int = EXACT_UP_TO
+    ) -> None:
+        """``exact_up_to`` is the number of vectors above which sign bits are scanned first."""
+        self.reason = reason
+        self._snapshot = snapshot
+        self._parts = [part for part in snapshot.parts if part.segment.windows]
+        self._exact_up_to = exact_up_to
+
+    def search(self, query: npt.NDArray[Any], k: int, mask: Mask | None = None) -> VectorHits:
+        """See :meth:`VectorIndex.search`."""
+        wanted = _unit(query)
+        allowed = self._snapshot.alive if mask is None else mask & self._snapshot.alive
+        parts = [part for part in self._parts if part.segment.dimensions == len(wanted)]
+        view = _Windows(self._snapshot, parts, allowed)
+        if k <= 0 or not view.eligible or not wanted.any():
+            return nothing()
+        if view.eligible <= min(DIRECT_UP_TO, self._exact_up_to):
+            return view.ranked(wanted, view.all(), k)
+        exact = sum(part.segment.windows for part in parts) <= self._exact_up_to
+        rough = view.products(wanted) if exact else view.agreements(wanted)
+        fetch = 2 * k if exact else OVERFETCH * k
+        while True:
+            hits = view.ranked(wanted, _highest(rough, fetch, TOLERANCE if exact else 0), k)
+            if len(hits.ordinals) >= k or fetch >= view.eligible:
+                return hits
+            fetch *= GROWTH
+
+    def wipe(self) -> None:
+        """Forget the snapshot."""
+        self._parts = []
+
+
+class _Windows:
+    """The windows of ``parts``, numbered through, of which some are eligible."""
+
+    def __init__(self, snapshot: Snapshot, parts: list[Part], allowed: Mask) -> None:
+        self.snapshot = snapshot
+        self.parts = parts
+        self.bounds = np.cumsum([0, *(part.segment.windows for part in parts)])
+        self.masks = [_window_mask(part, allowed[part.span]) for part in parts]
+        self.eligible = sum(
+            part.segment.windows if mask is None else int(np.count_nonzero(mask))
+            for part, mask in zip(parts, self.masks, strict=True)
+        )
+
+    def all(self) -> npt.NDArray[np.intp]:
+        """The eligible windows."""
+        chosen = [
+            first + (np.arange(part.segment.windows) if mask is None else np.flatnonzero(mask))
+            for part, mask, first in zip(self.parts, self.masks, self.bounds, strict=False)
+        ]
+        return np.concatenate(chosen)
+
+    def products(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """float32 [windows]: cosine with the query, -inf for windows that are not eligible."""
+        rough = np.empty(self.bounds[-1], dtype=np.float32)
+        for index, part in enumerate(self.parts):
+            block = rough[self.bounds[index] : self.bounds[index + 1]]
+            np.matmul(part.segment.floats, query, out=block)
+            mask = self.masks[index]
+            if mask is not None:
+                block[~mask] = -np.inf
+        return np.nan_to_num(rough, copy=False, nan=-np.inf, neginf=-np.inf)
+
+    def agreements(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.int16]:
+        """int16 [windows]: how few sign bits differ, as a negative number; not eligible: lowest."""
+        rough = np.empty(self.bounds[-1], dtype=np.int16)
+        words = _signature(query)[:, None]
+        for index, part in enumerate(self.parts):
+            block = rough[self.bounds[index] : self.bounds[index + 1]]
+            signatures = part.segment.signatures
+            for start in range(0, len(block), SCAN_BLOCK):
+                piece = slice(start, start + SCAN_BLOCK)
+                counts = np.bitwise_count(signatures[:, piece] ^ words)
+                np.negative(counts.sum(axis=0, dtype=np.int16), out=block[piece])
+            mask = self.masks[index]
+            if mask is not None:
+                block[~mask] = _INELIGIBLE
+        return rough
+
+    def ranked(
+        self, query: npt.NDArray[np.float32], windows: npt.NDArray[np.intp], k: int
+    ) -> VectorHits:
+        """The ``k`` best documents that ``windows`` (ascending) belong to, by exact cosine."""
+        cuts = np.searchsorted(windows, self.bounds)
+        cosines = np.empty(len(windows), dtype=np.float32)
+        ordinals = np.empty(len(windows), dtype=np.int32)
+        places = np.empty(len(windows), dtype=np.int32)
+        for index, part in enumerate(self.parts):
+            cut = slice(cuts[index], cuts[index + 1])
+            if cut.start == cut.stop:
+                continue
+            segment = part.segment
+            rows = windows[cut] - self.bounds[index]
+            # einsum adds every row in the same order: equal vectors get equal cosines
+            cosines[cut] = np.einsum("ij,j->i", unit_rows(segment.vectors[rows]), query)
+            documents = segment.window_rows[rows]
+            ordinals[cut] = part.base + documents
+            places[cut] = rows - segment.window_offsets[documents]
+        return best_windows(self.snapshot, ordinals, cosines, places, k)
+
+
+def best_windows(
+    snapshot: Snapshot,
+    ordinals: npt.NDArray[np.int32],
+    cosines: npt.NDArray[np.float32],
+    places: npt.NDArray[np.int32],
+    k: int,
+) -> VectorHits:
+    """The ``k`` best documents by their best window, from one row per window."""
+    usable = np.clip(np.nan_to_num(cosines, nan=-1.0), -1.0, 1.0)
+    order = np.lexsort((places, -usable))
+    _, firsts = np.unique(ordinals[order], return_index=True)
+    best = order[firsts]
+    chosen = best[best_first(snapshot, ordinals[best], usable[best], k)]
+    return VectorHits(ordinals[chosen], usable[chosen], places[chosen])
+
+
+def nothing() -> VectorHits:
+    """No document at all."""
+    return VectorHits(
+        np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.int32)
+    )
+
+
+_INELIGIBLE = np.iinfo(np.int16).min
+
+
+def _unit(query: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    vector = np.asarray(query, dtype=np.float32).reshape(-1)
+    length = float(np.linalg.norm(vector))
+    return vector / np.float32(length) if length > 0 and np.isfinite(length) else vector * 0
+
+
+def _signature(query: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
+    packed = np.packbits(query >= 0)
+    words = np.zeros(-(-len(query) // WORD_BITS) * 8, dtype=np.uint8)
+    words[: len(packed)] = packed
+    return words.view(np.uint64)
+
+
+def _window_mask(part: Part, rows: Mask) -> Mask | None:
+    """Which of the part's windows are eligible; ``None`` when all of them are."""
+    return None if rows.all() else rows[part.segment.window_rows]
+
+
+def _highest(rough: npt.NDArray[Any], fetch: int, tolerance: float) -> npt.NDArray[np.intp]:
+    """Ascending places of the ``fetch`` highest values that are eligible.
+
+    Values equal to the last one taken (within ``tolerance``) come too; without a tolerance, up to
+    twice ``fetch``.
+    """
+    floor = _INELIGIBLE if rough.dtype == np.int16 else -np.inf
+    if fetch >= len(rough):
+        return np.flatnonzero(rough > floor)
+    least = np.partition(rough, len(rough) - fetch)[len(rough) - fetch]
+    if least == floor:
+        return np.flatnonzero(rough > floor)
+    if tolerance:
+        return np.flatnonzero(rough >= least - tolerance)
+    places = np.flatnonzero(rough >= least)
+    if len(places) <= 2 * fetch:
+        return places
+    above = np.flatnonzero(rough > least)
+    level = np.flatnonzero(rough == least)[: 2 * fetch - len(above)]
+    return np.union1d(above, level)

@@ -1,0 +1,92 @@
+"""The vector leg: nearest documents by cosine, each by its best window.
+
+Boundary: vectors are as telling as the text they stand for. They live in the snapshot's segments,
+which a lock wipes; the ``vec0`` index holds a second copy that SQLite frees without wiping all of
+it, which is why a strict vault never uses it.
+
+Two implementations of :class:`VectorIndex`: NumPy, exact for small vaults and a scan of sign bits
+with exact rescoring for large ones, and sqlite-vec's ``vec0`` in a private in-memory database.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from memory_store.index.snapshot import Mask, Snapshot
+
+EXACT_UP_TO = 20_000  # vectors; above, NumPy scans bits first and vec0 takes too long
+
+Kind = Literal["auto", "numpy", "vec0"]
+
+
+class VectorHits(NamedTuple):
+    """Documents, most similar first, equal ones in the order of their ids' text.
+
+    ``ordinals`` int32, ``similarities`` float32 (cosine, -1 to 1) and ``windows`` int32 (which of
+    the document's windows was nearest, from 0; see ``Snapshot.windows``), all [n].
+    """
+
+    ordinals: npt.NDArray[np.int32]
+    similarities: npt.NDArray[np.float32]
+    windows: npt.NDArray[np.int32]
+
+
+class VectorIndex(Protocol):
+    """Finds the documents nearest to a query. Any number of threads may search at once."""
+
+    kind: str
+    """``"numpy"`` or ``"vec0"``."""
+    reason: str
+    """Why this one, in words for ``doctor``."""
+
+    def search(self, query: npt.NDArray[Any], k: int, mask: Mask | None = None) -> VectorHits:
+        """The ``k`` nearest documents among those of ``mask`` (``None``: all that live).
+
+        ``query`` is a vector [dimensions] of any length but zero. Documents without vectors, or
+        with vectors of other dimensions, are never found.
+        """
+        ...
+
+    def wipe(self) -> None:
+        """Drop what the index itself holds; the snapshot's vectors are the snapshot's to wipe."""
+        ...
+
+
+def make_vector_index(
+    snapshot: Snapshot,
+    kind: Kind = "auto",
+    *,
+    strict: bool = False,
+    previous: VectorIndex | None = None,
+) -> VectorIndex:
+    """An index over the snapshot's vectors, with the reason for its kind in ``reason``.
+
+    ``auto`` is ``vec0`` where sqlite-vec loads, the vault is not ``strict`` and there are at most
+    ``EXACT_UP_TO`` vectors; else NumPy. ``previous``, the index of an older snapshot, lets
+    ``vec0`` add only what is new. Raises ``ValueError`` for an unknown kind or ``vec0`` in a
+    strict vault, ``ExtensionUnavailable`` when ``vec0`` was asked for and cannot be loaded.
+    """
+    from memory_store.index.numpy_vectors import NumpyVectors
+    from memory_store.index.vec0_vectors import Vec0Vectors
+    from memory_store.sqlite import ExtensionUnavailable
+
+    if kind not in ("auto", "numpy", "vec0"):
+        raise ValueError(f"vector index: {kind!r} is not auto, numpy or vec0")
+    if kind == "numpy":
+        return NumpyVectors(snapshot, reason="asked for")
+    if strict:
+        if kind == "vec0":
+            raise ValueError("vector index: a strict vault cannot use vec0, which is not wipeable")
+        return NumpyVectors(snapshot, reason="the vault is strict and vec0 cannot be wiped")
+    if kind == "auto" and snapshot.vectors > EXACT_UP_TO:
+        return NumpyVectors(snapshot, reason=f"more than {EXACT_UP_TO:,} vectors")
+    older = previous if isinstance(previous, Vec0Vectors) else None
+    try:
+        return Vec0Vectors(snapshot, previous=older)
+    except ExtensionUnavailable as error:
+        if kind == "vec0":
+            raise
+        return NumpyVectors(snapshot, reason=str(error))
