@@ -1,0 +1,115 @@
+"""From a draft, as a caller or a file gives it, to a memory as the store keeps it.
+
+Boundary: plain text passes through; nothing is kept. Errors name the field, never its content.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from memory_store.importing.dates import parse_time
+from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, Memory, MemoryDraft
+from memory_store.text.canonical import canonical_text, normalise_topic
+
+TEXT_LIMIT = 50_000_000  # characters of one memory; an import refuses larger files as well
+TITLE_LIMIT = 1_000
+TOPIC_LIMIT = 200  # topics of one memory
+TOPIC_LENGTH = 200
+METADATA_LIMIT = 100_000  # bytes as JSON
+DEFAULT_TYPE = "note"
+
+
+def now() -> str:
+    """The present moment as the store writes times: ISO 8601 in UTC, to the microsecond."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def checked_type(given: str | None) -> str:
+    """A memory's type, ``note`` unless said. Raises BadInputError for one nobody knows."""
+    kind = (given or DEFAULT_TYPE).strip().lower()
+    if kind.removesuffix(DONE_SUFFIX) not in TYPES:
+        raise BadInputError(f"no type {given!r}; there is: {', '.join(TYPES)}", "type")
+    return kind
+
+
+def clean_topics(topics: Iterable[str]) -> tuple[str, ...]:
+    """Topics without ``#`` and doubles (as normalised), in order. Raises for too many, too long."""
+    found: dict[str, str] = {}
+    for topic in topics:
+        shown = canonical_text(str(topic)).strip().lstrip("#").strip()
+        normalised = normalise_topic(shown)
+        if len(shown) > TOPIC_LENGTH:
+            raise BadInputError(f"a topic is longer than {TOPIC_LENGTH} characters", "topic")
+        if normalised:
+            found.setdefault(normalised, shown)
+    if len(found) > TOPIC_LIMIT:
+        raise BadInputError(f"{len(found)} topics on one memory; {TOPIC_LIMIT} at most", "topic")
+    return tuple(found.values())
+
+
+def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:
+    """A new memory of version 1: canonical text, checked type, topics and times."""
+    text = canonical_text(draft.text)
+    title = " ".join(canonical_text(draft.title or "").split())[:TITLE_LIMIT]
+    if not text.strip() and not title:
+        raise BadInputError("an empty memory: it has neither text nor title", "text")
+    if len(text) > TEXT_LIMIT:
+        raise BadInputError(f"a text of {len(text):,} characters; {TEXT_LIMIT:,} at most", "text")
+    created = parse_time(draft.created, parameter="created") if draft.created else now()
+    return Memory(
+        id=checked_id(draft.id) if draft.id else str(uuid.uuid4()),
+        collection=collection,
+        type=checked_type(draft.type),
+        title=title,
+        text=text,
+        topics=clean_topics(draft.topics),
+        created=created,
+        updated=parse_time(draft.updated, parameter="updated") if draft.updated else created,
+        ref=draft.ref,
+        source=draft.source,
+        valid_from=_optional_time(draft.valid_from, "valid_from"),
+        valid_to=_optional_time(draft.valid_to, "valid_to"),
+        supersedes=draft.supersedes,
+        parent=draft.parent,
+        metadata=checked_metadata(draft.metadata),
+    )
+
+
+def checked_id(given: str) -> str:
+    """A memory id in its one spelling. Raises BadInputError unless it is a UUID."""
+    try:
+        return str(uuid.UUID(given))
+    except ValueError:
+        raise BadInputError(f"an id is a UUID; {given[:64]!r} is none", "id") from None
+
+
+def checked_metadata(metadata: Any) -> dict[str, Any]:
+    """Metadata as plain JSON data. Raises BadInputError when it is none, or too large."""
+    try:
+        encoded = json.dumps(dict(metadata), default=str)
+    except (TypeError, ValueError, RecursionError):
+        raise BadInputError("metadata must be an object of plain values", "metadata") from None
+    if len(encoded) > METADATA_LIMIT:
+        raise BadInputError(
+            f"metadata of {len(encoded):,} bytes; {METADATA_LIMIT:,} at most", "metadata"
+        )
+    return dict(json.loads(encoded))
+
+
+def done_type(kind: str) -> str:
+    """The type of the same memory, completed."""
+    return kind if kind.endswith(DONE_SUFFIX) else kind + DONE_SUFFIX
+
+
+def next_version(memory: Memory, **changes: Any) -> Memory:
+    """The memory with changes, one version on, updated now."""
+    return replace(memory, version=memory.version + 1, updated=now(), **changes)
+
+
+def _optional_time(given: str | None, parameter: str) -> str | None:
+    return parse_time(given, parameter=parameter) if given else None

@@ -1,0 +1,213 @@
+"""Importing: recognise what is known, read what is new, write it in batches.
+
+Boundary: plain text of the files passes through, one batch at a time, and is written sealed. File
+names and contents are recognised by keyed tags alone. A batch is one transaction: an import that
+is killed has lost at most the batch at work, and goes on from there when it is run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from memory_store.importing.readers import read_file
+from memory_store.importing.session import FileMark, ImportOptions, ImportSession, Pending
+from memory_store.importing.walk import Failure, Skip, SourceFile, walk
+from memory_store.records import ImportReport, MemoryDraft, MemoryStoreError
+from memory_store.vault.rows import Origin
+
+BATCH_MEMORIES = 64
+BATCH_CHARACTERS = 400_000
+STDIN = "-"
+
+Progress = Callable[[str, int, "int | None"], None]
+
+
+@dataclass(slots=True)
+class _Tally:
+    imported: int = 0
+    unchanged: int = 0
+    replaced: int = 0
+    pruned: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    skips: list[tuple[str, str]] = field(default_factory=list)
+
+    def report(self) -> ImportReport:
+        return ImportReport(
+            imported=self.imported,
+            unchanged=self.unchanged,
+            replaced=self.replaced,
+            skipped=len(self.skips),
+            failed=len(self.failures),
+            pruned=self.pruned,
+            failures=tuple(self.failures),
+            skips=tuple(self.skips),
+        )
+
+
+def import_paths(
+    session: ImportSession,
+    paths: Sequence[str | Path],
+    options: ImportOptions,
+    *,
+    dry_run: bool = False,
+    prune: bool = False,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Import files, folders or standard input (``-``) into the session's collection.
+
+    ``progress`` is called with a name, how many files are done, and how many there are.
+    """
+    tally = _Tally()
+    run = _Run(session, options, tally, dry_run=dry_run)
+    files = list(_found_files(paths, options, tally))
+    for done, (source, file) in enumerate(files):
+        if progress is not None:
+            progress(file.ref, done, len(files))
+        run.take(source, file)
+    run.flush()
+    sources = [source for source in map(_source_path, paths) if source != STDIN]
+    if prune:
+        tally.pruned = session.prune(sources, run.seen_files, run.seen_records, dry_run=dry_run)
+    if not dry_run:
+        session.remember([source for source in sources if Path(source).exists()], options)
+    if progress is not None:
+        progress("", len(files), len(files))
+    return tally.report()
+
+
+def _source_path(path: str | Path) -> str:
+    """How a source is remembered: the absolute path as given, links resolved."""
+    return STDIN if str(path) == STDIN else str(Path(path).expanduser().resolve())
+
+
+def _found_files(
+    paths: Sequence[str | Path], options: ImportOptions, tally: _Tally
+) -> Iterator[tuple[str, SourceFile]]:
+    seen: set[Path] = set()
+    for path in paths:
+        for found in walk([path], options.glob, options.exclude):
+            if isinstance(found, Skip):
+                tally.skips.append((found.name, found.reason))
+            elif isinstance(found, Failure):
+                tally.failures.append((found.name, found.reason))
+            elif found.path not in seen:
+                seen.add(found.path)
+                yield _source_path(path), found
+
+
+class _Run:
+    """One import at work: what it has seen, and the batch it is filling."""
+
+    def __init__(
+        self, session: ImportSession, options: ImportOptions, tally: _Tally, *, dry_run: bool
+    ) -> None:
+        self.session = session
+        self.options = options
+        self.tally = tally
+        self.dry_run = dry_run
+        self.tagger = session.keys.source
+        self.seen_files: set[bytes] = set()
+        self.seen_records: dict[bytes, set[bytes]] = {}
+        self.pending: list[Pending] = []
+        self.marks: list[FileMark] = []
+        self.characters = 0
+        self._origins_in_batch: set[bytes] = set()
+
+    def take(self, source: str, file: SourceFile) -> None:
+        """Import one file: skip it when unchanged, else read its records into the batch."""
+        root = str(file.root)
+        tag = self.tagger.tag(b"file", _encoded(root), _encoded(file.ref))
+        self.seen_files.add(tag)
+        content = self._content_tag(file)
+        known = self.session.known_file(tag)
+        if content is not None and known is not None and known.content == content:
+            self.tally.unchanged += known.memories
+            return
+        records = self.seen_records.setdefault(tag, set())
+        whole = True
+        for item in self._read(file):
+            if isinstance(item, Skip):
+                self.tally.skips.append((item.name, item.reason))
+            elif isinstance(item, Failure):
+                whole = False
+                self.tally.failures.append((item.name, item.reason))
+            else:
+                self._take_record(file, tag, item, records)
+        if whole and content is not None:
+            self.marks.append(FileMark(source, tag, content))
+
+    def _content_tag(self, file: SourceFile) -> bytes | None:
+        """The keyed tag of the file's bytes; None for what cannot be recognised by them."""
+        if file.kind in ("sqlite", "stdin"):
+            return None
+        try:
+            data = file.path.read_bytes()
+        except OSError:
+            return None  # reading it again for its records reports the error
+        return self.tagger.tag(b"content", data, self.options.shaping())
+
+    def _read(self, file: SourceFile) -> Iterator[MemoryDraft | Skip | Failure]:
+        try:
+            yield from read_file(
+                file, table=self.options.table, text_column=self.options.text_column
+            )
+        except MemoryStoreError as error:
+            yield Failure(file.ref, str(error))
+        except OSError as error:
+            yield Failure(file.ref, error.strerror or str(error))
+
+    def _take_record(
+        self, file: SourceFile, file_tag: bytes, draft: MemoryDraft, records: set[bytes]
+    ) -> None:
+        draft = self._shaped(draft, file)
+        origin_tag = self.tagger.tag(b"record", _encoded(draft.source), _encoded(draft.ref))
+        if origin_tag in records or origin_tag in self._origins_in_batch:
+            self.tally.failures.append(
+                (f"{draft.ref}", "the same ref occurs twice; first one kept")
+            )
+            return
+        records.add(origin_tag)
+        draft_tag = self.tagger.tag(b"draft", _canonical(draft), self.options.shaping())
+        known = self.session.known_record(origin_tag, draft)
+        if known is not None and known.draft == draft_tag:
+            self.tally.unchanged += 1
+            return
+        if known is None:
+            self.tally.imported += 1
+        else:
+            self.tally.replaced += 1
+        origin = Origin(origin_tag, draft_tag, file_tag)
+        self.pending.append(Pending(draft, origin, known.memory if known else None))
+        self._origins_in_batch.add(origin_tag)
+        self.characters += len(draft.text)
+        if len(self.pending) >= BATCH_MEMORIES or self.characters >= BATCH_CHARACTERS:
+            self.flush()
+
+    def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
+        """The draft with the caller's type and topics, and with its origin spelled out."""
+        return replace(
+            draft,
+            type=draft.type or self.options.type,
+            topics=tuple(dict.fromkeys((*draft.topics, *self.options.topics))),
+            source=draft.source or str(file.root),
+            ref=draft.ref or file.ref,
+        )
+
+    def flush(self) -> None:
+        """Write the batch and mark the files it completes, in one transaction."""
+        if not self.dry_run and (self.pending or self.marks):
+            self.tally.failures.extend(self.session.write(self.pending, self.marks))
+        self.pending, self.marks, self.characters = [], [], 0
+        self._origins_in_batch.clear()
+
+
+def _canonical(draft: MemoryDraft) -> bytes:
+    fields = asdict(draft) | {"metadata": dict(draft.metadata)}
+    return json.dumps(fields, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+
+
+def _encoded(name: str | None) -> bytes:
+    return (name or "").encode("utf-8", "surrogateescape")

@@ -1,0 +1,59 @@
+"""Which sources an import is about: the paths that were named, or every known one again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from memory_store.importing.pipeline import Progress, import_paths
+from memory_store.importing.session import ImportOptions, ImportSession, known_sources
+from memory_store.index.opened import OpenVault
+from memory_store.index.preparing import Preparer
+from memory_store.records import BadInputError, ImportReport
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+
+
+def run_imports(
+    vault: OpenVault,
+    paths: Sequence[str],
+    options: ImportOptions,
+    embedder: Embedder | None,
+    *,
+    dry_run: bool,
+    prune: bool,
+    progress: Progress | None,
+) -> ImportReport:
+    """Import the named paths, or each known source with the options it was imported with."""
+    if paths:
+        runs = [(list(paths), options)]
+    else:
+        runs = [([path], kept) for path, kept in known_sources(vault)]
+        if not runs:
+            raise BadInputError("nothing was imported yet: name a file or folder", "path")
+    preparer = Preparer(vault, embedder)
+    reports = []
+    try:
+        for some, kept in runs:
+            collection = vault.find_or_create_collection(kept.collection)
+            session = ImportSession(vault, collection, preparer)
+            reports.append(
+                import_paths(session, some, kept, dry_run=dry_run, prune=prune, progress=progress)
+            )
+    finally:
+        preparer.close()
+    return _together(reports)
+
+
+def _together(reports: Sequence[ImportReport]) -> ImportReport:
+    """The sum of several reports: numbers added, lists joined."""
+    totals: dict[str, Any] = {}
+    for field in fields(ImportReport):
+        values = [getattr(report, field.name) for report in reports]
+        if isinstance(values[0], int):
+            totals[field.name] = sum(values)
+        else:
+            totals[field.name] = tuple(item for value in values for item in value)
+    return ImportReport(**totals)

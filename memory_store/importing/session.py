@@ -1,0 +1,277 @@
+"""What an import knows of one vault and collection, and how its batches are written.
+
+Boundary: holds the vault's keys through :class:`OpenVault`. Known files and records are recognised
+by keyed tags; a head is opened only to decide whether what left its source may be forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from memory_store.importing.drafts import memory_from_draft
+from memory_store.index.opened import OpenVault
+from memory_store.index.preparing import Preparer
+from memory_store.index.writing import delete_batch, write_batch
+from memory_store.records import BadInputError, Memory, MemoryDraft
+from memory_store.sqlite import sqlite3
+from memory_store.text.tokens import ANALYSER_VERSION
+from memory_store.vault.rows import Origin, open_head, read_rows
+from memory_store.vault.transactions import transaction
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What the caller asked of an import. Kept sealed with each source, for the next time."""
+
+    collection: str | None = None
+    type: str | None = None
+    topics: tuple[str, ...] = ()
+    glob: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    table: str | None = None
+    text_column: str | None = None
+
+    def shaping(self) -> bytes:
+        """Everything that changes what a file's records become, besides the file itself."""
+        shape = (self.type, self.topics, self.table, self.text_column, ANALYSER_VERSION)
+        return json.dumps(shape).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A draft to be written: new, or replacing the memory that has the same origin."""
+
+    draft: MemoryDraft
+    origin: Origin
+    replaces: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """What is remembered of a file that was read to its end: keyed tags of its name and bytes."""
+
+    source: str
+    tag: bytes
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file that was imported before, and how many memories it stands for."""
+
+    content: bytes
+    memories: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRecord:
+    """A memory that came from the same record before, and the tag of what it was then."""
+
+    memory: str
+    draft: bytes | None
+
+
+class ImportSession:
+    """One import's view of the vault: lookups by keyed tag, and writes."""
+
+    def __init__(self, vault: OpenVault, collection: str, preparer: Preparer) -> None:
+        self.vault = vault
+        self.collection = collection
+        self.keys = vault.keyring.of(collection)
+        self._preparer = preparer
+        self._files = self._read_known_files()
+        self._sources: dict[str, str] = {}
+
+    def _read_known_files(self) -> dict[bytes, KnownFile]:
+        rows = self.vault.reader().execute(
+            """
+            select f.tag, f.content, count(m.memory)
+            from vault_source_files f
+            join vault_sources s on s.id = f.source
+            left join memory_sources m on m.file = f.tag
+            where s.collection = ? group by f.tag
+            """,
+            (self.collection,),
+        )
+        return {tag: KnownFile(content, memories) for tag, content, memories in rows}
+
+    def known_file(self, tag: bytes) -> KnownFile | None:
+        return self._files.get(tag)
+
+    def known_record(self, origin: bytes, draft: MemoryDraft) -> KnownRecord | None:
+        """The memory that this record became before: by origin, else by the id it carries."""
+        connection = self.vault.reader()
+        row = connection.execute(
+            "select memory, draft from memory_sources where origin = ?", (origin,)
+        ).fetchone()
+        if row is None and draft.id:
+            row = connection.execute(
+                """
+                select m.id, s.draft from memories m
+                left join memory_sources s on s.memory = m.id where m.id = ?
+                """,
+                (draft.id.lower(),),
+            ).fetchone()
+        return KnownRecord(*row) if row is not None else None
+
+    def write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> list[tuple[str, str]]:
+        """Write a batch in one transaction. Returns the drafts that are no memories, with why."""
+        refused: list[tuple[str, str]] = []
+        refused_files: set[bytes | None] = set()
+        accepted = []
+        for item in pending:
+            try:
+                accepted.append((self._memory(item), item.origin))
+            except BadInputError as error:
+                refused.append((item.draft.ref or "", str(error)))
+                refused_files.add(item.origin.file)
+        prepared = self._preparer.prepare(accepted)
+
+        def mark_files(connection: sqlite3.Connection) -> None:
+            for mark in marks:
+                if mark.tag not in refused_files:
+                    self._mark(connection, mark)
+
+        with self.vault.writing() as connection:
+            write_batch(
+                connection,
+                self.vault.keyring,
+                prepared,
+                strict=self.vault.strict,
+                model=self._preparer.model(),
+                also=mark_files,
+            )
+            self.vault.index.compact(connection)
+        return refused
+
+    def _memory(self, item: Pending) -> Memory:
+        collection = self.collection
+        if item.draft.collection is not None:
+            collection = self.vault.find_or_create_collection(item.draft.collection)
+        memory = memory_from_draft(item.draft, collection)
+        if item.replaces is None:
+            return memory
+        row = read_rows(self.vault.reader(), [item.replaces])[item.replaces]
+        created = memory.created
+        if item.draft.created is None:
+            created = open_head(self.vault.keyring, row)["created"]
+        return replace(memory, id=row.id, version=row.version + 1, created=created)
+
+    def _mark(self, connection: sqlite3.Connection, mark: FileMark) -> None:
+        connection.execute(
+            """
+            insert into vault_source_files (tag, source, content) values (?, ?, ?)
+            on conflict (tag) do update set content = excluded.content, source = excluded.source
+            """,
+            (mark.tag, self._source(connection, mark.source), mark.content),
+        )
+
+    def _source(self, connection: sqlite3.Connection, path: str) -> str:
+        """The id of the row that stands for an imported path, made on first use."""
+        known = self._sources.get(path)
+        if known is not None:
+            return known
+        tag = self._source_tag(path)
+        row = connection.execute(
+            "select id from vault_sources where tag = ?", (tag,)
+        ).fetchone() or (str(uuid.uuid4()),)
+        connection.execute(
+            "insert or ignore into vault_sources (id, collection, tag, head) values (?, ?, ?, ?)",
+            (row[0], self.collection, tag, self._source_head(row[0], path, ImportOptions())),
+        )
+        self._sources[path] = str(row[0])
+        return self._sources[path]
+
+    def _source_tag(self, path: str) -> bytes:
+        return self.keys.source.tag(b"source", path.encode("utf-8", "surrogateescape"))
+
+    def _source_head(self, source: str, path: str, options: ImportOptions) -> bytes:
+        content = json.dumps({"path": path, "options": asdict(options)})
+        place = self.keys.place("vault_sources", "head", source)
+        return self.keys.seal("head", place, content.encode())
+
+    def remember(self, sources: Sequence[str], options: ImportOptions) -> None:
+        """Seal each imported path with its options, for the next ``import`` without a path."""
+        with self.vault.writing() as connection, transaction(connection):
+            for path in sources:
+                source = self._source(connection, path)
+                connection.execute(
+                    "update vault_sources set head = ? where id = ?",
+                    (self._source_head(source, path, options), source),
+                )
+
+    def prune(
+        self,
+        sources: Sequence[str],
+        files: set[bytes],
+        records: Mapping[bytes, set[bytes]],
+        *,
+        dry_run: bool,
+    ) -> int:
+        """Forget memories of these sources whose file or record is gone. Returns how many.
+
+        ``files`` are the tags of all files that are still there, ``records`` the origins found in
+        those that were read again. A file left out by other globs, but still there, is kept.
+        """
+        gone = self._gone_memories(sources, files, records)
+        if gone and not dry_run:
+            with self.vault.writing() as connection:
+                delete_batch(connection, self.vault.keyring, gone)
+                connection.execute(
+                    """
+                    delete from vault_source_files where not exists
+                        (select 1 from memory_sources where file = vault_source_files.tag)
+                    """
+                )
+        return len(gone)
+
+    def _gone_memories(
+        self, sources: Sequence[str], files: set[bytes], records: Mapping[bytes, set[bytes]]
+    ) -> list[str]:
+        connection = self.vault.reader()
+        gone: list[str] = []
+        for source in sources:
+            rows = connection.execute(
+                """
+                select m.memory, m.origin, m.file from memory_sources m
+                join vault_source_files f on f.tag = m.file
+                join vault_sources s on s.id = f.source
+                where s.tag = ?
+                """,
+                (self._source_tag(source),),
+            ).fetchall()
+            for memory, origin, file in rows:
+                if file in records:
+                    if origin not in records[file]:
+                        gone.append(memory)
+                elif file not in files and not self._still_there(connection, memory):
+                    gone.append(memory)
+        return gone
+
+    def _still_there(self, connection: sqlite3.Connection, memory: str) -> bool:
+        row = read_rows(connection, [memory])[memory]
+        head = open_head(self.vault.keyring, row)
+        return bool(head["source"]) and Path(head["source"], head["ref"] or "").exists()
+
+
+def known_sources(vault: OpenVault) -> list[tuple[str, ImportOptions]]:
+    """Every path that was imported into this vault, with the options it was imported with."""
+    found = []
+    for source, collection, sealed in vault.reader().execute(
+        "select id, collection, head from vault_sources order by rowid"
+    ):
+        if collection not in vault.keyring.readable():
+            continue
+        keys = vault.keyring.of(collection)
+        opened = keys.unseal("head", keys.place("vault_sources", "head", source), sealed)
+        data = json.loads(bytes(opened))
+        listed = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in data["options"].items()
+        }
+        found.append((data["path"], ImportOptions(**{**listed, "collection": collection})))
+    return found

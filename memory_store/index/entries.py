@@ -1,0 +1,157 @@
+"""From memories to index entries: language, keyed terms, windows and their vectors.
+
+Boundary: plain text comes in; what leaves holds keyed hashes, offsets and vectors. The words seen
+on the way are remembered by the blinder for one batch run at most (see :class:`Blinder`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from memory_store.crypto.blinding import Blinder
+from memory_store.index.segment import IndexEntry
+from memory_store.records import Memory
+from memory_store.text.chunks import Span, passages, windows
+from memory_store.text.language import detect_language
+from memory_store.text.tokens import terms
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+
+LANGUAGE_SAMPLE = 2_000  # characters: enough to tell a language, cheap for a long text
+TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in front of the text
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The embedded windows of a content: character spans and one vector each (float [w, d])."""
+
+    spans: tuple[tuple[int, int], ...]
+    vectors: npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexable:
+    """A memory on its way into the index, with its keyed tags."""
+
+    memory: Memory
+    content_tag: bytes
+    topics: tuple[bytes, ...]
+
+
+def text_windows(embedder: Embedder, title: str, text: str) -> list[Span]:
+    """The spans of ``text`` to embed: each passage in windows that fit the model with the title."""
+    title_tokens = min(embedder.count_tokens(title), TITLE_TOKENS) if title else 0
+    spans: list[Span] = []
+    for passage in passages(text):
+        part = text[passage.start : passage.end]
+        spans.extend(
+            Span(passage.start + start, passage.start + end)
+            for start, end in windows(
+                part,
+                embedder.token_offsets,
+                max_tokens=embedder.max_tokens,
+                title_tokens=title_tokens,
+            )
+        )
+    return list(dict.fromkeys(spans)) or [Span(0, len(text))]
+
+
+def embedded_text(title: str, part: str) -> str:
+    """What the model reads for one window: the title for context, then the words themselves."""
+    return f"{title}\n{part}" if title else part
+
+
+def embed_contents(
+    embedder: Embedder, contents: Mapping[bytes, tuple[str, str]]
+) -> dict[bytes, Windows]:
+    """Embed distinct contents (tag → title, text) in one call: every window of each."""
+    spans = {tag: text_windows(embedder, *content) for tag, content in contents.items()}
+    texts = [
+        embedded_text(contents[tag][0], contents[tag][1][start:end])
+        for tag, parts in spans.items()
+        for start, end in parts
+    ]
+    vectors = embedder.embed(texts) if texts else np.empty((0, embedder.dimensions), np.float32)
+    found: dict[bytes, Windows] = {}
+    position = 0
+    for tag, parts in spans.items():
+        found[tag] = Windows(tuple(parts), vectors[position : position + len(parts)])
+        position += len(parts)
+    return found
+
+
+def index_entries(
+    batch: Sequence[Indexable],
+    blinder: Blinder,
+    embedder: Embedder | None,
+    *,
+    reuse: Callable[[bytes], Windows | None] = lambda tag: None,
+    dimensions: int,
+    fallback_language: str = "en",
+) -> list[IndexEntry]:
+    """The index entries of a batch. Equal contents are embedded once, known ones not at all.
+
+    Without an ``embedder`` the entries hold the vectors that ``reuse`` knows, or none.
+    """
+    known: dict[bytes, Windows] = {}
+    missing: dict[bytes, tuple[str, str]] = {}
+    for item in batch:
+        tag = item.content_tag
+        if tag not in known and tag not in missing:
+            windows_there = reuse(tag)
+            if windows_there is not None:
+                known[tag] = windows_there
+            else:
+                missing[tag] = (item.memory.title, item.memory.text)
+    if embedder is not None:
+        known |= embed_contents(embedder, missing)
+    none = Windows((), np.empty((0, dimensions), np.float32))
+    return [
+        _entry(item, blinder, known.get(item.content_tag, none), fallback_language)
+        for item in batch
+    ]
+
+
+def _entry(
+    item: Indexable, blinder: Blinder, embedded: Windows, fallback_language: str
+) -> IndexEntry:
+    memory = item.memory
+    sample = f"{memory.title}\n{memory.text[:LANGUAGE_SAMPLE]}"
+    language = detect_language(sample, fallback=fallback_language)
+    title = [blinder.term(language, stem) for stem in terms(memory.title, language)]
+    body = [blinder.term(language, stem) for stem in terms(memory.text, language)]
+    pairs = np.concatenate((blinder.pairs(title), blinder.pairs(body)))
+    return IndexEntry(
+        memory_id=memory.id,
+        version=memory.version,
+        collection=memory.collection,
+        type=memory.type,
+        language=language,
+        created=epoch(memory.created),
+        updated=epoch(memory.updated),
+        content_tag=item.content_tag,
+        topics=item.topics,
+        title_terms=Counter(title),
+        body_terms=Counter(body),
+        length=len(title) + len(body),
+        pairs=frozenset(pairs.tolist()),
+        windows=embedded.spans,
+        vectors=embedded.vectors,
+        valid_from=epoch(memory.valid_from) if memory.valid_from else None,
+        valid_to=epoch(memory.valid_to) if memory.valid_to else None,
+    )
+
+
+def epoch(moment: str) -> float:
+    """Seconds since 1970 of an ISO 8601 time as the store writes it."""
+    return datetime.fromisoformat(moment).timestamp()

@@ -1,0 +1,264 @@
+"""The index in memory: loaded from sealed segments, following what others write.
+
+Boundary: lives from unlock to lock and holds vectors and keyed hashes only. Searches read an
+immutable :class:`Snapshot`; a refresh swaps it for a newer one. Nothing here touches a text.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from memory_store.index.codec import decode, encode
+from memory_store.index.layout import Late
+from memory_store.index.segment import Segment, merge
+from memory_store.index.snapshot import Snapshot
+from memory_store.records import TamperedError
+from memory_store.sqlite import sqlite3
+from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.manifest import read_manifest
+from memory_store.vault.segments import (
+    SegmentRow,
+    changes_since,
+    delete_segments,
+    list_segments,
+    read_part,
+    read_sealed_part,
+    unseal_part,
+    write_segment,
+)
+from memory_store.vault.transactions import transaction
+
+TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
+MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """A segment in memory with the mask of entries that are still alive."""
+
+    row: SegmentRow
+    segment: Segment
+    alive: npt.NDArray[np.bool_]
+
+
+class LiveIndex:
+    """What is loaded of a vault's index, and how it is brought up to date."""
+
+    def __init__(self, keyring: Keyring, connection: sqlite3.Connection) -> None:
+        """``connection`` is read by this index alone: SQLite tells each connection apart what
+        others, our own writer among them, committed."""
+        self._keyring = keyring
+        self._connection = connection
+        self._loaded: dict[str, _Loaded] = {}
+        self._sequence = 0
+        self._lock = threading.Lock()
+        self._snapshot: Snapshot | None = None
+        self._state: tuple[int, str] | None = None
+
+    def refresh(self, fingerprint: str) -> Snapshot:
+        """The newest committed state. ``fingerprint`` names the model whose vectors count.
+
+        Cheap when nothing was committed since the last call. Raises TamperedError when segments,
+        change log and account disagree, LockedError after a lock.
+        """
+        with self._lock:
+            self._keyring.check_open()
+            (version,) = self._connection.execute("pragma data_version").fetchone()
+            if self._snapshot is None or self._state != (version, fingerprint):
+                self._snapshot = self._reload(self._connection, fingerprint)
+                self._state = (version, fingerprint)
+            return self._snapshot
+
+    def _reload(self, connection: sqlite3.Connection, fingerprint: str) -> Snapshot:
+        connection.execute("begin")
+        try:
+            readable = set(self._keyring.readable())
+            rows = [row for row in list_segments(connection) if row.collection in readable]
+            self._load_missing(connection, rows)
+            self._bury(connection)
+            self._check_accounts(connection, readable)
+        finally:
+            connection.execute("rollback")
+        parts = []
+        for row in rows:
+            loaded = self._loaded[row.id]
+            segment = loaded.segment if row.model == fingerprint else _unembedded(loaded.segment)
+            parts.append((segment, loaded.alive, row.collection))
+        return Snapshot(parts)
+
+    def _load_missing(self, connection: sqlite3.Connection, rows: Sequence[SegmentRow]) -> None:
+        wanted = {row.id for row in rows}
+        for gone in [known for known in self._loaded if known not in wanted]:
+            del self._loaded[gone]
+        for row in rows:
+            if row.id not in self._loaded:
+                segment = load_segment(connection, self._keyring.of(row.collection), row)
+                alive = np.ones(segment.count, dtype=np.bool_)
+                self._loaded[row.id] = _Loaded(row, segment, alive)
+                # changes between the segment's writing and now apply to it
+                self._sequence = min(self._sequence, row.sequence)
+
+    def _bury(self, connection: sqlite3.Connection) -> None:
+        """Mark entries dead that a later change replaced or removed."""
+        changes = changes_since(connection, self._sequence)
+        by_collection: dict[str, list[_Loaded]] = defaultdict(list)
+        for loaded in self._loaded.values():
+            by_collection[loaded.row.collection].append(loaded)
+        for change in changes:
+            high, low = _id_words(change.memory)
+            for loaded in by_collection[change.collection]:
+                if loaded.row.sequence < change.sequence:
+                    for row in loaded.segment.rows_of(high, low):
+                        if loaded.alive[row]:
+                            loaded.alive = loaded.alive.copy()
+                            loaded.alive[row] = False
+        if changes:
+            self._sequence = changes[-1].sequence
+
+    def _check_accounts(self, connection: sqlite3.Connection, readable: set[str]) -> None:
+        alive: dict[str, int] = dict.fromkeys(readable, 0)
+        for loaded in self._loaded.values():
+            alive[loaded.row.collection] += int(np.count_nonzero(loaded.alive))
+        for collection, count in alive.items():
+            expected = read_manifest(connection, self._keyring.of(collection)).count
+            if count != expected:
+                raise TamperedError(
+                    f"collection {collection}: its account says {expected} memories, its index "
+                    f"holds {count}; run `memory-store verify` to see what is missing"
+                )
+
+    def compact(self, connection: sqlite3.Connection) -> int:
+        """Merge small segments and drop dead entries. Returns how many segments went away."""
+        merged = 0
+        while True:
+            with transaction(connection):
+                rows = list_segments(connection)
+                group = _next_merge(rows, set(self._keyring.readable()))
+                if not group:
+                    return merged
+                self._merge(connection, group)
+                merged += len(group) - 1
+
+    def _merge(self, connection: sqlite3.Connection, group: Sequence[SegmentRow]) -> None:
+        keys = self._keyring.of(group[0].collection)
+        parts = [
+            (segment, _alive_rows(connection, row, segment))
+            for row in group
+            for segment in [load_segment(connection, keys, row)]
+        ]
+        together = merge(parts)
+        encoded = encode(together)
+        if together.count:
+            write_segment(
+                connection,
+                keys,
+                documents=together.count,
+                model=group[0].model,
+                main=encoded.main,
+                vectors=encoded.vectors,
+                pairs=encoded.pairs,
+            )
+        delete_segments(connection, [row.id for row in group])
+
+    def drop(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+        """Rewrite the segments that still hold entries of deleted memories, without them."""
+        with transaction(connection):
+            for row in list_segments(connection):
+                if row.collection in self._keyring.readable():
+                    segment = load_segment(connection, self._keyring.of(row.collection), row)
+                    if any(segment.rows_of(*_id_words(memory)) for memory in ids):
+                        self._merge(connection, [row])
+
+    def wipe(self) -> None:
+        """Overwrite every vector and hash in memory."""
+        with self._lock:
+            for loaded in self._loaded.values():
+                loaded.segment.wipe()
+            self._loaded.clear()
+            if self._snapshot is not None:
+                self._snapshot.wipe()
+            self._snapshot = None
+            self._connection.close()
+
+
+def load_segment(connection: sqlite3.Connection, keys: CollectionKeys, row: SegmentRow) -> Segment:
+    """Open and decode one segment; its pairs stay sealed until a phrase is asked for. Raises TamperedError when its bytes are not a segment."""
+    main = read_part(connection, keys, row, "main")
+    vectors = read_part(connection, keys, row, "vectors")
+    pairs = read_sealed_part(connection, row, "pairs")
+    if main is None or vectors is None or pairs is None:
+        raise TamperedError(f"vault_segments of {row.id}: is gone")
+    sealed_pairs = pairs
+
+    def open_pairs() -> memoryview:
+        return unseal_part(keys, row, "pairs", sealed_pairs)
+
+    try:
+        segment = decode(main, vectors, open_pairs)
+    except ValueError as error:
+        raise TamperedError(f"vault_segments of {row.id}: {error}") from None
+    if segment.count != row.documents:
+        raise TamperedError(f"vault_segments of {row.id}: holds {segment.count} documents")
+    return segment
+
+
+def _alive_rows(
+    connection: sqlite3.Connection, row: SegmentRow, segment: Segment
+) -> npt.NDArray[np.bool_]:
+    alive = np.ones(segment.count, dtype=np.bool_)
+    for change in changes_since(connection, row.sequence):
+        for dead in segment.rows_of(*_id_words(change.memory)):
+            alive[dead] = False
+    return alive
+
+
+def _next_merge(rows: Sequence[SegmentRow], readable: set[str]) -> list[SegmentRow]:
+    """The oldest segments of one collection, model and size tier that are due to be merged."""
+    tiers: dict[tuple[str, str, int], list[SegmentRow]] = defaultdict(list)
+    for row in rows:
+        if row.collection in readable and row.documents < MOST_DOCUMENTS:
+            tier = _tier(row.documents)
+            tiers[row.collection, row.model, tier].append(row)
+    for group in tiers.values():
+        if len(group) >= TIER_FACTOR:
+            chosen: list[SegmentRow] = []
+            for row in group:
+                if sum(r.documents for r in chosen) + row.documents > MOST_DOCUMENTS:
+                    break
+                chosen.append(row)
+            if len(chosen) > 1:
+                return chosen
+    return []
+
+
+def _id_words(memory: str) -> tuple[int, int]:
+    """The upper and lower 64 bits of a memory's id."""
+    number = uuid.UUID(memory).int
+    return number >> 64, number & (2**64 - 1)
+
+
+def _tier(documents: int) -> int:
+    tier = 0
+    while documents >= TIER_FACTOR:
+        documents //= TIER_FACTOR
+        tier += 1
+    return tier
+
+
+def _unembedded(segment: Segment) -> Segment:
+    """The same segment as if it had not been embedded: its vectors come from another model."""
+    nothing = np.empty((0, segment.dimensions), dtype=np.float16)
+    return replace(
+        segment,
+        window_offsets=np.zeros(segment.count + 1, dtype=np.int64),
+        window_starts=np.empty(0, dtype=np.uint32),
+        window_ends=np.empty(0, dtype=np.uint32),
+        late_vectors=Late(None, nothing),
+    )

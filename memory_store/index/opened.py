@@ -1,0 +1,320 @@
+"""An opened vault: its connections, keys, settings and the live index, until it is locked.
+
+Boundary: the one object that ties keys to a file. Created by unlocking; :meth:`OpenVault.lock`
+wipes keys and index, and every later use raises LockedError. One writer at a time in this
+process, any number of readers, each thread with a connection of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_store.crypto.keys import SecretKey
+from memory_store.crypto.sealing import Place
+from memory_store.index.live import LiveIndex
+from memory_store.index.snapshot import Snapshot
+from memory_store.index.writing import IndexModel
+from memory_store.records import (
+    BadInputError,
+    CollectionInfo,
+    ModelMismatchError,
+    NotAVaultError,
+    NotFoundError,
+)
+from memory_store.sqlite import connect, sqlite3
+from memory_store.text.tokens import ANALYSER_VERSION
+from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
+from memory_store.vault.manifest import Manifest, write_manifest
+from memory_store.vault.schema import FORMAT_VERSION, check_is_vault, create_schema
+from memory_store.vault.settings import (
+    PROFILES,
+    Settings,
+    read_settings,
+    read_vault_id,
+    write_settings,
+)
+from memory_store.vault.slots import Secret, add_slot, open_root
+from memory_store.vault.transactions import transaction
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+
+PERSONAL = "personal"
+NAME_LIMIT = 200  # characters of a collection's name
+
+
+class OpenVault:
+    """See the module. Make one with :func:`create_vault` or :func:`open_vault`."""
+
+    def __init__(self, path: Path, vault: bytes, keyring: Keyring) -> None:
+        self.path = path
+        self.vault = vault
+        self.keyring = keyring
+        self._writer = connect(path)
+        self._write_lock = threading.RLock()
+        self._readers: list[sqlite3.Connection] = []
+        self._readers_lock = threading.Lock()
+        self._local = threading.local()
+        self.settings = read_settings(self._writer, keyring)
+        self.index = LiveIndex(keyring, connect(path, read_only=True))
+
+    @property
+    def strict(self) -> bool:
+        """Whether nothing but row ids and collection ids stands in clear."""
+        return self.settings.profile == "strict"
+
+    @property
+    def locked(self) -> bool:
+        return self.keyring.locked
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection, to one thread at a time."""
+        with self._write_lock:
+            self.keyring.check_open()
+            yield self._writer
+
+    def reader(self) -> sqlite3.Connection:
+        """This thread's reading connection."""
+        self.keyring.check_open()
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = connect(self.path, read_only=True)
+            with self._readers_lock:
+                self._readers.append(connection)
+        return connection
+
+    def snapshot(self) -> Snapshot:
+        """The index as last committed by anybody."""
+        return self.index.refresh(self.settings.fingerprint)
+
+    def model(self) -> IndexModel:
+        """The model that this vault's vectors come from."""
+        return IndexModel(self.settings.fingerprint, self.settings.dimensions)
+
+    def refresh_settings(self) -> None:
+        """Read the settings again: another process may have re-indexed with another model."""
+        self.settings = read_settings(self.reader(), self.keyring)
+
+    def check_model(self, embedder: Embedder) -> None:
+        """Raise ModelMismatchError unless ``embedder`` made this vault's vectors (or may)."""
+        if self.settings.fingerprint not in ("", embedder.fingerprint):
+            self.refresh_settings()
+        if self.settings.fingerprint not in ("", embedder.fingerprint):
+            raise ModelMismatchError(
+                f"the vectors of {self.path.name} come from {self.settings.embedder} "
+                f"(fingerprint {self.settings.fingerprint[:12]}), but {embedder.name} "
+                f"({embedder.fingerprint[:12]}) is loaded: memory-store reindex {self.path}"
+            )
+
+    def adopt_model(self, connection: sqlite3.Connection, embedder: Embedder) -> None:
+        """Make ``embedder`` the model of this vault (inside the caller's transaction)."""
+        changed = replace(
+            self.settings,
+            embedder=embedder.name,
+            fingerprint=embedder.fingerprint,
+            dimensions=embedder.dimensions,
+            analyser=ANALYSER_VERSION,
+            revision=self.settings.revision + 1,
+        )
+        write_settings(connection, self.keyring, changed)
+        self.settings = changed
+
+    # -- collections --------------------------------------------------------------------
+
+    def collection_names(self) -> dict[str, str]:
+        """Id → opened name of every collection this key may read."""
+        connection = self.reader()
+        known = set(self.keyring.readable())
+        rows = connection.execute("select id, name from collections order by rowid").fetchall()
+        if any(collection not in known for collection, _ in rows):
+            self.keyring.load(connection)
+            known = set(self.keyring.readable())
+        return {
+            collection: str(
+                self.keyring.of(collection).unseal("name", _name_place(self, collection), name),
+                "utf-8",
+            )
+            for collection, name in rows
+            if collection in known
+        }
+
+    def collection_infos(self) -> list[CollectionInfo]:
+        """Every readable collection with its count, in the order they were made."""
+        names = self.collection_names()
+        counts = dict(
+            self.reader()
+            .execute("select collection, count(*) from memories group by collection")
+            .fetchall()
+        )
+        created = dict(self.reader().execute("select id, created from collections").fetchall())
+        return [
+            CollectionInfo(collection, name, int(counts.get(collection, 0)), created[collection])
+            for collection, name in names.items()
+        ]
+
+    def find_collection(self, given: str | None) -> str:
+        """The id of the collection of that name or id; the personal one for None."""
+        if given is None:
+            return self.settings.personal
+        names = self.collection_names()
+        if given in names:
+            return given
+        for collection, name in names.items():
+            if name == given:
+                return collection
+        known = ", ".join(sorted(names.values()))
+        raise NotFoundError(f"no collection {given!r}; there is: {known}")
+
+    def find_or_create_collection(self, given: str | None) -> str:
+        """As :meth:`find_collection`, making a collection of a name that is not there yet."""
+        try:
+            return self.find_collection(given)
+        except NotFoundError:
+            return self.create_collection(str(given))
+
+    def create_collection(self, name: str) -> str:
+        """A new collection with a key of its own. Returns its id."""
+        name = checked_name(name)
+        if name in self.collection_names().values():
+            raise BadInputError(f"there is a collection {name!r} already", "collection")
+        with self.writing() as connection, transaction(connection):
+            return _insert_collection(connection, self.keyring, name)
+
+    def rename_collection(self, given: str, name: str) -> None:
+        """Give a collection another name. Its id and its memories stay as they are."""
+        collection = self.find_collection(given)
+        name = checked_name(name)
+        if self.collection_names().get(collection) == name:
+            return
+        if name in self.collection_names().values():
+            raise BadInputError(f"there is a collection {name!r} already", "collection")
+        keys = self.keyring.of(collection)
+        sealed = keys.seal("name", _name_place(self, collection), name.encode())
+        with self.writing() as connection:
+            connection.execute("update collections set name = ? where id = ?", (sealed, collection))
+
+    # -- locking ------------------------------------------------------------------------
+
+    def lock(self) -> None:
+        """Wipe keys and index and close every connection. Safe to call twice."""
+        if self.keyring.locked:
+            return
+        with self._write_lock:
+            self.keyring.wipe()
+            self.index.wipe()
+            with self._readers_lock:
+                for connection in (*self._readers, self._writer):
+                    connection.close()
+                self._readers.clear()
+
+
+def checked_name(name: str) -> str:
+    """A collection's name, stripped. Raises BadInputError for an empty or overlong one."""
+    name = name.strip()
+    if not name or len(name) > NAME_LIMIT or not name.isprintable():
+        raise BadInputError(
+            f"a collection's name is 1 to {NAME_LIMIT} printable characters", "collection"
+        )
+    return name
+
+
+def _name_place(vault: OpenVault, collection: str) -> Place:
+    return vault.keyring.of(collection).place("collections", "name", collection)
+
+
+def _insert_collection(connection: sqlite3.Connection, keyring: Keyring, name: str) -> str:
+    collection = str(uuid.uuid4())
+    keys: CollectionKeys = keyring.create_collection_key(connection, collection)
+    sealed = keys.seal("name", keys.place("collections", "name", collection), name.encode())
+    connection.execute(
+        "insert into collections (id, name, created) values (?, ?, ?)",
+        (collection, sealed, datetime.now(UTC).isoformat(timespec="seconds")),
+    )
+    write_manifest(connection, keys, Manifest())
+    return collection
+
+
+def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVault:
+    """Make a new vault file that each of the secrets opens.
+
+    An existing SQLite database gains the vault's tables beside its own. Raises BadInputError when
+    the file holds a vault already, or is no database.
+    """
+    if profile not in PROFILES:
+        raise BadInputError(f"no profile {profile!r}; there is: {', '.join(PROFILES)}", "profile")
+    secrets = list(secrets)
+    fresh = not path.exists()
+    if fresh:
+        _make_private_file(path)
+    try:
+        _fill_new_vault(path, secrets, profile)
+    except BaseException:
+        if fresh:
+            path.unlink(missing_ok=True)
+        raise
+    return open_vault(path, secrets[:1])
+
+
+def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
+    vault = os.urandom(16)
+    connection = connect(path)
+    try:
+        connection.execute("pragma journal_mode = wal")
+        if connection.execute(
+            "select 1 from sqlite_master where name = 'vault_settings'"
+        ).fetchone():
+            raise BadInputError(f"{path} is a vault already", "db")
+        create_schema(connection)
+        with transaction(connection):
+            connection.executemany(
+                "insert into vault_settings (name, value) values (?, ?)",
+                [("format", str(FORMAT_VERSION)), ("vault", vault.hex())],
+            )
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            connection.execute("insert into vault_principals (id, created) values (0, ?)", (now,))
+            root = SecretKey.generate()
+            for secret in secrets:
+                add_slot(connection, vault, 0, secret, root)
+            keyring = Keyring(vault, 0, root)
+            keyring.create_collection_key(connection, VAULT_SCOPE)
+            personal = _insert_collection(connection, keyring, PERSONAL)
+            settings = Settings(
+                profile=profile, created=now, personal=personal, analyser=ANALYSER_VERSION
+            )
+            write_settings(connection, keyring, settings)
+            keyring.wipe()
+    except sqlite3.DatabaseError as error:
+        raise NotAVaultError(f"{path}: cannot be made a vault ({error})") from None
+    finally:
+        connection.close()
+
+
+def _make_private_file(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise NotAVaultError(f"{path}: the folder {path.parent} does not exist")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise NotAVaultError(f"{path}: cannot be made ({error.strerror})") from None
+
+
+def open_vault(path: Path, secrets: Iterable[Secret]) -> OpenVault:
+    """Unlock a vault with the first secret that fits. Raises WrongKeyError when none does."""
+    check_is_vault(path)
+    connection = connect(path, read_only=True)
+    try:
+        vault = read_vault_id(connection)
+        principal, root = open_root(connection, vault, secrets)
+        keyring = Keyring.unlock(connection, vault, principal, root)
+    finally:
+        connection.close()
+    return OpenVault(path, vault, keyring)

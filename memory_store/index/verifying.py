@@ -1,0 +1,110 @@
+"""Verification: every record authenticated, every account held against its rows.
+
+Boundary: opens everything, keeps nothing. The report names rows, never contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from memory_store.index.live import load_segment
+from memory_store.index.opened import OpenVault
+from memory_store.records import MemoryStoreError, TamperedError
+from memory_store.sqlite import sqlite3
+from memory_store.vault.manifest import read_manifest, recount
+from memory_store.vault.rows import content_tag, open_memories, topic_tags
+from memory_store.vault.segments import list_segments
+
+Check = Callable[[], None]
+
+
+def verify(
+    vault: OpenVault, progress: Callable[[str, int, int | None], None] | None = None
+) -> dict[str, Any]:
+    """``{"records": how many were authenticated, "failures": ["what is wrong", …]}``."""
+    connection = vault.reader()
+    checks = list(_checks(vault, connection))
+    failures = []
+    for done, (name, check) in enumerate(checks):
+        if progress is not None:
+            progress(name, done, len(checks))
+        try:
+            check()
+        except (MemoryStoreError, ValueError, sqlite3.DatabaseError) as error:
+            failures.append(f"{name}: {error}")
+    if progress is not None:
+        progress("", len(checks), len(checks))
+    return {"records": len(checks), "failures": failures}
+
+
+def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[str, Check]]:
+    (problem,) = connection.execute("pragma integrity_check").fetchone()
+    yield "database", lambda: _refuse_unless(problem == "ok", f"SQLite says: {problem}")
+    yield "settings", vault.refresh_settings
+    yield "collections", lambda: _refuse_unless(bool(vault.collection_names()), "none is readable")
+    for collection in vault.keyring.readable():
+        yield f"account of collection {collection}", _account_check(vault, connection, collection)
+    readable = set(vault.keyring.readable())
+    for row in list_segments(connection):
+        if row.collection in readable:
+            keys = vault.keyring.of(row.collection)
+            yield f"segment {row.id}", partial(_whole, connection, keys, row)
+    yield "index", lambda: _refuse_unless(vault.snapshot().total >= 0, "unreadable")
+    for memory, collection in connection.execute(
+        "select id, collection from memories order by id"
+    ).fetchall():
+        if collection in readable:
+            yield f"memory {memory}", _memory_check(vault, connection, memory)
+
+
+def _whole(connection: sqlite3.Connection, keys: Any, row: Any) -> None:
+    segment = load_segment(connection, keys, row)
+    _refuse_unless(len(segment.vectors) == segment.windows, "vectors are missing")
+    segment.pairs.rows(0)
+
+
+def _account_check(vault: OpenVault, connection: sqlite3.Connection, collection: str) -> Check:
+    def check() -> None:
+        keys = vault.keyring.of(collection)
+        expected, found = read_manifest(connection, keys), recount(connection, keys)
+        _refuse_unless(
+            (expected.count, expected.total) == (found.count, found.total),
+            f"says {expected.count} memories; {found.count} are there, or not the same ones",
+        )
+
+    return check
+
+
+def _memory_check(vault: OpenVault, connection: sqlite3.Connection, memory: str) -> Check:
+    def check() -> None:
+        opened = list(open_memories(connection, vault.keyring, [memory]))
+        _refuse_unless(bool(opened), "is gone")
+        keys = vault.keyring.of(opened[0].collection)
+        tag = content_tag(keys, opened[0].title, opened[0].text)
+        (stored,) = connection.execute(
+            """
+            select b.tag from memory_bodies b join memories m on m.content = b.id
+            where m.id = ?
+            """,
+            (memory,),
+        ).fetchone()
+        _refuse_unless(stored == tag, "its content tag is another's")
+        if not vault.strict:
+            topics = {
+                bytes(row[0])
+                for row in connection.execute(
+                    "select topic from memory_topics where memory = ?", (memory,)
+                )
+            }
+            _refuse_unless(
+                topics == set(topic_tags(keys, opened[0].topics)), "its topic hashes are others"
+            )
+
+    return check
+
+
+def _refuse_unless(holds: bool, complaint: str) -> None:
+    if not holds:
+        raise TamperedError(complaint)

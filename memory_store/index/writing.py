@@ -1,0 +1,120 @@
+"""Writing memories: rows, index segment, change log and account, in one transaction.
+
+Boundary: plain memories come in and leave sealed. Everything slow (reading, embedding) has
+happened before; here nothing waits while the write lock is held.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memory_store.index.codec import encode
+from memory_store.index.segment import IndexEntry, build
+from memory_store.records import ConflictError, Memory
+from memory_store.sqlite import sqlite3
+from memory_store.vault.keyring import Keyring
+from memory_store.vault.manifest import account
+from memory_store.vault.rows import Origin, insert_memory, read_rows, remove_memories
+from memory_store.vault.segments import DELETED, UPDATED, log_changes, write_segment
+from memory_store.vault.transactions import transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A memory ready to be written. Version 1 is new; a later one replaces the version before."""
+
+    memory: Memory
+    origin: Origin
+    entry: IndexEntry
+
+
+@dataclass(frozen=True, slots=True)
+class IndexModel:
+    """The model whose vectors a segment holds: its fingerprint ("" for none) and dimensions."""
+
+    fingerprint: str = ""
+    dimensions: int = 0
+
+
+def write_batch(
+    connection: sqlite3.Connection,
+    keyring: Keyring,
+    batch: Sequence[Prepared],
+    *,
+    strict: bool,
+    model: IndexModel,
+    also: Callable[[sqlite3.Connection], None] | None = None,
+) -> None:
+    """Write a batch, all of it or nothing. ``also`` runs inside the same transaction.
+
+    Raises ConflictError, writing nothing, when a memory to be replaced is not at the version
+    before, or one to be made exists.
+    """
+    with transaction(connection):
+        _replace_rows(connection, keyring, batch)
+        by_collection: dict[str, list[Prepared]] = defaultdict(list)
+        for prepared in batch:
+            by_collection[prepared.memory.collection].append(prepared)
+        for collection, items in by_collection.items():
+            keys = keyring.of(collection)
+            for item in items:
+                insert_memory(connection, keys, item.memory, item.origin, strict=strict)
+            parts = encode(build([item.entry for item in items], model.dimensions))
+            write_segment(
+                connection,
+                keys,
+                documents=len(items),
+                model=model.fingerprint,
+                main=parts.main,
+                vectors=parts.vectors,
+                pairs=parts.pairs,
+            )
+            written = [(item.memory.id, item.memory.version) for item in items]
+            account(connection, keys, added=written)
+        if also is not None:
+            also(connection)
+
+
+def _replace_rows(
+    connection: sqlite3.Connection, keyring: Keyring, batch: Sequence[Prepared]
+) -> None:
+    present = read_rows(connection, [item.memory.id for item in batch])
+    replaced: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for item in batch:
+        row = present.get(item.memory.id)
+        before = row.version if row is not None else 0
+        if before != item.memory.version - 1:
+            raise ConflictError(f"memory {item.memory.id} was changed by somebody else meanwhile")
+        if row is not None:
+            replaced[row.collection].append((row.id, row.version))
+    for collection, gone in replaced.items():
+        ids = [memory for memory, _ in gone]
+        remove_memories(connection, ids)
+        log_changes(connection, collection, ids, UPDATED)
+        account(connection, keyring.of(collection), removed=gone)
+
+
+def delete_batch(
+    connection: sqlite3.Connection,
+    keyring: Keyring,
+    ids: Sequence[str],
+    *,
+    also: Callable[[sqlite3.Connection], None] | None = None,
+) -> int:
+    """Delete memories everywhere. Returns how many were there."""
+    with transaction(connection):
+        present = read_rows(connection, ids)
+        gone: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        for row in present.values():
+            gone[row.collection].append((row.id, row.version))
+        for collection, pairs in gone.items():
+            keys = keyring.of(collection)
+            removed = [memory for memory, _ in pairs]
+            remove_memories(connection, removed)
+            log_changes(connection, collection, removed, DELETED)
+            account(connection, keys, removed=pairs)
+        if also is not None:
+            also(connection)
+    return len(present)

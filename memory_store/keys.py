@@ -1,0 +1,135 @@
+"""The secrets a caller names, made ready for the key slots.
+
+Boundary: reads key files and the operating system's keyring, and hands the bytes on in buffers
+that can be wiped. Messages name files and kinds of key, never what is in them.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from memory_store.crypto.keys import (
+    SecretKey,
+    decode_key_file,
+    decode_recovery_code,
+    new_recovery_code,
+)
+from memory_store.records import BadInputError, LockedError, MemoryStoreError
+from memory_store.unlocking import checked_key_file, made_key_file
+from memory_store.vault.slots import KEY_FILE, KEYRING, PASSPHRASE, RECOVERY, Secret
+
+KEYRING_SERVICE = "memory-store"
+LEAST_PASSPHRASE = 8  # characters; NIST SP 800-63B, 3.1.1: the least for a user-chosen secret
+
+
+def secrets_to_create(
+    database: Path,
+    *,
+    key_file: str | Path | None,
+    passphrase: str | None,
+    keyring: bool,
+) -> tuple[list[Secret], str]:
+    """The secrets of a new vault's slots, and its recovery code as text (a slot of its own).
+
+    A key file that is absent is made. Raises BadInputError without any way to open the vault, or
+    for a passphrase shorter than 8 characters.
+    """
+    secrets: list[Secret] = []
+    if key_file is not None:
+        secrets.append(_key_file_secret(made_key_file(key_file, database)))
+    if passphrase is not None:
+        if len(passphrase) < LEAST_PASSPHRASE:
+            raise BadInputError(
+                f"a passphrase needs at least {LEAST_PASSPHRASE} characters", "passphrase"
+            )
+        secrets.append(Secret(PASSPHRASE, passphrase=passphrase))
+    if keyring:
+        secrets.append(Secret(KEYRING, key=_new_keyring_entry(database)))
+    if not secrets:
+        raise BadInputError(
+            "a vault needs a key: a key file, a passphrase or the OS keyring", "key"
+        )
+    code = new_recovery_code()
+    secrets.append(Secret(RECOVERY, key=decode_recovery_code(code)))
+    return secrets, code
+
+
+def secrets_to_open(
+    database: Path,
+    *,
+    key_file: str | Path | None,
+    passphrase: str | None,
+    recovery_code: str | None,
+    keyring: bool,
+) -> list[Secret]:
+    """The secrets to try on a vault, in order. Raises LockedError when none is given."""
+    secrets: list[Secret] = []
+    if key_file is not None:
+        secrets.append(_key_file_secret(checked_key_file(key_file, database)))
+    if recovery_code is not None:
+        code = decode_recovery_code(recovery_code)
+        if code is None:
+            raise BadInputError("that is no recovery code", "recovery_code")
+        secrets.append(Secret(RECOVERY, key=code))
+    if passphrase is not None:
+        secrets.append(Secret(PASSPHRASE, passphrase=passphrase))
+    if keyring:
+        secrets.append(Secret(KEYRING, key=_keyring_entry(database)))
+    if not secrets:
+        raise LockedError(f"{database.name} is locked and no key was given")
+    return secrets
+
+
+def secret_from_key_text(text: str) -> Secret | None:
+    """The secret in a key file's pasted line, or None where the text is no such line."""
+    try:
+        return Secret(KEY_FILE, key=decode_key_file(text.encode(), "what was pasted"))
+    except (BadInputError, UnicodeEncodeError):
+        return None
+
+
+def _key_file_secret(path: Path) -> Secret:
+    return Secret(KEY_FILE, key=decode_key_file(path.read_bytes(), f"key file {path}"))
+
+
+def _backend() -> Any:
+    if find_spec("keyring") is None:
+        raise BadInputError(
+            "the OS keyring needs a package: pip install 'datasette-hybrid[keyring]'", "keyring"
+        )
+    return importlib.import_module("keyring")
+
+
+def _entry_name(database: Path) -> str:
+    return str(database.resolve())
+
+
+def _new_keyring_entry(database: Path) -> SecretKey:
+    key = SecretKey.generate()
+    try:
+        _backend().set_password(
+            KEYRING_SERVICE, _entry_name(database), base64.b64encode(key.buffer).decode()
+        )
+    except MemoryStoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 - every backend has errors of its own
+        raise BadInputError(
+            f"the OS keyring took no key ({type(error).__name__})", "keyring"
+        ) from None
+    return key
+
+
+def _keyring_entry(database: Path) -> SecretKey:
+    try:
+        stored = _backend().get_password(KEYRING_SERVICE, _entry_name(database))
+    except MemoryStoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 - every backend has errors of its own
+        raise LockedError(f"the OS keyring did not answer ({type(error).__name__})") from None
+    if not stored:
+        raise LockedError(f"the OS keyring holds no key for {database}")
+    return decode_key_file(stored.encode(), "the OS keyring's entry")

@@ -1,0 +1,582 @@
+"""MemoryStore: an opened vault as every surface uses it.
+
+Boundary: plain text goes in and comes out here, for whoever holds the key. Who may ask is decided
+before: the command line's user holds the key, Datasette asks its grants.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from memory_store.importing.dates import parse_moment
+from memory_store.importing.drafts import (
+    checked_metadata,
+    checked_type,
+    clean_topics,
+    done_type,
+    memory_from_draft,
+    next_version,
+)
+from memory_store.index.opened import OpenVault, create_vault, open_vault
+from memory_store.index.preparing import Preparer
+from memory_store.index.snapshot import Filters, Snapshot
+from memory_store.index.writing import delete_batch, write_batch
+from memory_store.keys import secrets_to_create, secrets_to_open
+from memory_store.records import (
+    STATUSES,
+    BadInputError,
+    CollectionInfo,
+    ConflictError,
+    ImportReport,
+    Memory,
+    MemoryDraft,
+    ModelMismatchError,
+    ModelUnavailableError,
+    NotFoundError,
+    SearchOptions,
+    SearchResponse,
+)
+from memory_store.text.canonical import canonical_text, normalise_topic
+from memory_store.vault.rows import Origin, open_head, open_memories, read_rows, resolve_id
+from memory_store.vault.transactions import erase_traces
+
+if TYPE_CHECKING:
+    from memory_store.index.vectors import VectorIndex
+    from memory_store.models.embedder import Embedder
+    from memory_store.search.context import SearchContext
+
+ADD_BATCH = 64
+_OPTION_NAMES = {f.name for f in fields(SearchOptions)}
+_LISTED_OPTIONS = ("collection", "type", "topic")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """The embedding model as loaded (None: not there), and what its absence switches off."""
+
+    embedder_name: str | None
+    degraded: tuple[str, ...]
+
+
+class MemoryStore:
+    """An unlocked vault. Close it, or use it as a context manager, to lock it again.
+
+    Many threads may search and read at once; writes wait for one another.
+    """
+
+    def __init__(self, vault: OpenVault, *, embedder: str | None = None) -> None:
+        self._vault = vault
+        self._embedder_name = embedder
+        self._vector_index: tuple[Snapshot, VectorIndex] | None = None
+        self._vector_lock = threading.Lock()
+
+    # -- opening and locking ------------------------------------------------------------
+
+    @staticmethod
+    def create(
+        path: str | Path,
+        *,
+        key_file: str | Path | None = None,
+        passphrase: str | None = None,
+        keyring: bool = False,
+        profile: str = "default",
+        embedder: str | None = None,
+    ) -> tuple[MemoryStore, str]:
+        """A new vault, opened, and its recovery code (told once, stored nowhere in clear).
+
+        Raises BadInputError without any key, or when the file holds a vault already.
+        """
+        database = Path(path)
+        secrets, recovery_code = secrets_to_create(
+            database, key_file=key_file, passphrase=passphrase, keyring=keyring
+        )
+        vault = create_vault(database, secrets, profile)
+        return MemoryStore(vault, embedder=embedder), recovery_code
+
+    @staticmethod
+    def open(
+        path: str | Path,
+        *,
+        key_file: str | Path | None = None,
+        passphrase: str | None = None,
+        recovery_code: str | None = None,
+        keyring: bool = False,
+        embedder: str | None = None,
+    ) -> MemoryStore:
+        """Unlock a vault. ``embedder`` names another model than the usual one (see ``doctor``).
+
+        Raises NotAVaultError, FormatError, BadInputError (an unusable key file), WrongKeyError.
+        """
+        database = Path(path)
+        secrets = secrets_to_open(
+            database,
+            key_file=key_file,
+            passphrase=passphrase,
+            recovery_code=recovery_code,
+            keyring=keyring,
+        )
+        return MemoryStore(open_vault(database, secrets), embedder=embedder)
+
+    def __enter__(self) -> MemoryStore:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def lock(self) -> None:
+        """Wipe keys, vectors and hashes from memory. Everything raises LockedError from now on."""
+        index = self._vector_index
+        self._vector_index = None
+        if index is not None:
+            index[1].wipe()
+        self._vault.lock()
+
+    close = lock
+
+    @property
+    def locked(self) -> bool:
+        return self._vault.locked
+
+    @property
+    def path(self) -> Path:
+        return self._vault.path
+
+    @property
+    def vault_id(self) -> str:
+        """The vault's public random id, in hex."""
+        return self._vault.vault.hex()
+
+    @property
+    def profile(self) -> str:
+        return self._vault.settings.profile
+
+    def __repr__(self) -> str:
+        return f"<MemoryStore {self.path.name}{' locked' if self.locked else ''}>"
+
+    # -- the model ----------------------------------------------------------------------
+
+    def embedder(self) -> Embedder:
+        """The embedding model, loaded. Raises ModelUnavailableError or ModelMismatchError."""
+        from memory_store.models.embedder import load_embedder
+
+        name = self._embedder_name or self._vault.settings.embedder or None
+        embedder = load_embedder(name)
+        self._vault.check_model(embedder)
+        return embedder
+
+    def model_state(self) -> ModelState:
+        """Whether meaning can be searched, and if not, why and what mends it."""
+        try:
+            return ModelState(self.embedder().name, ())
+        except ModelUnavailableError as error:
+            return ModelState(None, (f"no vectors: {error}; {error.remedy}",))
+        except ModelMismatchError as error:
+            return ModelState(None, (f"no vectors: {error}",))
+
+    def warm(self) -> None:
+        """Load the index and the model now rather than in the first search."""
+        self._vault.snapshot()
+        self.model_state()
+
+    def _embedder_or_none(self) -> tuple[Embedder | None, tuple[str, ...]]:
+        try:
+            return self.embedder(), ()
+        except ModelUnavailableError as error:
+            mend = f"{error.remedy}, then memory-store reindex {self.path}"
+            return None, (f"stored without vectors: {error}; {mend}",)
+
+    # -- writing ------------------------------------------------------------------------
+
+    def add(self, text: str, **draft: Any) -> Memory:
+        """Add one memory. Keywords are the other fields of :class:`MemoryDraft`."""
+        known = {f.name for f in fields(MemoryDraft)}
+        unknown = sorted(set(draft) - known)
+        if unknown:
+            raise BadInputError(f"no field {unknown[0]!r} in a memory", unknown[0])
+        if draft.get("metadata") is None:
+            draft.pop("metadata", None)
+        draft["topics"] = tuple(draft.get("topics") or ())
+        return self.add_many([MemoryDraft(text, **draft)])[0]
+
+    def add_many(
+        self, drafts: Iterable[MemoryDraft], *, embed: bool = True
+    ) -> builtins.list[Memory]:
+        """Add memories; each batch of 64 is one transaction. Raises BadInputError, adding none."""
+        memories = [
+            memory_from_draft(draft, self._vault.find_or_create_collection(draft.collection))
+            for draft in drafts
+        ]
+        taken = read_rows(self._vault.reader(), [memory.id for memory in memories])
+        if taken:
+            raise ConflictError(f"there is a memory {next(iter(taken))} already")
+        for start in range(0, len(memories), ADD_BATCH):
+            self._write(memories[start : start + ADD_BATCH], embed=embed)
+        return self._shown(memories)
+
+    def edit(
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        type: str | None = None,
+        topics: Sequence[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        collection: str | None = None,
+        expected_version: int | None = None,
+    ) -> Memory:
+        """Change a memory; what is None stays. Raises NotFoundError, ConflictError, BadInputError."""
+        before = self._open([self._resolve(memory_id)])[0]
+        if expected_version is not None and before.version != expected_version:
+            raise ConflictError(
+                f"memory {before.id} is at version {before.version}, not {expected_version}"
+            )
+        changes: dict[str, Any] = {}
+        if text is not None:
+            changes["text"] = canonical_text(text)
+        if title is not None:
+            changes["title"] = " ".join(canonical_text(title).split())
+        if type is not None:
+            changes["type"] = checked_type(type)
+        if topics is not None:
+            changes["topics"] = clean_topics(topics)
+        if metadata is not None:
+            changes["metadata"] = checked_metadata(metadata)
+        if collection is not None:
+            changes["collection"] = self._vault.find_or_create_collection(collection)
+        after = next_version(before, **changes)
+        if not after.text.strip() and not after.title:
+            raise BadInputError("an empty memory: it has neither text nor title", "text")
+        self._write([after])
+        return self._shown([after])[0]
+
+    def done(self, memory_id: str) -> Memory:
+        """Mark a memory completed: ``task`` becomes ``task_done``."""
+        before = self.get(memory_id)
+        kind = done_type(before.type)
+        return before if kind == before.type else self.edit(before.id, type=kind)
+
+    def delete(self, memory_id: str) -> None:
+        """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
+        resolved = self._resolve(memory_id)
+        with self._vault.writing() as connection:
+            delete_batch(connection, self._vault.keyring, [resolved])
+            self._vault.index.drop(connection, [resolved])
+            erase_traces(connection)
+
+    def _write(self, memories: Sequence[Memory], *, embed: bool = True) -> None:
+        embedder = self._embedder_or_none()[0] if embed else None
+        preparer = Preparer(self._vault, embedder)
+        try:
+            origins = self._origins([memory.id for memory in memories])
+            prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])
+            with self._vault.writing() as connection:
+                write_batch(
+                    connection,
+                    self._vault.keyring,
+                    prepared,
+                    strict=self._vault.strict,
+                    model=preparer.model(),
+                )
+                self._vault.index.compact(connection)
+        finally:
+            preparer.close()
+
+    def _origins(self, ids: Sequence[str]) -> dict[str, Origin]:
+        """An edited memory keeps its source, but no longer equals what was read there."""
+        connection = self._vault.reader()
+        found = {}
+        for memory in ids:
+            row = connection.execute(
+                "select origin, file from memory_sources where memory = ?", (memory,)
+            ).fetchone()
+            if row is not None:
+                found[memory] = Origin(row[0], None, row[1])
+        return found
+
+    def import_paths(
+        self,
+        paths: Sequence[str | Path] = (),
+        *,
+        collection: str | None = None,
+        type: str | None = None,
+        topics: Sequence[str] = (),
+        glob: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        table: str | None = None,
+        text_column: str | None = None,
+        dry_run: bool = False,
+        prune: bool = False,
+        embed: bool = True,
+        progress: Callable[[str, int, int | None], None] | None = None,
+    ) -> ImportReport:
+        """Import files, folders and ``-`` (standard input); without paths, every source again.
+
+        Each batch is committed by itself: whatever stops an import, run it again to go on.
+        """
+        from memory_store.importing.runs import run_imports
+        from memory_store.importing.session import ImportOptions
+
+        options = ImportOptions(
+            collection=collection,
+            type=checked_type(type) if type else None,
+            topics=clean_topics(topics),
+            glob=tuple(glob),
+            exclude=tuple(exclude),
+            table=table,
+            text_column=text_column,
+        )
+        embedder, degraded = self._embedder_or_none() if embed else (None, ())
+        report = run_imports(
+            self._vault,
+            [str(path) for path in paths],
+            options,
+            embedder,
+            dry_run=dry_run,
+            prune=prune,
+            progress=progress,
+        )
+        return replace(report, degraded=degraded)
+
+    def reindex(self, *, progress: Callable[[str, int, int | None], None] | None = None) -> int:
+        """Give every memory the vectors and terms of the present model and analyser.
+
+        Returns how many were done. Resumable: what is up to date already is left alone.
+        """
+        from memory_store.index.reindexing import reindex
+        from memory_store.models.embedder import load_embedder
+
+        embedder = load_embedder(self._embedder_name)
+        return reindex(self._vault, embedder, progress)
+
+    # -- reading ------------------------------------------------------------------------
+
+    def get(self, memory_id: str) -> Memory:
+        """One memory with its whole text, by id, the beginning of an id, or ref."""
+        return self._shown(self._open([self._resolve(memory_id)]))[0]
+
+    def _shown(self, memories: Sequence[Memory]) -> builtins.list[Memory]:
+        """Memories as callers see them: with their collection's name for its id."""
+        names = self._vault.collection_names()
+        return [replace(memory, collection=names[memory.collection]) for memory in memories]
+
+    def _open(self, ids: Sequence[str]) -> builtins.list[Memory]:
+        return list(open_memories(self._vault.reader(), self._vault.keyring, ids))
+
+    def _resolve(self, given: str) -> str:
+        try:
+            found = resolve_id(self._vault.reader(), given)
+        except NotFoundError:
+            found = self._by_ref(given)
+        row = read_rows(self._vault.reader(), [found])[found]
+        self._vault.keyring.of(row.collection)
+        return found
+
+    def _by_ref(self, ref: str) -> str:
+        """The memory of that ref: refs are sealed, so every head is opened until one fits."""
+        connection = self._vault.reader()
+        readable = set(self._vault.keyring.readable())
+        ids = [
+            memory
+            for memory, collection in connection.execute("select id, collection from memories")
+            if collection in readable
+        ]
+        matches = []
+        for start in range(0, len(ids), 500):
+            for row in read_rows(connection, ids[start : start + 500]).values():
+                if open_head(self._vault.keyring, row)["ref"] == ref:
+                    matches.append(row.id)
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise BadInputError(f"{len(matches)} memories have the ref {ref!r}; use an id", "id")
+        raise NotFoundError(f"no memory {ref!r}")
+
+    def list(
+        self,
+        *,
+        collection: str | Sequence[str] = (),
+        type: str | Sequence[str] = (),
+        topic: str | Sequence[str] = (),
+        status: str = "all",
+        since: str | None = None,
+        until: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> builtins.list[Memory]:
+        """Memories, newest first, with their texts."""
+        if status not in STATUSES:
+            raise BadInputError(f"no status {status!r}; there is: {', '.join(STATUSES)}", "status")
+        if limit < 0 or offset < 0:
+            raise BadInputError("limit and offset are 0 or more", "limit")
+        snapshot = self._vault.snapshot()
+        mask = snapshot.mask(
+            Filters(
+                collections=self._collection_ids(_several(collection)),
+                types=_several(type),
+                topics_any=tuple(self._topic_group(name) for name in _several(topic)),
+                status=status,
+                since=parse_moment(since, parameter="since") if since else None,
+                until=parse_moment(until, parameter="until", end=True) if until else None,
+            )
+        )
+        ordinals = mask.nonzero()[0]
+        newest = ordinals[(-snapshot.created[ordinals]).argsort(kind="stable")]
+        return self._shown(self._open(snapshot.ids(newest[offset : offset + limit])))
+
+    def _collection_ids(self, names: Sequence[str]) -> tuple[str, ...] | None:
+        return tuple(self._vault.find_collection(name) for name in names) or None
+
+    def _topic_group(self, topic: str) -> dict[str, list[bytes]]:
+        normalised = normalise_topic(topic)
+        if not normalised:
+            raise BadInputError(f"{topic!r} is no topic", "topic")
+        return {
+            collection: [self._vault.keyring.of(collection).blinder.topic(normalised)]
+            for collection in self._vault.keyring.readable()
+        }
+
+    def collections(self) -> builtins.list[CollectionInfo]:
+        """The collections this key may read, with counts."""
+        return self._vault.collection_infos()
+
+    def create_collection(self, name: str) -> CollectionInfo:
+        created = self._vault.create_collection(name)
+        return next(info for info in self.collections() if info.id == created)
+
+    def rename_collection(self, name: str, new_name: str) -> None:
+        self._vault.rename_collection(name, new_name)
+
+    def topics(self, *, collection: str | Sequence[str] = ()) -> dict[str, int]:
+        """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
+        wanted = self._collection_ids(_several(collection)) or self._vault.keyring.readable()
+        connection = self._vault.reader()
+        counts: Counter[str] = Counter()
+        shown: dict[str, str] = {}
+        ids = [
+            memory
+            for memory, place in connection.execute("select id, collection from memories")
+            if place in wanted
+        ]
+        for start in range(0, len(ids), 500):
+            for row in read_rows(connection, ids[start : start + 500]).values():
+                for topic in open_head(self._vault.keyring, row)["topics"]:
+                    counts[normalise_topic(topic)] += 1
+                    shown.setdefault(normalise_topic(topic), topic)
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return {shown[topic]: count for topic, count in ranked}
+
+    def topic_hash(self, text: str, collection: str | None = None) -> str:
+        """The keyed hash of a topic as ``memory_topics`` stores it, in hex."""
+        normalised = normalise_topic(text)
+        keys = self._vault.keyring.of(self._vault.find_collection(collection))
+        return keys.blinder.topic(normalised).hex()
+
+    def stats(self) -> dict[str, Any]:
+        """Sizes and counts."""
+        from memory_store.vault.statistics import vault_statistics
+
+        snapshot = self._vault.snapshot()
+        return {
+            **vault_statistics(self._vault.reader(), self._vault.path),
+            "memories": int(snapshot.total),
+            "vectors": int(snapshot.vectors),
+            "languages": snapshot_languages(snapshot, self._vault.keyring.readable()),
+            "model": self._vault.settings.embedder or None,
+            "fingerprint": self._vault.settings.fingerprint[:12] or None,
+            "profile": self._vault.settings.profile,
+            "vector_index": self.vector_index().reason if snapshot.vectors else "no vectors",
+        }
+
+    def verify(
+        self, progress: Callable[[str, int, int | None], None] | None = None
+    ) -> dict[str, Any]:
+        """Authenticate every record and hold it against the accounts. Changes nothing."""
+        from memory_store.index.verifying import verify
+
+        return verify(self._vault, progress)
+
+    # -- searching ----------------------------------------------------------------------
+
+    def search(self, query: str, **options: Any) -> SearchResponse:
+        """Search. Keywords are the fields of :class:`SearchOptions`.
+
+        Raises BadInputError naming the parameter, LockedError after a lock.
+        """
+        from memory_store.search.pipeline import run
+
+        return run(self.search_context(), query, search_options(**options))
+
+    def search_context(self) -> SearchContext:
+        """One consistent view of the vault for one search."""
+        from memory_store.models.reranker import load_reranker
+        from memory_store.search.context import SearchContext
+
+        snapshot = self._vault.snapshot()
+        keyring = self._vault.keyring
+
+        def open_ordinals(ordinals: Sequence[int]) -> builtins.list[Memory]:
+            return self._open(snapshot.ids(ordinals))
+
+        return SearchContext(
+            snapshot=snapshot,
+            vector_index=self.vector_index(snapshot) if snapshot.vectors else None,
+            blinder=lambda collection: keyring.of(collection).blinder,
+            embedder=self.embedder,
+            reranker=load_reranker,
+            open_memories=open_ordinals,
+            collection_names=self._vault.collection_names(),
+            strict=self._vault.strict,
+        )
+
+    def vector_index(self, snapshot: Snapshot | None = None) -> VectorIndex:
+        """The vector index over a snapshot (the newest unless given), made once for each."""
+        from memory_store.index.vectors import make_vector_index
+
+        snapshot = snapshot or self._vault.snapshot()
+        with self._vector_lock:
+            held = self._vector_index
+            if held is None or held[0] is not snapshot:
+                previous = held[1] if held is not None else None
+                made = make_vector_index(snapshot, strict=self._vault.strict, previous=previous)
+                held = self._vector_index = (snapshot, made)
+            return held[1]
+
+
+def search_options(**options: Any) -> SearchOptions:
+    """Options from keywords: a single string will do where several may stand."""
+    unknown = sorted(set(options) - _OPTION_NAMES)
+    if unknown:
+        raise BadInputError(f"no search option {unknown[0]!r}", unknown[0])
+    for name in _LISTED_OPTIONS:
+        if name in options:
+            options[name] = _several(options[name])
+    if isinstance(options.get("meta"), dict):
+        options["meta"] = tuple((str(k), str(v)) for k, v in options["meta"].items())
+    return SearchOptions(**options)
+
+
+def _several(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def snapshot_languages(snapshot: Snapshot, collections: Iterable[str]) -> dict[str, int]:
+    """Language → living memories in it, over some collections."""
+    counts: Counter[str] = Counter()
+    for collection in collections:
+        counts.update(snapshot.languages_in(collection))
+    return dict(counts.most_common())

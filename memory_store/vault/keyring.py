@@ -1,0 +1,174 @@
+"""The unlocked keys of a vault: what one principal may read, and nothing else.
+
+Boundary: exists from unlock to lock. :meth:`Keyring.wipe` overwrites every key buffer; whoever
+holds a keyring afterwards gets a LockedError from it. (Not the operating system's keyring: that
+is one kind of slot.)
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Final
+
+from memory_store.crypto.blinding import Blinder, Tagger
+from memory_store.crypto.keys import SecretKey
+from memory_store.crypto.sealing import (
+    DEFAULT_SUITE,
+    OpenCounter,
+    Place,
+    SealingKey,
+    seal,
+    unseal,
+)
+from memory_store.records import LockedError, NotFoundError
+from memory_store.sqlite import sqlite3
+
+VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
+PURPOSES = ("body", "head", "segment", "manifest", "name")
+
+
+class CollectionKeys:
+    """The subkeys of one collection and epoch, one for each purpose."""
+
+    def __init__(self, vault: bytes, collection: str, epoch: int, secret: SecretKey) -> None:
+        self.vault = vault
+        self.collection = collection
+        self.epoch = epoch
+        self._secret = secret
+        self._sealing = {
+            purpose: SealingKey(secret.derive(purpose), epoch=epoch, suite=DEFAULT_SUITE)
+            for purpose in PURPOSES
+        }
+        self._blind = secret.derive("blind")
+        self.blinder = Blinder(self._blind)
+        self.dedupe = Tagger(secret.derive("dedupe"))
+        self.source = Tagger(secret.derive("source"))
+        self.manifest = Tagger(secret.derive("manifest-element"))
+
+    def importing_blinder(self) -> Blinder:
+        """A blinder that remembers words: for one import, then wiped."""
+        return Blinder(self._blind, remember=True)
+
+    def place(self, table: str, column: str, row: str, version: int = 0) -> Place:
+        return Place(self.vault, self.collection, table, column, row, version)
+
+    def seal(self, purpose: str, place: Place, content: bytes | bytearray | memoryview) -> bytes:
+        return seal(self._sealing[purpose], place, content)
+
+    def unseal(
+        self, purpose: str, place: Place, blob: bytes, counter: OpenCounter | None = None
+    ) -> memoryview:
+        return unseal(self._sealing[purpose], place, blob, counter)
+
+    def wipe(self) -> None:
+        for key in self._sealing.values():
+            key.wipe()
+        for held in (self.blinder, self.dedupe, self.source, self.manifest):
+            held.wipe()
+        self._blind.wipe()
+        self._secret.wipe()
+
+    def __repr__(self) -> str:
+        return f"<CollectionKeys {self.collection} epoch {self.epoch}>"
+
+
+@dataclass(slots=True, repr=False)
+class Keyring:
+    """A principal's unlocked keys. Everything in memory is built from these alone."""
+
+    vault: bytes
+    principal: int
+    root: SecretKey
+    counter: OpenCounter = field(default_factory=OpenCounter)
+    collections: dict[str, CollectionKeys] = field(default_factory=dict)
+    locked: bool = False
+
+    @classmethod
+    def unlock(
+        cls, connection: sqlite3.Connection, vault: bytes, principal: int, root: SecretKey
+    ) -> Keyring:
+        """Unwrap every collection key that the principal may read, the newest epoch of each."""
+        ring = cls(vault, principal, root)
+        ring.load(connection)
+        return ring
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        """Unwrap the collection keys that this keyring does not hold yet."""
+        wrap = SealingKey(self.root.derive("principal-wrap"))
+        rows = connection.execute(
+            """
+            select collection, max(epoch), wrapped from vault_collection_keys
+            where principal = ? group by collection
+            """,
+            (self.principal,),
+        ).fetchall()
+        for collection, epoch, wrapped in rows:
+            held = self.collections.get(collection)
+            if held is None or held.epoch != epoch:
+                opened = unseal(wrap, self._grant_place(collection, epoch), wrapped)
+                secret = SecretKey(opened)
+                self.collections[collection] = CollectionKeys(self.vault, collection, epoch, secret)
+        wrap.wipe()
+
+    def create_collection_key(
+        self, connection: sqlite3.Connection, collection: str | None = None
+    ) -> CollectionKeys:
+        """A new random collection key, wrapped for this principal and held from now on."""
+        self.check_open()
+        collection = collection or str(uuid.uuid4())
+        secret = SecretKey.generate()
+        wrap = SealingKey(self.root.derive("principal-wrap"))
+        wrapped = seal(wrap, self._grant_place(collection, 0), secret.buffer)
+        wrap.wipe()
+        connection.execute(
+            """
+            insert into vault_collection_keys (collection, epoch, principal, wrapped)
+            values (?, 0, ?, ?)
+            """,
+            (collection, self.principal, wrapped),
+        )
+        keys = CollectionKeys(self.vault, collection, 0, secret)
+        self.collections[collection] = keys
+        return keys
+
+    def _grant_place(self, collection: str, epoch: int) -> Place:
+        return Place(
+            self.vault,
+            collection,
+            "vault_collection_keys",
+            "wrapped",
+            f"principal {self.principal}",
+            epoch,
+        )
+
+    def of(self, collection: str) -> CollectionKeys:
+        """The keys of a collection. Raises LockedError after lock, NotFoundError for others'."""
+        self.check_open()
+        keys = self.collections.get(collection)
+        if keys is None:
+            raise NotFoundError(f"no collection {collection!r} that this key may read")
+        return keys
+
+    def readable(self) -> list[str]:
+        """The ids of the collections this principal may read, without the vault's own scope."""
+        self.check_open()
+        return [name for name in self.collections if name != VAULT_SCOPE]
+
+    def check_open(self) -> None:
+        if self.locked:
+            raise LockedError("the vault is locked: unlock it with its key to go on")
+
+    def wipe(self) -> None:
+        """Overwrite every key. The keyring answers with LockedError from now on."""
+        if self.locked:
+            return
+        self.locked = True
+        for keys in self.collections.values():
+            keys.wipe()
+        self.collections.clear()
+        self.root.wipe()
+
+    def __repr__(self) -> str:
+        state = "locked" if self.locked else f"{len(self.collections)} collections"
+        return f"<Keyring {state}>"

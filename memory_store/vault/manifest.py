@@ -1,0 +1,92 @@
+"""A sealed account of each collection: how many memories it holds, and which.
+
+Boundary: keys in, a sealed blob out. The account is a multiset hash: the sum modulo 2²⁵⁶ of a
+keyed hash of every (memory, version), after Clarke and others, "Incremental Multiset Hash
+Functions" (2003), MSet-Add-Hash. It changes by one addition per write, and a removed, added or
+replayed row leaves it unequal to what the rows add up to. Rollback of the whole file cannot be seen
+from the file: the last counter is kept in the state folder for that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memory_store.records import TamperedError
+from memory_store.sqlite import sqlite3
+from memory_store.vault.keyring import CollectionKeys
+
+MODULUS = 2**256
+ELEMENT_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """``counter`` grows with every write, ``count`` counts memories, ``total`` is the sum."""
+
+    counter: int = 0
+    count: int = 0
+    total: int = 0
+
+
+def element(keys: CollectionKeys, memory: str, version: int) -> int:
+    """The keyed hash of one (memory, version), as a number below 2²⁵⁶."""
+    tag = keys.manifest.tag(memory.encode(), version.to_bytes(8, "big"), length=ELEMENT_BYTES)
+    return int.from_bytes(tag, "big")
+
+
+def read_manifest(connection: sqlite3.Connection, keys: CollectionKeys) -> Manifest:
+    """The collection's account. Raises TamperedError when it was changed or taken away."""
+    row = connection.execute(
+        "select counter, sealed from vault_manifests where collection = ?", (keys.collection,)
+    ).fetchone()
+    if row is None:
+        raise TamperedError(f"vault_manifests of {keys.collection}: the account is missing")
+    counter, sealed = row
+    place = keys.place("vault_manifests", "sealed", keys.collection, counter)
+    data = json.loads(bytes(keys.unseal("manifest", place, sealed)))
+    return Manifest(counter, int(data["count"]), int(data["total"], 16))
+
+
+def write_manifest(
+    connection: sqlite3.Connection, keys: CollectionKeys, manifest: Manifest
+) -> None:
+    """Replace the collection's account (inside the caller's transaction)."""
+    place = keys.place("vault_manifests", "sealed", keys.collection, manifest.counter)
+    content = json.dumps({"count": manifest.count, "total": f"{manifest.total:x}"}).encode()
+    connection.execute(
+        """
+        insert into vault_manifests (collection, counter, sealed) values (?, ?, ?)
+        on conflict (collection) do update set
+            counter = excluded.counter, sealed = excluded.sealed
+        """,
+        (keys.collection, manifest.counter, keys.seal("manifest", place, content)),
+    )
+
+
+def account(
+    connection: sqlite3.Connection,
+    keys: CollectionKeys,
+    *,
+    added: Iterable[tuple[str, int]] = (),
+    removed: Iterable[tuple[str, int]] = (),
+) -> None:
+    """Enter written and removed (memory, version) pairs into the collection's account."""
+    manifest = read_manifest(connection, keys)
+    count, total = manifest.count, manifest.total
+    for memory, version in added:
+        count, total = count + 1, total + element(keys, memory, version)
+    for memory, version in removed:
+        count, total = count - 1, total - element(keys, memory, version)
+    write_manifest(connection, keys, Manifest(manifest.counter + 1, count, total % MODULUS))
+
+
+def recount(connection: sqlite3.Connection, keys: CollectionKeys) -> Manifest:
+    """What the rows that are there add up to, to be held against :func:`read_manifest`."""
+    count, total = 0, 0
+    for memory, version in connection.execute(
+        "select id, version from memories where collection = ?", (keys.collection,)
+    ):
+        count, total = count + 1, total + element(keys, memory, version)
+    return Manifest(0, count, total % MODULUS)

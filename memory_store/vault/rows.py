@@ -1,0 +1,234 @@
+"""Memories as rows: what is sealed into head and body, and what stands in clear beside them.
+
+Boundary: a :class:`Memory` goes in, sealed rows come out, and back. The clear columns (``type``,
+``created``, ``updated``) exist for Datasette's filters alone: reading takes every value from the
+sealed head and refuses a row whose clear columns say something else.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory_store.records import Memory, NotFoundError, TamperedError
+from memory_store.sqlite import sqlite3
+from memory_store.text.canonical import normalise_topic
+from memory_store.vault.keyring import CollectionKeys, Keyring
+
+HEAD_KEYS = (
+    "type",
+    "title",
+    "created",
+    "updated",
+    "ref",
+    "source",
+    "valid_from",
+    "valid_to",
+    "supersedes",
+    "parent",
+)
+SQLITE_VARIABLES = 500  # ids per `in (…)`; every SQLite allows 999
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Keyed tags that let an import recognise a record: where it came from, and what it was."""
+
+    origin: bytes | None = None
+    draft: bytes | None = None
+    file: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One row of ``memories`` as stored."""
+
+    id: str
+    collection: str
+    type: str | None
+    created: str | None
+    updated: str | None
+    version: int
+    content: str
+    head: bytes
+
+
+_COLUMNS = "id, collection, type, created, updated, version, content, head"
+
+
+def content_tag(keys: CollectionKeys, title: str, text: str) -> bytes:
+    """The keyed tag of a content: memories of one collection with equal tags share a body."""
+    return keys.dedupe.tag(title.encode(), text.encode())
+
+
+def insert_memory(
+    connection: sqlite3.Connection,
+    keys: CollectionKeys,
+    memory: Memory,
+    origin: Origin,
+    *,
+    strict: bool,
+) -> None:
+    """Seal one new memory (or new version) and write its rows. The caller holds a transaction."""
+    content = _store_body(connection, keys, memory)
+    head = {name: getattr(memory, name) for name in HEAD_KEYS}
+    head["topics"] = list(memory.topics)
+    head["metadata"] = dict(memory.metadata)
+    place = keys.place("memories", "head", memory.id, memory.version)
+    sealed = keys.seal("head", place, _compact_json(head))
+    clear = (None, None, None) if strict else (memory.type, memory.created, memory.updated)
+    connection.execute(
+        f"insert into memories ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)",
+        (memory.id, memory.collection, *clear, memory.version, content, sealed),
+    )
+    if not strict:
+        connection.executemany(
+            "insert or ignore into memory_topics (memory, topic) values (?, ?)",
+            [(memory.id, tag) for tag in topic_tags(keys, memory.topics)],
+        )
+    if origin != Origin():
+        connection.execute(
+            "insert into memory_sources (memory, origin, draft, file) values (?, ?, ?, ?)",
+            (memory.id, origin.origin, origin.draft, origin.file),
+        )
+
+
+def topic_tags(keys: CollectionKeys, topics: Iterable[str]) -> list[bytes]:
+    """The keyed hashes of a memory's topics, in order, each once."""
+    normalised = dict.fromkeys(filter(None, map(normalise_topic, topics)))
+    return [keys.blinder.topic(topic) for topic in normalised]
+
+
+def _store_body(connection: sqlite3.Connection, keys: CollectionKeys, memory: Memory) -> str:
+    tag = content_tag(keys, memory.title, memory.text)
+    found = connection.execute(
+        "select id from memory_bodies where collection = ? and tag = ?", (memory.collection, tag)
+    ).fetchone()
+    if found is not None:
+        return str(found[0])
+    content = str(uuid.uuid4())
+    place = keys.place("memory_bodies", "body", content)
+    sealed = keys.seal("body", place, memory.text.encode("utf-8", "surrogatepass"))
+    connection.execute(
+        "insert into memory_bodies (id, collection, tag, body) values (?, ?, ?, ?)",
+        (content, memory.collection, tag, sealed),
+    )
+    return content
+
+
+def remove_memories(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+    """Delete memories, their topics and sources, and the bodies that nobody shares any more."""
+    for part in _parts(ids):
+        marks = ", ".join("?" * len(part))
+        contents = [
+            row[0]
+            for row in connection.execute(
+                f"select distinct content from memories where id in ({marks})", part
+            )
+        ]
+        connection.execute(f"delete from memory_topics where memory in ({marks})", part)
+        connection.execute(f"delete from memory_sources where memory in ({marks})", part)
+        connection.execute(f"delete from memories where id in ({marks})", part)
+        connection.executemany(
+            """
+            delete from memory_bodies where id = :id
+            and not exists (select 1 from memories where content = :id)
+            """,
+            [{"id": content} for content in contents],
+        )
+
+
+def read_rows(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, MemoryRow]:
+    """The stored rows of some memories by id; ids that are gone are left out."""
+    rows: dict[str, MemoryRow] = {}
+    for part in _parts(ids):
+        marks = ", ".join("?" * len(part))
+        for row in connection.execute(
+            f"select {_COLUMNS} from memories where id in ({marks})", part
+        ):
+            rows[row[0]] = MemoryRow(*row)
+    return rows
+
+
+def open_memories(
+    connection: sqlite3.Connection, keyring: Keyring, ids: Sequence[str]
+) -> Iterator[Memory]:
+    """Decrypt memories with their texts, in the order of ``ids``. Rows that are gone are left out.
+
+    Raises TamperedError naming the row that does not authenticate.
+    """
+    rows = read_rows(connection, ids)
+    bodies: dict[str, bytes] = {}
+    for part in _parts([row.content for row in rows.values()]):
+        marks = ", ".join("?" * len(part))
+        bodies.update(
+            connection.execute(f"select id, body from memory_bodies where id in ({marks})", part)
+        )
+    for memory_id in ids:
+        row = rows.get(memory_id)
+        if row is not None:
+            yield _open_row(keyring, row, bodies)
+
+
+def _open_row(keyring: Keyring, row: MemoryRow, bodies: dict[str, bytes]) -> Memory:
+    keys = keyring.of(row.collection)
+    head = open_head(keyring, row)
+    if row.content not in bodies:
+        raise TamperedError(f"memories.content of {row.id}: its body is missing")
+    place = keys.place("memory_bodies", "body", row.content)
+    opened = keys.unseal("body", place, bodies[row.content], keyring.counter)
+    return memory_of(row, head, str(opened, "utf-8", "surrogatepass"))
+
+
+def open_head(keyring: Keyring, row: MemoryRow) -> dict[str, Any]:
+    """Decrypt a memory's head (title, topics, times, source …) and check the clear columns."""
+    keys = keyring.of(row.collection)
+    place = keys.place("memories", "head", row.id, row.version)
+    head = dict(json.loads(bytes(keys.unseal("head", place, row.head, keyring.counter))))
+    for name in ("type", "created", "updated"):
+        clear = getattr(row, name)
+        if clear is not None and clear != head[name]:
+            raise TamperedError(f"memories.{name} of {row.id}: changed since it was written")
+    return head
+
+
+def memory_of(row: MemoryRow, head: dict[str, Any], text: str) -> Memory:
+    """The memory that a row, its opened head and its text make."""
+    return Memory(
+        id=row.id,
+        collection=row.collection,
+        text=text,
+        version=row.version,
+        topics=tuple(head["topics"]),
+        metadata=head["metadata"],
+        **{name: head[name] for name in HEAD_KEYS},
+    )
+
+
+def resolve_id(connection: sqlite3.Connection, given: str) -> str:
+    """The memory id that an id, or a unique beginning of one (8 characters or more), names."""
+    wanted = given.strip().lower()
+    if len(wanted) >= 8 and all(character in "0123456789abcdef-" for character in wanted):
+        found = connection.execute(
+            "select id from memories where id >= ? and id < ? limit 2", (wanted, wanted + "g")
+        ).fetchall()
+        if len(found) == 1:
+            return str(found[0][0])
+    exact = connection.execute("select id from memories where id = ?", (given,)).fetchone()
+    if exact is not None:
+        return str(exact[0])
+    raise NotFoundError(f"no memory {given!r}")
+
+
+def _compact_json(data: object) -> bytes:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), SQLITE_VARIABLES):
+        yield ids[start : start + SQLITE_VARIABLES]

@@ -1,0 +1,199 @@
+"""The tables of a vault, as append-only migrations, and the checks before a file is trusted.
+
+Boundary: no keys. A file is opened only when it is SQLite, holds a vault of a format this version
+reads, and holds no trigger or view that could run somebody else's SQL on our tables.
+
+What stands in clear is listed in ``docs/sealing.md``; every blob column is a sealed value, except
+the keyed hashes in ``topic``, ``tag``, ``origin``, ``draft`` and ``file``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_store.records import FormatError, NotAVaultError
+from memory_store.sqlite import connect, sqlite3
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+FORMAT_VERSION = 1
+APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
+SQLITE_MAGIC = b"SQLite format 3\x00"
+SETTINGS_TABLE = "vault_settings"
+
+
+def _first_format(db: Database) -> None:
+    """Format 1. Collections, principals and grants leave room for sharing."""
+    for table, columns, key in (
+        ("vault_settings", {"name": str, "value": str, "sealed": bytes}, "name"),
+        (
+            "vault_slots",
+            {
+                "id": str,
+                "principal": int,
+                "kind": str,
+                "parameters": str,
+                "salt": bytes,
+                "commitment": bytes,
+                "wrapped": bytes,
+                "created": str,
+            },
+            "id",
+        ),
+        ("vault_principals", {"id": int, "sealed": bytes, "created": str}, "id"),
+        (
+            "vault_collection_keys",
+            {"collection": str, "epoch": int, "principal": int, "wrapped": bytes},
+            ("collection", "epoch", "principal"),
+        ),
+        ("collections", {"id": str, "name": bytes, "created": str}, "id"),
+        (
+            "memories",
+            {
+                "id": str,
+                "collection": str,
+                "type": str,
+                "created": str,
+                "updated": str,
+                "version": int,
+                "content": str,
+                "head": bytes,
+            },
+            "id",
+        ),
+        (
+            "memory_bodies",
+            {"id": str, "collection": str, "tag": bytes, "body": bytes},
+            "id",
+        ),
+        ("memory_topics", {"memory": str, "topic": bytes}, ("memory", "topic")),
+        (
+            "memory_sources",
+            {"memory": str, "origin": bytes, "draft": bytes, "file": bytes},
+            "memory",
+        ),
+        ("vault_sources", {"id": str, "collection": str, "tag": bytes, "head": bytes}, "id"),
+        (
+            "vault_source_files",
+            {"tag": bytes, "source": str, "content": bytes, "seen": int},
+            "tag",
+        ),
+        (
+            "vault_segments",
+            {
+                "id": str,
+                "collection": str,
+                "epoch": int,
+                "documents": int,
+                "sequence": int,
+                "model": str,
+                "main": bytes,
+                "vectors": bytes,
+                "pairs": bytes,
+            },
+            "id",
+        ),
+        (
+            "vault_changes",
+            {"sequence": int, "collection": str, "memory": str, "operation": str},
+            "sequence",
+        ),
+        ("vault_manifests", {"collection": str, "counter": int, "sealed": bytes}, "collection"),
+    ):
+        db.table(table).create(columns, pk=key, strict=True)
+    db.table("memories").create_index(["collection", "created"])
+    db.table("memories").create_index(["type"])
+    db.table("memories").create_index(["content"])
+    db.table("memory_bodies").create_index(["collection", "tag"], unique=True)
+    db.table("memory_topics").create_index(["topic"])
+    db.table("memory_sources").create_index(["origin"], unique=True)
+    db.table("memory_sources").create_index(["file"])
+    db.table("vault_source_files").create_index(["source"])
+    db.table("vault_sources").create_index(["tag"], unique=True)
+
+
+VAULT_TABLES = (
+    "vault_settings",
+    "vault_slots",
+    "vault_principals",
+    "vault_collection_keys",
+    "vault_sources",
+    "vault_source_files",
+    "vault_segments",
+    "vault_changes",
+    "vault_manifests",
+)
+"""Machinery: a Datasette hides these."""
+MEMORY_TABLES = ("collections", "memories", "memory_bodies", "memory_topics", "memory_sources")
+
+
+def create_schema(connection: sqlite3.Connection) -> None:
+    """Make the tables of the newest format in an open database."""
+    from sqlite_utils import Database, Migrations
+
+    migrations = Migrations("memory_store")
+    migrations(name="0001_first_format")(_first_format)
+    migrations.apply(Database(connection))
+    connection.execute(f"pragma application_id = {APPLICATION_ID}")
+    connection.execute(f"pragma user_version = {FORMAT_VERSION}")
+
+
+def is_vault(path: str | Path) -> bool:
+    """Whether a file holds a vault. Needs no key, changes nothing, raises nothing."""
+    try:
+        check_is_vault(Path(path))
+    except NotAVaultError:
+        return False
+    except FormatError:
+        return True
+    return True
+
+
+def check_is_vault(path: Path) -> None:
+    """Raise NotAVaultError or FormatError unless ``path`` is a vault this version reads."""
+    if not path.exists():
+        raise NotAVaultError(f"{path}: no such file")
+    if not path.is_file():
+        raise NotAVaultError(f"{path}: not a file")
+    try:
+        with path.open("rb") as file:
+            if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
+                raise NotAVaultError(f"{path}: not an SQLite database")
+        connection = connect(path, read_only=True)
+    except (OSError, sqlite3.Error) as error:
+        raise NotAVaultError(f"{path}: cannot be read ({error})") from None
+    try:
+        check_schema(connection, str(path))
+    finally:
+        connection.close()
+
+
+def check_schema(connection: sqlite3.Connection, name: str) -> None:
+    """Raise unless the open database holds our tables, in our format, and no foreign triggers."""
+    try:
+        tables = dict(connection.execute("select name, type from sqlite_master").fetchall())
+        if tables.get(SETTINGS_TABLE) != "table":
+            raise NotAVaultError(f"{name}: an SQLite database, but not a vault (no vault in it)")
+        (version,) = connection.execute("pragma user_version").fetchone()
+        hostile = connection.execute(
+            """
+            select type, name from sqlite_master
+            where type = 'trigger'
+               or (type = 'view' and (name like 'vault!_%' escape '!' or name like 'memor%'
+                   or name = 'collections'))
+            """
+        ).fetchall()
+    except sqlite3.DatabaseError as error:
+        raise NotAVaultError(f"{name}: cannot be read as a vault ({error})") from None
+    if version != FORMAT_VERSION:
+        raise FormatError(
+            f"{name}: a vault of format {version}; this version reads format {FORMAT_VERSION}"
+        )
+    missing = [t for t in (*VAULT_TABLES, *MEMORY_TABLES) if tables.get(t) != "table"]
+    if missing:
+        raise FormatError(f"{name}: a vault without its table {missing[0]}")
+    if hostile:
+        kind, culprit = hostile[0]
+        raise FormatError(f"{name}: holds the {kind} {culprit!r}, which a vault never has")

@@ -1,0 +1,159 @@
+"""Sealed segments of the search index, and the change log that says which entries are dead.
+
+Boundary: bytes in, sealed rows out, and back; what the bytes mean is the index's affair. A segment
+is written once, in the transaction that writes its memories. A memory that is edited or deleted
+later gets a row in ``vault_changes``: its entry is dead in every segment whose ``sequence`` is
+smaller than that row's. Segments without their rows, or rows without their segments, disagree
+with the collection's manifest.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memory_store.crypto.sealing import Place
+from memory_store.sqlite import sqlite3
+from memory_store.vault.keyring import CollectionKeys
+
+UPDATED, DELETED, REINDEXED = "updated", "deleted", "reindexed"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """One row of ``vault_segments`` without its blobs; ``model`` is the vectors' fingerprint."""
+
+    id: str
+    collection: str
+    epoch: int
+    documents: int
+    sequence: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row of ``vault_changes``."""
+
+    sequence: int
+    collection: str
+    memory: str
+    operation: str
+
+
+def last_sequence(connection: sqlite3.Connection) -> int:
+    """The newest change's number; 0 before the first. Numbers never come back."""
+    (newest,) = connection.execute(
+        "select coalesce(max(sequence), 0) from vault_changes"
+    ).fetchone()
+    return int(newest)
+
+
+def log_changes(
+    connection: sqlite3.Connection, collection: str, memories: Iterable[str], operation: str
+) -> None:
+    """Say that these memories' entries in earlier segments are dead."""
+    connection.executemany(
+        "insert into vault_changes (collection, memory, operation) values (?, ?, ?)",
+        [(collection, memory, operation) for memory in memories],
+    )
+
+
+def changes_since(connection: sqlite3.Connection, sequence: int) -> list[Change]:
+    """The changes after ``sequence``, oldest first."""
+    return [
+        Change(*row)
+        for row in connection.execute(
+            """
+            select sequence, collection, memory, operation from vault_changes
+            where sequence > ? order by sequence
+            """,
+            (sequence,),
+        )
+    ]
+
+
+def list_segments(connection: sqlite3.Connection) -> list[SegmentRow]:
+    """Every segment, oldest first (by sequence, then by insertion)."""
+    return [
+        SegmentRow(*row)
+        for row in connection.execute(
+            """
+            select id, collection, epoch, documents, sequence, model
+            from vault_segments order by sequence, rowid
+            """
+        )
+    ]
+
+
+def write_segment(
+    connection: sqlite3.Connection,
+    keys: CollectionKeys,
+    *,
+    documents: int,
+    model: str,
+    main: bytes,
+    vectors: bytes,
+    pairs: bytes,
+) -> str:
+    """Seal and store one segment at the present sequence. Returns its id."""
+    segment = str(uuid.uuid4())
+    parts = {"main": main, "vectors": vectors, "pairs": pairs}
+    sealed = {
+        part: keys.seal("segment", _place(keys, segment, part, documents, model), content)
+        for part, content in parts.items()
+    }
+    connection.execute(
+        """
+        insert into vault_segments
+            (id, collection, epoch, documents, sequence, model, main, vectors, pairs)
+        values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            segment,
+            keys.collection,
+            keys.epoch,
+            documents,
+            last_sequence(connection),
+            model,
+            sealed["main"],
+            sealed["vectors"],
+            sealed["pairs"],
+        ),
+    )
+    return segment
+
+
+def read_sealed_part(
+    connection: sqlite3.Connection, segment: SegmentRow, part: str
+) -> bytes | None:
+    """One part (``main``, ``vectors`` or ``pairs``), still sealed; None where it is gone."""
+    if part not in ("main", "vectors", "pairs"):
+        raise ValueError(part)
+    row = connection.execute(
+        f"select {part} from vault_segments where id = ?", (segment.id,)
+    ).fetchone()
+    return bytes(row[0]) if row is not None else None
+
+
+def unseal_part(keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes) -> memoryview:
+    """Open one part of a segment."""
+    place = _place(keys, segment.id, part, segment.documents, segment.model)
+    return keys.unseal("segment", place, sealed)
+
+
+def read_part(
+    connection: sqlite3.Connection, keys: CollectionKeys, segment: SegmentRow, part: str
+) -> memoryview | None:
+    """One part, opened; None where the segment is gone."""
+    sealed = read_sealed_part(connection, segment, part)
+    return unseal_part(keys, segment, part, sealed) if sealed is not None else None
+
+
+def delete_segments(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
+    connection.executemany("delete from vault_segments where id = ?", [(i,) for i in ids])
+
+
+def _place(keys: CollectionKeys, segment: str, part: str, documents: int, model: str) -> Place:
+    return keys.place("vault_segments", part, f"{segment}|{model}", documents)

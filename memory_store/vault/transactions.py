@@ -1,0 +1,30 @@
+"""One write at a time: transactions, and the clean-up that makes a deletion real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memory_store.sqlite import sqlite3
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Everything inside is written, or nothing. Waits for other writers (busy time-out)."""
+    connection.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
+    connection.execute("commit")
+
+
+def erase_traces(connection: sqlite3.Connection) -> None:
+    """After a deletion: empty the write-ahead log, where old pages would stay readable.
+
+    ``secure_delete`` overwrites the pages in the file itself. Readers that are at work keep the
+    log alive; the next deletion, or the last connection to close, empties it then.
+    """
+    connection.execute("pragma wal_checkpoint(truncate)")
