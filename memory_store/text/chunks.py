@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from semantic_text_splitter import MarkdownSplitter
@@ -62,15 +63,25 @@ def passages(
     if len(text) <= size:
         return [Span(0, len(text))]
     shared = int(size * overlap)
-    cuts = [start for start, _ in _splitter(size - shared).chunk_indices(text)]
-    if len(cuts) > 1 and len(text) - cuts[-2] <= size:
-        cuts.pop()  # a last crumb that fits into its neighbour
+    begins = [start for start, _ in _splitter(size - shared).chunk_indices(text)]
+    cuts = _without_crumbs([*begins, len(text)], crumb=shared, size=size)
     fences = [match.span() for match in _FENCE.finditer(text)]
-    found = []
-    for start, end in zip(cuts, [*cuts[1:], len(text)], strict=True):
-        room = min(shared, size - (end - start))
-        found.append(Span(_overlap_start(text, start - room, start, fences), end))
+    found = [Span(0, cuts[1])]
+    for before, start, end in zip(cuts, cuts[1:], cuts[2:], strict=False):
+        # Never back to where the passage before began, however short that is.
+        earliest = max(start - min(shared, size - (end - start)), before + 1)
+        found.append(Span(_overlap_start(text, earliest, start, fences), end))
     return found
+
+
+def _without_crumbs(cuts: Sequence[int], *, crumb: int, size: int) -> list[int]:
+    """The cuts, less those that part off fewer than ``crumb`` characters of what would fit."""
+    kept = [cuts[0]]
+    for cut, after in pairwise(cuts[1:]):
+        parts_a_crumb = min(cut - kept[-1], after - cut) < crumb
+        if not parts_a_crumb or after - kept[-1] > size:
+            kept.append(cut)
+    return [*kept, cuts[-1]]
 
 
 @cache
@@ -80,19 +91,18 @@ def _splitter(characters: int) -> MarkdownSplitter:
 
 def _overlap_start(text: str, earliest: int, start: int, fences: Sequence[tuple[int, int]]) -> int:
     """The first good place from ``earliest`` on to begin a passage; ``start`` if there is none."""
-    if start == 0:
-        return 0
-    earliest = max(earliest, 0)
     for pattern in (_BEGINNING, _WORD_BEGINNING):
-        for match in pattern.finditer(text, max(earliest - 1, 0), start):
+        for match in pattern.finditer(text, earliest - 1, start):
             place = match.end()
             if earliest <= place < start and not _inside(place, fences):
                 return place
     return start
 
 
-def _inside(place: int, spans: Iterable[tuple[int, int]]) -> bool:
-    return any(start < place < end for start, end in spans)
+def _inside(place: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether ``place`` is within one of the sorted, separate ``spans``."""
+    following = bisect_left(spans, (place,))
+    return following > 0 and place < spans[following - 1][1]
 
 
 def windows(text: str, offsets: Offsets, *, max_tokens: int, title_tokens: int) -> list[Span]:

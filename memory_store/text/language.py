@@ -79,34 +79,31 @@ SAMPLE = 2_000  # characters the model reads, 0.2 ms; more changes no answer
 LEAST_VOTES = 2  # function words that decide without the model …
 VOTE_RATIO = 2  # … when the next language has at most half as many
 
-# Each script with the candidates that write in it. Scripts with one language decide by themselves.
-_SCRIPTS: Mapping[str, tuple[re.Pattern[str], tuple[str, ...]]] = {
-    name: (re.compile(f"[{characters}]"), tuple(languages.split()))
-    for name, characters, languages in (
-        ("kana", "\u3041-\u30ff", "ja"),
-        ("hangul", "\uac00-\ud7a3\u1100-\u11ff", "ko"),
-        ("han", "\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff", "zh ja"),
-        ("thai", "\u0e01-\u0e4e", "th"),
-        ("greek", "\u0370-\u03ff\u1f00-\u1fff", "el"),
-        ("hebrew", "\u05d0-\u05ea", "he yi"),
-        ("armenian", "\u0531-\u0587", "hy"),
-        ("georgian", "\u10a0-\u10ff", "ka"),
-        ("tamil", "\u0b80-\u0bff", "ta"),
-        ("bengali", "\u0980-\u09ff", "bn"),
-        ("devanagari", "\u0900-\u097f", "hi ne"),
-        ("arabic", "\u0621-\u06d3", "ar fa ur"),
-        ("cyrillic", "\u0400-\u04ff", "ru uk be bg mk sr"),
-    )
+# Each script, its letters, and the candidates that write in it.
+_SCRIPTS = {
+    "kana": ("\u3041-\u30ff", ("ja",)),
+    "hangul": ("\uac00-\ud7a3\u1100-\u11ff", ("ko",)),
+    "han": ("\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff", ("zh", "ja")),
+    "thai": ("\u0e01-\u0e4e", ("th",)),
+    "greek": ("\u0370-\u03ff\u1f00-\u1fff", ("el",)),
+    "hebrew": ("\u05d0-\u05ea", ("he", "yi")),
+    "armenian": ("\u0531-\u0587", ("hy",)),
+    "georgian": ("\u10a0-\u10ff", ("ka",)),
+    "tamil": ("\u0b80-\u0bff", ("ta",)),
+    "bengali": ("\u0980-\u09ff", ("bn",)),
+    "devanagari": ("\u0900-\u097f", ("hi", "ne")),
+    "arabic": ("\u0621-\u06d3", ("ar", "fa", "ur")),
+    "cyrillic": ("\u0400-\u04ff", ("ru", "uk", "be", "bg", "mk", "sr")),
 }
 _NOT_PROSE = re.compile(
-    r"^(```|~~~).*?^\1|`[^`\n]*`|\b\w+://\S+|(?<![\w.+-])[\w.+-]+@[\w.-]+", re.M | re.S
+    r"^(```|~~~).*?(?:^\1|\Z)|`[^`\n]*`|\b\w+://\S+|(?<![\w.+-])[\w.+-]+@[\w.-]+", re.M | re.S
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NOT_LATIN = re.compile(
     "[\u0370-\u1dff\u1f00-\u1fff\u2e80-\uabff\uac00-\ufaff\U00010000-\U0003ffff]"
 )
-_WRITES_NO_LATIN = frozenset(code for _, codes in _SCRIPTS.values() for code in codes) - {"sr"}
+_NEVER_LATIN = {code for _, codes in _SCRIPTS.values() for code in codes if code != "sr"}
 
 _NO_LANGUAGE = "zxx"  # the model's label for numbers, code and the like
 # Labels of the model that share a stemmer, or the absence of one, with a candidate.
@@ -129,26 +126,29 @@ def detect_language(
     chosen = LANGUAGES if candidates is None else tuple(dict.fromkeys(candidates))
     prose = _NOT_PROSE.sub(" ", text[: 2 * SAMPLE])[:SAMPLE]
     letters = len(_LETTER.findall(prose))
-    possible = _by_script(prose, letters, chosen) if letters else ()
+    foreign = 0 if prose.isascii() else len(_NOT_LATIN.findall(prose))
+    if 2 * foreign <= letters:
+        possible = tuple(code for code in chosen if code not in _NEVER_LATIN)
+    else:
+        possible = tuple(code for code in _writers(prose) if code in chosen)
+        if possible and fallback not in possible:
+            fallback = possible[0]  # a script's most common language beats one of another script
+    if not possible or not letters:
+        return fallback
     if len(possible) == 1:
         return possible[0]
-    voted = _by_function_words(prose, possible) if possible and candidates is not None else None
-    if voted or letters < SHORTEST or not possible:
-        return voted or fallback
-    return _by_model(prose, possible, fallback)
+    if candidates is not None and (voted := _by_function_words(prose, possible)):
+        return voted
+    return (letters >= SHORTEST and _by_model(prose, possible)) or fallback
 
 
-def _by_script(prose: str, letters: int, candidates: Collection[str]) -> tuple[str, ...]:
-    """The candidates that write in the script of most of the letters."""
-    foreign = 0 if prose.isascii() else len(_NOT_LATIN.findall(prose))
-    if 2 * foreign < letters:
-        return tuple(c for c in candidates if c not in _WRITES_NO_LATIN)
-    counts = {name: len(pattern.findall(prose)) for name, (pattern, _) in _SCRIPTS.items()}
-    counts["kana"] += counts["han"] if counts["kana"] else 0  # Japanese mixes both, Chinese never
-    _, languages = _SCRIPTS[max(counts, key=lambda name: counts[name])]
-    possible = tuple(c for c in languages if c in candidates)
-    # Chinese characters without a single kana: Chinese, where that is a choice.
-    return possible[:1] if languages == ("zh", "ja") else possible
+def _writers(prose: str) -> tuple[str, ...]:
+    """The languages of the script that most of ``prose`` is in, the most common first."""
+    counts = {name: len(re.findall(f"[{s}]", prose)) for name, (s, _) in _SCRIPTS.items()}
+    if counts["kana"]:
+        counts["kana"] += counts["han"]  # Japanese mixes both; Chinese has no kana
+    script = max(counts, key=lambda name: counts[name])
+    return _SCRIPTS[script][1] if counts[script] else ()
 
 
 def _by_function_words(prose: str, candidates: Collection[str]) -> str | None:
@@ -162,17 +162,18 @@ def _by_function_words(prose: str, candidates: Collection[str]) -> str | None:
     return best if clear else None
 
 
-def _by_model(prose: str, candidates: Collection[str], fallback: str) -> str:
+def _by_model(prose: str, candidates: Collection[str]) -> str | None:
+    """The candidate the model gives most of the probability among them."""
     shares = dict.fromkeys(candidates, 0.0)
     ranking = _identifier().rank(prose)
     if ranking[0][0] == _NO_LANGUAGE:
-        return fallback
+        return None
     for label, probability in ranking:
         code = _SAME.get(label, label)
         if code in shares:
             shares[code] += probability
     best = max(shares, key=lambda code: shares[code])
-    return best if shares[best] >= CONFIDENT * sum(shares.values()) > 0 else fallback
+    return best if shares[best] >= CONFIDENT * sum(shares.values()) > 0 else None
 
 
 _loading = threading.Lock()

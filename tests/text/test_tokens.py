@@ -1,0 +1,215 @@
+"""Words with their places, and the terms keyword search counts."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_store.text.language import LANGUAGES, STEMMED_LANGUAGES
+from memory_store.text.stop_words import STOP_WORDS
+from memory_store.text.tokens import (
+    ANALYSER_VERSION,
+    forget_words,
+    is_stop_word,
+    query_words,
+    term,
+    term_pairs,
+    terms,
+    words,
+)
+
+prose = st.text(
+    st.one_of(
+        st.characters(exclude_categories=["Cs"]),
+        st.sampled_from("ab é ß İ ' ’ _ - 東 京 か ゙ नि ์ ท\u00ad\u200d\u0301 한 글 \n"),
+    )
+)
+
+
+def spelled(text: str) -> list[str]:
+    return [word.text for word in words(text)]
+
+
+@given(prose)
+def test_every_word_is_the_text_at_its_place(text: str) -> None:
+    found = words(text)
+
+    assert all(text[word.start : word.end] == word.text for word in found)
+    assert all(word.text for word in found)
+    starts = [word.start for word in found]
+    assert starts == sorted(starts)
+
+
+@given(prose)
+def test_no_letter_or_digit_is_lost(text: str) -> None:
+    covered = {place for word in words(text) for place in range(word.start, word.end)}
+
+    assert {i for i, character in enumerate(text) if character.isalnum()} <= covered
+
+
+@given(prose, st.sampled_from([*LANGUAGES, "", "xx"]))
+def test_there_is_one_term_for_each_word_in_order(text: str, language: str) -> None:
+    assert terms(text, language) == [term(word.text, language) for word in words(text)]
+    assert all(terms(text, language))
+
+
+@given(prose)
+def test_query_words_are_words_of_the_text_and_lose_none_outright(text: str) -> None:
+    all_words, kept = words(text), query_words(text)
+    covered = {place for word in kept for place in range(word.start, word.end)}
+
+    assert set(kept) <= set(all_words)
+    assert {place for word in all_words for place in range(word.start, word.end)} == covered
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Don't panic", ["Don't", "panic"]),
+        ("don’t ‘quote’ 'me'", ["don’t", "quote", "me"]),
+        ("snake_case and _emphasis_", ["snake", "case", "and", "emphasis"]),
+        ("notes.db v1.2 e-mail", ["notes", "db", "v1", "2", "e", "mail"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("می\u200cخواهم", ["می\u200cخواهم"]),
+        ("Donau\u00addampfschiff", ["Donau\u00addampfschiff"]),
+        ("東京都", ["東", "東京", "京", "京都", "都"]),
+        ("水", ["水"]),
+        ("Python3で書く", ["Python3", "で", "で書", "書", "書く", "く"]),
+        ("カ・キ", ["カ", "キ"]),
+        ("", []),
+        ("— … 🙂 \n", []),
+    ],
+)
+def test_words_of_many_scripts(text: str, expected: list[str]) -> None:
+    assert spelled(text) == expected
+
+
+def test_a_query_in_an_unspaced_script_asks_for_pairs() -> None:
+    assert [word.text for word in query_words("東京都 水 Tokyo")] == ["東京", "京都", "水", "Tokyo"]
+    assert {word.text for word in query_words("京都の水")} <= set(spelled("昨日、京都の水を飲んだ"))
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("en", "Running", "runs"),
+        ("en", "naïveté", "naivete"),
+        ("en", "dog’s", "dogs"),
+        ("de", "Häuser", "Haus"),
+        ("de", "Straßen", "STRASSE"),
+        ("de", "Müller", "Mueller"),
+        ("fr", "l’élève", "élèves"),
+        ("fr", "qu'hommes", "homme"),
+        ("ca", "l'home", "home"),
+        ("es", "canción", "canciones"),
+        ("it", "dell'arte", "arte"),
+        ("tr", "İstanbul", "istanbul"),
+        ("ru", "ёлка", "елки"),
+        ("da", "Ørsted", "orsted"),
+        ("vi", "phở", "pho"),
+        ("he", "שָׁלוֹם", "שלום"),
+        ("ja", "ｶﾞ", "ガ"),
+        ("", "Ａ", "a"),
+        ("en", "Donau\u00addampf", "donaudampf"),
+    ],
+)
+def test_two_spellings_share_a_term(language: str, one: str, other: str) -> None:
+    assert term(one, language) == term(other, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [("uk", "мои", "мой"), ("ja", "か", "が"), ("bn", "কী", "কা"), ("en", "universe", "diversity")],
+)
+def test_what_differs_in_meaning_keeps_its_own_term(language: str, one: str, other: str) -> None:
+    assert term(one, language) != term(other, language)
+
+
+@pytest.mark.parametrize("language", STEMMED_LANGUAGES)
+def test_every_language_has_a_stemmer_that_shortens_some_word(language: str) -> None:
+    sample = {
+        "ar": "المكتبات",
+        "el": "βιβλία",
+        "fa": "کتاب‌ها",
+        "hi": "किताबें",
+        "hy": "քաղաքներ",
+        "ne": "किताबहरू",
+        "ru": "книгами",
+        "sr": "knjigama",
+        "ta": "புத்தகங்கள்",
+        "yi": "ביכער",
+        "ga": "bhfuinneoga",
+        "st": "dibuka",
+        "eu": "liburuekin",
+    }.get(language)
+    european = (
+        "libraries bibliotecas bibliothèques bibliotheken bibliotek biblioteker biblioteken "
+        "knihovnami książkami könyvtárak kirjastoissa raamatutes knygomis kitaplar librejoj "
+        "perpustakaannya cărțile biblioteques bøkerne nationale lasten huset"
+    )
+
+    assert any(term(w, language) != term(w, "") for w in (sample or european).split())
+
+
+def test_pairs_are_neighbours_in_order() -> None:
+    assert term_pairs(["a", "b", "c"]) == [("a", "b"), ("b", "c")]
+    assert term_pairs(["a"]) == term_pairs([]) == []
+
+
+@given(st.text("東京都の水 abc", max_size=20), st.data())
+def test_a_phrase_cut_from_a_text_has_only_pairs_of_that_text(
+    text: str, data: st.DataObject
+) -> None:
+    start = data.draw(st.integers(0, len(text)))
+    phrase = text[start : data.draw(st.integers(start, len(text)))]
+    inner = [p for p in term_pairs(terms(phrase, "")) if all(not part.isascii() for part in p)]
+
+    assert set(inner) <= set(term_pairs(terms(text, "")))
+
+
+@pytest.mark.parametrize(
+    ("word", "language"),
+    [("The", "en"), ("don’t", "en"), ("WIE", "de"), ("für", "de"), ("qu'est", "fr"), ("の", "ja")],
+)
+def test_function_words_are_stop_words(word: str, language: str) -> None:
+    assert is_stop_word(word, language)
+
+
+@pytest.mark.parametrize(
+    ("word", "language"),
+    [("computer", "en"), ("system", "en"), ("who", "de"), ("the", "xx"), ("the", ""), ("水", "ja")],
+)
+def test_content_and_foreign_words_are_not(word: str, language: str) -> None:
+    assert not is_stop_word(word, language)
+
+
+@pytest.mark.parametrize("language", STOP_WORDS)
+def test_every_listed_stop_word_is_one_word_and_recognised(language: str) -> None:
+    listed = STOP_WORDS[language].split()
+
+    assert len(listed) > 25
+    assert all(is_stop_word(word.title(), language) or language == "tr" for word in listed)
+    if language not in ("ja", "zh"):
+        assert all(len(words(word)) == 1 for word in listed)
+
+
+def test_many_threads_agree_with_one_on_a_cold_cache() -> None:
+    text = " ".join(f"running{i} libraries{i % 7} studies" for i in range(500))
+    expected = terms(text, "en")
+    forget_words()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: terms(text, "en"), range(16)))
+
+    assert found == [expected] * 16
+
+
+def test_the_version_names_our_rules_and_the_stemmers_release() -> None:
+    import Stemmer
+
+    major, minor = Stemmer.version().split(".")[:2]
+    assert str(ANALYSER_VERSION).endswith(f"{int(major):03}{int(minor):03}")
+    assert ANALYSER_VERSION > 1_000_000
