@@ -10,9 +10,13 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
+
+from memory_store.records import BadInputError
 
 MAX_FILE_BYTES = 50 * 1024 * 1024  # of a note or JSON document; rows are bounded one by one
 MAX_FOLDER_DEPTH = 64  # folders below the one that was named
@@ -50,7 +54,8 @@ class SourceFile:
 
     ``path`` is absolute, ``root`` the absolute source root, ``ref`` the posix path from the root
     (a single name for a file named on its own), ``named`` whether the user named this very file,
-    ``name`` how messages call it, ``modified`` its time stamp in seconds since 1970.
+    ``name`` how messages call it, ``modified`` its time stamp in seconds since 1970. Standard
+    input has the kind ``stdin`` and its ``stream``.
     """
 
     path: Path
@@ -60,6 +65,11 @@ class SourceFile:
     kind: str
     name: str = ""
     modified: float | None = None
+    stream: IO[str] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", self.ref)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +95,23 @@ def walk(
     paths: Sequence[str | Path],
     globs: Sequence[str] = (),
     excludes: Sequence[str] = (),
+    *,
+    stdin: IO[str] | None = None,
 ) -> Iterator[Found]:
     """Every file to import under ``paths``, in a stable order, each once.
 
     Folders give their Markdown and text files or, with ``globs``, the files that match one;
     a named file is taken whatever its kind. A pattern without ``/`` is matched against names, one
-    with ``/`` against the path from the folder; ``**`` spans folders. ``-`` is standard input.
+    with ``/`` against the path from the folder; ``**`` spans folders. ``-`` is standard
+    input, read from ``stdin``. Raises :class:`BadInputError` for a malformed pattern.
     """
     wanted, unwanted = [_Pattern(g) for g in globs], [_Pattern(e) for e in excludes]
     seen: set[Path] = set()
     for path in paths:
+        if str(path) == "-":
+            here = Path("-")
+            yield SourceFile(here, here, "-", True, "stdin", STDIN_NAME, stream=stdin or sys.stdin)
+            continue
         for found in _walk_one(Path(path), wanted, unwanted):
             if isinstance(found, SourceFile):
                 if found.path in seen:
@@ -115,7 +132,10 @@ class _Pattern:
     def __init__(self, pattern: str) -> None:
         trimmed = pattern.strip("/") if pattern.endswith("/") else pattern.removeprefix("/")
         self.by_path = "/" in pattern.rstrip("/")
-        self.expression = re.compile(_translate(trimmed))
+        try:
+            self.expression = re.compile(_translate(trimmed))
+        except re.error as error:
+            raise BadInputError(f"{pattern!r} is not a glob: {error}", "glob") from None
 
     def matches(self, relative: str) -> bool:
         subject = relative if self.by_path else relative.rpartition("/")[2]
@@ -147,9 +167,6 @@ def _piece(piece: str) -> str:
 
 
 def _walk_one(path: Path, wanted: list[_Pattern], unwanted: list[_Pattern]) -> Iterator[Found]:
-    if str(path) == "-":
-        yield SourceFile(Path("-"), Path("-"), "-", named=True, kind="stdin", name=STDIN_NAME)
-        return
     name = shown(path)
     try:
         resolved = path.expanduser().resolve(strict=True)

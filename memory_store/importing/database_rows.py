@@ -1,0 +1,164 @@
+"""A table of another SQLite file: one memory per row, named by its primary key.
+
+Boundary: the file may come from a stranger. It is opened read-only with an untrusted schema; only
+ordinary tables are read, never views or virtual tables, whose definitions are code of the file's
+author; values are bounded, and names reach SQL only as quoted identifiers found in the schema.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory_store.importing.tabular import no_text_column, text_column
+from memory_store.importing.walk import MAX_FILE_BYTES
+from memory_store.sqlite import connect, sqlite3
+
+STORED_COLUMN = 0  # `hidden` of pragma table_xinfo; generated columns are 2 and 3
+ROW_NUMBER_NAMES = ("rowid", "_rowid_", "oid")  # https://sqlite.org/rowidtable.html
+LIMIT_LENGTH = 0  # SQLITE_LIMIT_LENGTH, sqlite3.h
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenDatabase:
+    """A row (named by its ref) or, with ``ref`` ``None``, the whole table that cannot be read."""
+
+    ref: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseRow:
+    """One row of ``table``: ``ref`` is its primary key, ``text`` what ``column`` holds.
+
+    ``values`` are the other columns, but neither BLOBs nor NULLs.
+    """
+
+    table: str
+    ref: str
+    column: str
+    text: Any
+    values: dict[str, Any]
+
+
+def rows_of_database(
+    path: Path, table: str | None, text_columns: tuple[str, ...]
+) -> Iterator[DatabaseRow | BrokenDatabase]:
+    """The rows of ``table``, or of the only table there is."""
+    try:
+        with closing(_open(path)) as connection:
+            yield from _rows(connection, table, text_columns)
+    except sqlite3.Error as error:
+        yield BrokenDatabase(None, f"SQLite: {error}")
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    connection = connect(path, read_only=True)
+    connection.execute("pragma query_only = on")
+    connection.execute("pragma cell_size_check = on")  # damaged pages are an error, not a guess
+    connection.text_factory = _decode
+    if hasattr(connection, "setlimit"):
+        connection.setlimit(LIMIT_LENGTH, MAX_FILE_BYTES)
+    return connection
+
+
+def _decode(data: bytes) -> str:
+    """Invalid UTF-8 becomes lone surrogates, so that it costs its row and not the table."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _rows(
+    connection: sqlite3.Connection, table: str | None, text_columns: tuple[str, ...]
+) -> Iterator[DatabaseRow | BrokenDatabase]:
+    tables = _tables(connection)
+    if table is None and len(tables) == 1:
+        table = tables[0]
+    if table is None or table not in tables:
+        yield BrokenDatabase(None, _which_table(table, tables))
+        return
+    columns, keys = _columns(connection, table)
+    column = text_column(columns, text_columns)
+    if column is None:
+        yield BrokenDatabase(None, f"table {table!r}: {no_text_column(columns, text_columns)}")
+        return
+    if not keys:
+        keys = [_row_number_name(columns)]
+        columns = [*keys, *columns]
+    selected = ", ".join(_quoted(name) for name in columns)
+    for cells in connection.execute(f"select {selected} from {_quoted(table)}"):
+        yield _row(table, dict(zip(columns, cells, strict=True)), column, keys)
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute(
+        """
+        select name from pragma_table_list
+        where schema = 'main' and type = 'table' and name not like 'sqlite\\_%' escape '\\'
+        order by name
+        """
+    )
+    return [str(name) for (name,) in rows]
+
+
+def _which_table(table: str | None, tables: list[str]) -> str:
+    there = ", ".join(tables[:50]) or "none"
+    if table is None:
+        return f"name a table with --table; the file has: {there}"
+    return f"no table {table!r}; the file has: {there}"
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
+    """The stored columns, and those of the primary key in its order."""
+    rows = connection.execute(
+        "select name, pk, hidden from pragma_table_xinfo(:table)", {"table": table}
+    ).fetchall()
+    columns = [name for name, _, hidden in rows if hidden == STORED_COLUMN]
+    keys = [name for name, pk, _ in sorted(rows, key=lambda row: row[1]) if pk]
+    return columns, keys
+
+
+def _row_number_name(columns: list[str]) -> str:
+    """The name of SQLite's own row number that no column has taken."""
+    taken = {name.lower() for name in columns}
+    free = (name for name in ROW_NUMBER_NAMES if name not in taken)
+    return next(free, ROW_NUMBER_NAMES[0])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _row(
+    table: str, cells: dict[str, Any], column: str, keys: list[str]
+) -> DatabaseRow | BrokenDatabase:
+    ref = ",".join(_key_text(cells[key]) for key in keys)
+    text = cells.get(column)
+    if isinstance(text, bytes):
+        return BrokenDatabase(ref, f"the column {column!r} holds binary data")
+    for name, value in cells.items():
+        if isinstance(value, str) and not _is_valid(value):
+            return BrokenDatabase(ref, f"the column {name!r} is not valid UTF-8")
+    left = {
+        name: _json_value(value)
+        for name, value in cells.items()
+        if name not in (column, *keys) and not isinstance(value, bytes) and value is not None
+    }
+    return DatabaseRow(table, ref, column, text, left)
+
+
+def _key_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.hex()
+    return "" if value is None else str(value)
+
+
+def _is_valid(text: str) -> bool:
+    return text.isascii() or not any("\udc80" <= c <= "\udcff" for c in text)
+
+
+def _json_value(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,282 @@
+"""The known fields of front matter and of rows: from keys and values to a memory draft.
+
+One reading serves every source, so a note, a JSON line and a table row that say the same become
+the same memory. What has no field of its own is kept in ``metadata``; nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from memory_store.importing.dates import parse_time
+from memory_store.importing.front_matter import Plain, as_data
+from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, MemoryDraft
+
+TEXT_COLUMNS = ("text", "body", "content", "note")
+"""Where a row's text is looked for, in this order, when no column is named."""
+
+MAX_TOPICS = 1_000  # of one memory; more is a data set in a tag field, not tags
+MAX_TOPIC_CHARACTERS = 200
+
+FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "_id"),
+    "ref": ("ref",),
+    "source": ("source",),
+    "collection": ("collection",),
+    "type": ("type",),
+    "title": ("title",),
+    "topics": ("topics", "topic", "tags", "tag", "keywords"),
+    "created": ("created", "created_at", "date", "date_created", "created_time", "creation_date"),
+    "updated": (
+        *("updated", "updated_at", "modified", "modified_at", "lastmod"),
+        *("last_modified", "date_modified", "date_updated"),
+    ),
+    "valid_from": ("valid_from",),
+    "valid_to": ("valid_to",),
+    "supersedes": ("supersedes",),
+    "parent": ("parent",),
+    "metadata": ("metadata",),
+}
+"""Field → the keys it is read from, best first (ours; then Hugo, Jekyll, Obsidian, Zettlr).
+
+Keys are compared without case, and ``-`` and spaces count as ``_``.
+"""
+
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.I)
+_KNOWN_TYPES = frozenset(TYPES) | {kind + DONE_SUFFIX for kind in TYPES}
+
+
+class FieldError(Exception):
+    """A field's value cannot be taken. ``key`` is the key as its author wrote it."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(reason)
+        self.key, self.reason = key, reason
+
+
+@dataclass(slots=True)
+class Record:
+    """Fields on their way to a draft: each is taken out once, the rest becomes metadata.
+
+    A record that carries a UUID as ``id`` together with the key ``ref`` is one of our own exports
+    and is taken at its word: topics as they are, ``ref`` even when null, ``source`` as the source
+    root. Elsewhere ``source`` is metadata, since web clippers keep a URL there, and a row's ``id``
+    is its name in its source. A ``ref`` given here (a primary key) wins over all of them.
+    """
+
+    values: dict[str, Any]
+    is_row: bool = False
+    ref: str | None = None
+
+    @property
+    def is_export(self) -> bool:
+        """Whether this record was written by ``memory-store export``."""
+        return self.ref is None and "ref" in self.values and _is_uuid(self.values.get("id"))
+
+    def draft(self, text: str) -> MemoryDraft:
+        """The memory draft; ``text`` is its text. Raises :class:`FieldError`."""
+        exported = self.is_export
+        names = _spellings(self.values)
+        readers = _READERS_OF_EXPORTS if exported else _READERS
+        taken: dict[str, Any] = {}
+        if self.ref is not None:
+            names.pop("ref", None)
+            taken["ref"] = self.ref
+        name = row_name(self.values) if self.is_row and not exported else None
+        for wanted, keys in FIELD_NAMES.items():
+            for key in (names[k] for k in keys if k in names):
+                self._take(wanted, key, readers[wanted], taken)
+        if name is not None and taken.setdefault("ref", name[1]) == name[1]:
+            self.values.pop(name[0], None)  # as ref, it need not be metadata too
+        nested = taken.pop("metadata", {})
+        metadata = {key: _kept(value) for key, value in self.values.items()} | nested
+        topics = tuple(taken.pop("topics", ()))
+        return MemoryDraft(text=text, topics=topics, metadata=metadata, **taken)
+
+    def _take(self, name: str, key: str, read: Reader, taken: dict[str, Any]) -> None:
+        """Move one key into its field, unless its value is not of that kind."""
+        if name in taken and name != "topics":
+            return
+        try:
+            value = read(self.values[key], key)
+        except BadInputError as error:
+            raise FieldError(key, str(error)) from None
+        if value is _NOT_OURS:
+            return
+        if name == "topics":
+            value = tuple(dict.fromkeys((*taken.get(name, ()), *value)))
+            if len(value) > MAX_TOPICS:
+                raise FieldError(key, f"{key}: over {MAX_TOPICS} topics")
+        del self.values[key]
+        if value is not None:
+            taken[name] = value
+
+
+Reader = Callable[[Any, str], Any]
+
+
+class _NotOurs:
+    """The value belongs to another program's field of the same name: leave it in metadata."""
+
+
+_NOT_OURS = _NotOurs()
+
+
+def row_name(record: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The key and the text of a row's own name in its source: its ``id`` (or ``_id``)."""
+    names = _spellings(record)
+    for key in (names[k] for k in FIELD_NAMES["id"] if k in names):
+        value = record[key]
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value):
+            return key, str(value)
+    return None
+
+
+def split_topics(value: Any, key: str = "topics") -> tuple[str, ...]:
+    """Topics from a list, or from text separated by commas or else by spaces; ``#`` is dropped.
+
+    Raises :class:`BadInputError` for anything that is not text.
+    """
+    if value is None or (isinstance(value, Plain) and as_data(value) is None):
+        return ()
+    if isinstance(value, list):
+        topics = [_topic(item, key) for item in value]
+    elif isinstance(value, (str, int, float)):
+        text = str(value).strip()
+        if text.startswith("[") and text.endswith("]"):
+            return _topics_in_brackets(text, key)
+        topics = [_topic(part, key) for part in (text.split(",") if "," in text else text.split())]
+    else:
+        raise BadInputError(f"{key}: topics are a list or text", key)
+    return tuple(dict.fromkeys(topic for topic in topics if topic))
+
+
+def _topics_in_brackets(text: str, key: str) -> tuple[str, ...]:
+    """``["a", "b"]`` as a table holds it, or ``[a, b]`` quoted by hand."""
+    try:
+        return split_topics(json.loads(text), key)
+    except (ValueError, RecursionError):
+        return split_topics([part.strip(" '\"") for part in text[1:-1].split(",")], key)
+
+
+def _topic(value: Any, key: str) -> str:
+    if isinstance(value, (list, dict)):
+        raise BadInputError(f"{key}: a topic is a word, not a list or a mapping", key)
+    topic = "" if value is None else str(value).strip().lstrip("#").strip().strip("/").strip()
+    if len(topic) > MAX_TOPIC_CHARACTERS:
+        raise BadInputError(f"{key}: a topic of over {MAX_TOPIC_CHARACTERS} characters", key)
+    return topic
+
+
+def _spellings(values: Mapping[str, Any]) -> dict[str, str]:
+    """Compared form → key as written; the first spelling wins, the other stays metadata."""
+    names: dict[str, str] = {}
+    for key in values:
+        names.setdefault(re.sub(r"[\s-]", "_", key.strip().lower()), key)
+    return names
+
+
+def _is_uuid(value: Any) -> bool:
+    return isinstance(value, str) and _UUID.fullmatch(value) is not None
+
+
+def _id(value: Any, key: str) -> Any:
+    return str(UUID(value)) if _is_uuid(value) else _NOT_OURS
+
+
+def _text(value: Any, key: str) -> Any:
+    """Short text, exactly as written; numbers too (a title may be ``1984``)."""
+    if value is None or (isinstance(value, Plain) and as_data(value) is None):
+        return None
+    if isinstance(value, (dict, list)):
+        return _NOT_OURS
+    return str(value).strip() or None
+
+
+def _type(value: Any, key: str) -> Any:
+    """One of our types; ``type: post`` is Hugo's and stays metadata."""
+    word = value.strip().lower() if isinstance(value, str) else None
+    return word if word in _KNOWN_TYPES else _NOT_OURS
+
+
+def _time(value: Any, key: str) -> Any:
+    if value is None or (isinstance(value, str) and not value.strip()) or as_data(value) is None:
+        return None
+    return parse_time(str(value) if isinstance(value, str) else value, parameter=key)
+
+
+def _metadata(value: Any, key: str) -> Any:
+    value = as_data(value)
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            return _NOT_OURS
+    return _kept(value) if isinstance(value, dict) else _NOT_OURS
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _foreign(value: Any, key: str) -> Any:
+    return _NOT_OURS
+
+
+def _verbatim(value: Any, key: str) -> Any:
+    """Text to the letter; without quotes it was edited by hand, and ``null`` means null."""
+    return None if value is None or as_data(value) is None else str(value)
+
+
+def _verbatim_topics(value: Any, key: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        return split_topics(value, key)
+    return tuple(str(topic) for topic in value)
+
+
+def _kept(value: Any) -> Any:
+    """The value as JSON can hold it: what is neither text nor number nor list becomes text."""
+    value = as_data(value)
+    if isinstance(value, dict):
+        return {key: _kept(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_kept(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+_READERS: Mapping[str, Reader] = {
+    "id": _id,
+    "ref": _text,
+    "source": _foreign,
+    "collection": _text,
+    "type": _type,
+    "title": _text,
+    "topics": split_topics,
+    "created": _time,
+    "updated": _time,
+    "valid_from": _time,
+    "valid_to": _time,
+    "supersedes": _id,
+    "parent": _id,
+    "metadata": _metadata,
+}
+
+_READERS_OF_EXPORTS: Mapping[str, Reader] = {
+    **_READERS,
+    "ref": _verbatim,
+    "source": _verbatim,
+    "collection": _verbatim,
+    "type": _verbatim,
+    "title": _verbatim,
+    "topics": _verbatim_topics,
+    "supersedes": _verbatim,
+    "parent": _verbatim,
+}

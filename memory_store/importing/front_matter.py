@@ -1,0 +1,319 @@
+"""Front matter: the YAML (``---``) or TOML (``+++``) block at the head of a note.
+
+Boundary: the block may come from a stranger. YAML is read as a stream of events, never through a
+constructor: aliases and anchors are refused before they can multiply (430 bytes can cost 2 GiB),
+no tag makes an object, and size, depth and the number of values are bounded. What comes out is
+plain text, lists and mappings.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from typing import Any
+
+import yaml
+
+MAX_FRONT_MATTER_CHARACTERS = 1024 * 1024
+MAX_DEPTH = 32  # levels of lists and mappings, in front matter and in JSON metadata
+MAX_VALUES = 50_000  # scalars, lists and mappings together: bounds time and memory
+MAX_TOML_CHARACTERS = 64 * 1024  # tomllib is pure Python
+TEXT_TAG = "tag:yaml.org,2002:str"
+CORE_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}"
+    for name in ("str", "int", "float", "bool", "null", "seq", "map", "timestamp")
+) | {"!"}
+
+
+class FrontMatterError(Exception):
+    """The block is there but cannot be read. ``line`` counts from 1 in the whole file."""
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.reason, self.line = reason, line
+
+
+class Plain(str):
+    """A scalar written without quotes: still exactly as written, see :func:`as_data`."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """``fields`` by key, as written; the ``lines`` the keys stand on; the ``body`` after it all."""
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+    body: str = ""
+
+
+_FENCES = {"---": ("---", "..."), "+++": ("+++",)}
+_LOOKS_LIKE_A_FIELD = {
+    "---": re.compile(r"\s*(?:#.*)?(?:[\w\"'][^\n]{0,100}?:(?:\s|\Z)|\Z)"),
+    "+++": re.compile(r"\s*(?:#.*)?(?:[\w\"'.\s-]{1,100}=|\[|\Z)"),
+}
+
+
+def read_front_matter(text: str) -> FrontMatter:
+    """Splits ``text`` (``\\n`` newlines, no byte order mark) and reads its front matter.
+
+    Text without front matter is all body, and so is a note that merely opens with a rule (``---``
+    and prose). One blank line after the block belongs to neither. Raises
+    :class:`FrontMatterError` for a block that is not closed or not readable.
+    """
+    fence = text.partition("\n")[0].rstrip()
+    if fence not in _FENCES:
+        return FrontMatter(body=text)
+    start = text.find("\n") + 1
+    closing = _closing(text, start, _FENCES[fence]) if start else None
+    if closing is None:
+        return _unclosed(text, start, fence)
+    end, after = closing
+    block = text[start:end]
+    if len(block) > MAX_FRONT_MATTER_CHARACTERS:
+        raise FrontMatterError(f"front matter over {MAX_FRONT_MATTER_CHARACTERS // 1024} KB", 1)
+    read = _read_yaml(block) if fence == "---" else _read_toml(block)
+    if read is None:
+        return FrontMatter(body=text)
+    return FrontMatter(*read, body=text[after:].removeprefix("\n"))
+
+
+def as_data(value: Any) -> Any:
+    """A front matter value as JSON data: unquoted scalars become numbers, booleans and null.
+
+    The rules are those of YAML 1.2 (``no`` and ``12:30`` stay text), and a number is read as one
+    only when nothing of its spelling is lost that a note's author may need (``007`` stays text).
+    """
+    if isinstance(value, Plain):
+        return _resolve(str(value))
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): as_data(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_data(item) for item in value]
+    return value
+
+
+def _closing(text: str, start: int, fences: tuple[str, ...]) -> tuple[int, int] | None:
+    """Where the block ends and where the body starts; looks no further than the size limit."""
+    position = start
+    while position <= len(text) and position - start <= MAX_FRONT_MATTER_CHARACTERS + 1:
+        newline = text.find("\n", position)
+        line_end = len(text) if newline < 0 else newline
+        if text[position : position + 3] in fences and not text[position + 3 : line_end].strip():
+            return position, min(line_end + 1, len(text))
+        if newline < 0:
+            return None
+        position = newline + 1
+    return None
+
+
+def _unclosed(text: str, start: int, fence: str) -> FrontMatter:
+    """A lone ``---`` is a rule, unless what follows it is clearly meant as front matter."""
+    if not start:
+        return FrontMatter(body=text)
+    first = next((line for line in text[start : start + 2_000].split("\n") if line.strip()), "")
+    if first and _LOOKS_LIKE_A_FIELD[fence].match(first):
+        closers = " or ".join(_FENCES[fence])
+        raise FrontMatterError(f"front matter opened here is never closed with {closers}", 1)
+    return FrontMatter(body=text)
+
+
+# YAML
+
+
+def _read_yaml(block: str) -> tuple[dict[str, Any], dict[str, int]] | None:
+    """Fields and their lines; ``None`` when the block is one piece of prose, not a mapping."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    reader = _YamlReader()
+    try:
+        for event in yaml.parse(block, Loader=loader):
+            reader.take(event)
+    except yaml.MarkedYAMLError as error:
+        mark: Any = error.problem_mark or error.context_mark
+        problem = error.problem or error.context or "not readable"
+        raise FrontMatterError(
+            f"front matter: {problem}", int(mark.line) + 2 if mark else 1
+        ) from None
+    except yaml.reader.ReaderError as error:
+        before = block[: error.position] if isinstance(error.position, int) else ""
+        raise FrontMatterError(f"front matter: {error.reason}", before.count("\n") + 2) from None
+    if reader.root is None:
+        return {}, {}
+    if isinstance(reader.root, dict):
+        return reader.root, reader.lines
+    if isinstance(reader.root, str):
+        return _prose(reader.root)
+    raise FrontMatterError("front matter is a list, not key: value lines", 2)
+
+
+def _prose(text: str) -> tuple[dict[str, Any], dict[str, int]] | None:
+    return ({}, {}) if text in ("", "~", "null") else None
+
+
+@dataclass(slots=True)
+class _Level:
+    """An open list or mapping; ``key`` is the mapping's key that waits for its value."""
+
+    content: list[Any] | dict[str, Any]
+    key: str | None = None
+
+
+class _YamlReader:
+    """Builds plain data from events, refusing what a note has no need of."""
+
+    def __init__(self) -> None:
+        self.root: Any = None
+        self.lines: dict[str, int] = {}
+        self.levels: list[_Level] = []
+        self.values = 0
+        self.documents = 0
+
+    def take(self, event: yaml.Event) -> None:
+        mark: Any = event.start_mark
+        line = int(mark.line) + 2  # marks count from 0 after the opening fence
+        if isinstance(event, yaml.DocumentStartEvent):
+            self.documents += 1
+            if self.documents > 1:
+                raise FrontMatterError("front matter holds more than one YAML document", line)
+        if isinstance(event, yaml.NodeEvent):
+            self._check(event, line)
+        if isinstance(event, yaml.ScalarEvent):
+            self._place(Plain(event.value) if _is_plain(event) else event.value, line)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            content: list[Any] | dict[str, Any]
+            content = {} if isinstance(event, yaml.MappingStartEvent) else []
+            self._place(content, line)
+            self.levels.append(_Level(content))
+            if len(self.levels) > MAX_DEPTH:
+                raise FrontMatterError(f"front matter is nested over {MAX_DEPTH} levels", line)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self.levels.pop()
+
+    def _check(self, event: yaml.NodeEvent, line: int) -> None:
+        self.values += 1
+        if self.values > MAX_VALUES:
+            raise FrontMatterError(f"front matter holds over {MAX_VALUES} values", line)
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise FrontMatterError(
+                "front matter: YAML aliases and anchors (& and *) are refused", line
+            )
+        tag = getattr(event, "tag", None)
+        if tag is not None and tag not in CORE_TAGS:
+            raise FrontMatterError(f"front matter: the YAML tag {tag[:60]} is refused", line)
+
+    def _place(self, value: Any, line: int) -> None:
+        if not self.levels:
+            self.root = value
+            return
+        level = self.levels[-1]
+        if isinstance(level.content, list):
+            level.content.append(value)
+        elif level.key is None:
+            self._open_key(level, value, line)
+        else:
+            level.content[level.key] = value
+            level.key = None
+
+    def _open_key(self, level: _Level, key: Any, line: int) -> None:
+        if not isinstance(key, str):
+            raise FrontMatterError("front matter: a key must be text", line)
+        if key in level.content:
+            raise FrontMatterError(f"front matter: the key {key[:60]!r} is there twice", line)
+        level.key = str(key)
+        if len(self.levels) == 1:
+            self.lines[level.key] = line
+
+
+def _is_plain(event: yaml.ScalarEvent) -> bool:
+    return event.style in (None, "") and event.tag != TEXT_TAG and event.tag != "!"
+
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEANS = {
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})", re.ASCII)
+_FLOAT = re.compile(
+    r"[-+]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,20}(?:[eE][-+]?[0-9]{1,3})?|[eE][-+]?[0-9]{1,3})",
+    re.ASCII,
+)
+
+
+def _resolve(text: str) -> Any:
+    if text in _NULLS:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        return number if math.isfinite(number) else text
+    return text
+
+
+# TOML
+
+_TOML_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
+
+
+def _read_toml(block: str) -> tuple[dict[str, Any], dict[str, int]]:
+    if len(block) > MAX_TOML_CHARACTERS:
+        raise FrontMatterError(f"TOML front matter over {MAX_TOML_CHARACTERS // 1024} KB", 1)
+    for number, line in enumerate(block.split("\n"), start=2):
+        if line.count(".") > MAX_DEPTH and _TOML_STRING.sub("", line).count(".") > MAX_DEPTH:
+            # tomllib takes a dotted key in quadratic time: 64 KB of `a.a.a…` cost 14 s
+            raise FrontMatterError(f"front matter is nested over {MAX_DEPTH} levels", number)
+    try:
+        fields = tomllib.loads("\n" + block)  # the newline stands for the fence: lines fit the file
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r" \(at line (\d+), column \d+\)", str(error))
+        reason = str(error).replace(found[0], "") if found else str(error)
+        raise FrontMatterError(f"front matter: {reason}", int(found[1]) if found else 1) from None
+    except (RecursionError, ValueError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise FrontMatterError(f"front matter: {reason}", 1) from None
+    if deeper_than(fields, MAX_DEPTH):
+        raise FrontMatterError(f"front matter is nested over {MAX_DEPTH} levels", 1)
+    return {key: _toml_value(value) for key, value in fields.items()}, {}
+
+
+def _toml_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _toml_value(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_toml_value(item) for item in value]
+    if isinstance(value, (datetime, date, time)):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def deeper_than(value: Any, limit: int) -> bool:
+    """Whether lists and mappings nest more than ``limit`` levels; needs no recursion."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [item for outer in level for item in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
