@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -69,12 +70,12 @@ def fetch_embedder(name: str, cache: Path, remedy: str) -> tuple[Path, str]:
         return from_hub(only_cached=True), description.model_file
     except ValueError:
         endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-        with _attempt(name, endpoint, remedy):
+        with download(name, endpoint, remedy):
             return from_hub(only_cached=False), description.model_file
 
 
 @contextmanager
-def _attempt(name: str, url: str, remedy: str) -> Iterator[None]:
+def download(name: str, url: str, remedy: str) -> Iterator[None]:
     """Run a download of ``name``, if the network is allowed and up; typed errors otherwise."""
     absent = f"The model {name} is not on this machine"
     if not network_allowed():
@@ -84,7 +85,7 @@ def _attempt(name: str, url: str, remedy: str) -> Iterator[None]:
         raise ModelUnavailableError(f"{absent}, and {url} cannot be reached.", remedy)
     try:
         yield
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         _failed[name] = time.monotonic()
         raise ModelUnavailableError(f"{absent}, and fetching it failed: {error}", remedy) from error
 

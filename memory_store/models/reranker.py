@@ -1,0 +1,233 @@
+"""Cross-encoders behind one small interface: FlashRank, from files on this machine.
+
+Boundary: query and passages are opened text. They are handed to a model in this process, kept
+by nothing here and never logged. Loading never opens a connection: FlashRank would download a
+missing model by itself, without a time-out, a checksum or a question, so it is only ever shown
+folders that are complete (``python -m memory_store.models`` fetches one on request).
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from memory_store.models.embedder import MODEL_NAME_FORM, default_threads, encodable
+from memory_store.paths import cache_folder
+from memory_store.records import ModelUnavailableError
+
+if TYPE_CHECKING:
+    from flashrank import Ranker
+
+DEFAULT_RERANKER = "ms-marco-TinyBERT-L-2-v2"
+BATCH_SIZE = 16  # measures.md: 64 pairs in sorted batches of 16 cost 168 ms, at once 295 ms
+BLOCK_SIZE = 64  # sorted by length within a block, so a deadline cuts off the last block first
+MAX_TOKENS = 512  # query and passage together: what these models were trained on
+MAX_QUERY_TOKENS = 128  # of them at most for the query, so that a passage always has room
+# A passage is cut here before it is tokenised at all: no text has so few tokens per character.
+MAX_CHARACTERS = 12 * MAX_TOKENS
+COMPANIONS = ("tokenizer.json", "config.json", "tokenizer_config.json", "special_tokens_map.json")
+
+# Centre and slope of the logistic curve that maps a model's logit to 0-1. search.md: FlashRank's
+# own on-topic examples score .017 to .0002 raw (logits -4.1 and -8.5), so the middle cannot be
+# at 0, where the models' training left it. These put .017 in the band "excellent" (.30 and
+# above), .0002 just above the score floor (.03), and random passages (logits of -11) below it.
+CALIBRATIONS: Mapping[str, tuple[float, float]] = {
+    "ms-marco-TinyBERT-L-2-v2": (-3.0, 0.55),
+    "ms-marco-MiniLM-L-12-v2": (-3.0, 0.55),
+}
+
+
+class Reranker(Protocol):
+    """A loaded cross-encoder. Safe to use from many threads at once.
+
+    ``calibration`` maps a raw score to a comparable 0-1; ``None`` for a model nobody calibrated.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def calibration(self) -> Callable[[float], float] | None: ...
+
+    def score(
+        self, query: str, passages: Sequence[str], *, deadline: float | None = None
+    ) -> list[float | None]:
+        """A raw score 0-1 for each passage, in their order, best candidates first.
+
+        ``deadline`` is a :func:`time.monotonic` moment: passages not reached by then get
+        ``None``, the last ones first.
+        """
+        ...
+
+
+class FlashRankReranker:
+    """A :class:`Reranker` that FlashRank loads and runs."""
+
+    def __init__(self, name: str, folder: Path, threads: int) -> None:
+        self.name = name
+        self.calibration = functools.partial(calibrate, name) if name in CALIBRATIONS else None
+        self._ranker = _load(folder, threads)
+
+    def score(
+        self, query: str, passages: Sequence[str], *, deadline: float | None = None
+    ) -> list[float | None]:
+        """Raw scores in the order of ``passages``; equal passages are scored once."""
+        clean = [encodable(passage[:MAX_CHARACTERS]) for passage in passages]
+        distinct = list(dict.fromkeys(clean))
+        asked = self._shortened(encodable(query))
+        scores: dict[str, float] = {}
+        for batch in _batches(distinct):
+            if deadline is not None and time.monotonic() >= deadline:
+                break
+            scores.update(self._score_batch(asked, batch))
+        return [scores.get(passage) for passage in clean]
+
+    def _score_batch(self, query: str, batch: Sequence[str]) -> dict[str, float]:
+        from flashrank import RerankRequest
+
+        rows = [{"text": passage} for passage in batch]
+        with np.errstate(over="ignore"):  # a logit of -100 overflows on its way to a score of 0
+            ranked = self._ranker.rerank(RerankRequest(query=query, passages=rows))
+        scored = {row["text"]: float(row["score"]) for row in ranked}
+        return {text: score for text, score in scored.items() if math.isfinite(score)}
+
+    def _shortened(self, query: str) -> str:
+        """``query`` cut to its share of the window. FlashRank cuts the longer of the two texts to
+        fit, which from here on is always the passage."""
+        start = query[: 12 * MAX_QUERY_TOKENS]
+        offsets = self._ranker.tokenizer.encode(start, add_special_tokens=False).offsets
+        return (
+            start[: offsets[MAX_QUERY_TOKENS - 1][1]] if len(offsets) > MAX_QUERY_TOKENS else start
+        )
+
+
+def calibrate(name: str, raw: float) -> float:
+    """The raw score of a calibrated model as a comparable 0-1; strictly increasing in ``raw``.
+
+    Raises :class:`KeyError` for a model that is not in :data:`CALIBRATIONS`.
+    """
+    centre, slope = CALIBRATIONS[name]
+    inside = min(max(raw, 1e-12), 1.0 - 1e-12)
+    logit = math.log(inside / (1.0 - inside))
+    return 1.0 / (1.0 + math.exp(-slope * (logit - centre)))
+
+
+_loaded: dict[tuple[Path, int], FlashRankReranker] = {}
+_loading = threading.Lock()
+
+
+def load_reranker(name_or_folder: str | None = None, *, threads: int | None = None) -> Reranker:
+    """The cross-encoder of that FlashRank name or folder, loaded once per process.
+
+    The default is ``MEMORY_STORE_RERANKER``, else TinyBERT-L-2. Never uses the network. Raises
+    :class:`ModelUnavailableError`, whose remedy fetches the model.
+    """
+    with _loading:
+        folder = locate_reranker(name_or_folder)
+        if folder is None:
+            asked = _asked(name_or_folder)
+            raise ModelUnavailableError(
+                f"The reranker {asked} is not on this machine.",
+                f"python -m memory_store.models {asked}",
+            )
+        key = (folder, threads or default_threads())
+        if key not in _loaded:
+            _loaded[key] = FlashRankReranker(folder.name, *key)
+        return _loaded[key]
+
+
+def locate_reranker(name_or_folder: str | None = None) -> Path | None:
+    """The folder :func:`load_reranker` loads from; ``None`` when there is none. Loads nothing.
+
+    Raises :class:`ModelUnavailableError` for what is neither a FlashRank name nor a folder, and
+    for a folder that is not complete.
+    """
+    asked = _asked(name_or_folder)
+    named = rerankers_folder() / asked
+    folder = named if named.is_dir() else Path(asked).expanduser()
+    if folder.is_dir():
+        folder = folder.resolve()
+        missing = [name for name in COMPANIONS if not (folder / name).is_file()]
+        missing += [] if len(list(folder.glob("*.onnx"))) == 1 else ["one .onnx file"]
+        if missing:
+            raise ModelUnavailableError(
+                f"The reranker folder {folder} lacks {', '.join(missing)}.",
+                "memory-store doctor DB",
+            )
+        return folder
+    if MODEL_NAME_FORM.fullmatch(asked) is None:
+        raise ModelUnavailableError(
+            f"There is no reranker folder {asked!r} on this machine.", "memory-store doctor DB"
+        )
+    return None
+
+
+def rerankers_folder() -> Path:
+    """Where cross-encoders live, one folder each: never FlashRank's own default, ``/tmp``."""
+    return cache_folder() / "rerankers"
+
+
+def _asked(name_or_folder: str | None) -> str:
+    return name_or_folder or os.environ.get("MEMORY_STORE_RERANKER") or DEFAULT_RERANKER
+
+
+def _load(folder: Path, threads: int) -> Ranker:
+    """FlashRank's ranker of the model in ``folder``, with ``threads`` threads."""
+    import onnxruntime
+    from flashrank import Ranker
+    from flashrank.Config import model_file_map
+
+    (file,) = folder.glob("*.onnx")
+    # FlashRank loads a folder only if this map names the file in it.
+    known = model_file_map.get(folder.name)
+    model_file_map[folder.name] = file.name
+    try:
+        with _root_logger_untouched():
+            ranker = Ranker(folder.name, cache_dir=str(folder.parent), max_length=MAX_TOKENS)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = threads
+        # FlashRank has no thread setting: a session of its own takes every core there is.
+        ranker.session = onnxruntime.InferenceSession(
+            str(file), sess_options=options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # onnxruntime's errors share no narrower base class
+        raise ModelUnavailableError(
+            f"The reranker in {folder} cannot be loaded: {error}", "memory-store doctor DB"
+        ) from error
+    finally:
+        if known is None:
+            del model_file_map[folder.name]
+        else:
+            model_file_map[folder.name] = known
+    return ranker
+
+
+@contextmanager
+def _root_logger_untouched() -> Iterator[None]:
+    """FlashRank calls ``logging.basicConfig``, which does nothing where a handler is set."""
+    placeholder = logging.NullHandler()
+    logging.getLogger().addHandler(placeholder)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(placeholder)
+
+
+def _batches(passages: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Batches of passages of like length, since each is padded to the longest in it.
+
+    Sorted within blocks only: what a deadline leaves unscored is the tail of ``passages``.
+    """
+    for start in range(0, len(passages), BLOCK_SIZE):
+        block = sorted(passages[start : start + BLOCK_SIZE], key=len)
+        for first in range(0, len(block), BATCH_SIZE):
+            yield block[first : first + BATCH_SIZE]
