@@ -1,0 +1,126 @@
+"""After the reranker: boosts, demotions, the keyword floor, the score floor.
+
+Order: type boosts, demotions and done penalty, keyword floor, score floor. Results are sorted
+again after each group. Every change is recorded by name, so that a score can be explained.
+
+Boundary: reads opened text (for the keyword floor) and keeps nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.search.candidates import Candidate
+from memory_store.search.recipes import Recipe
+
+BAND_EXCELLENT = 0.30  # Gnosis, "Score Ranges"
+BAND_GOOD = 0.20
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A candidate with its final score so far (0–1) and how it came about.
+
+    ``memory`` is ``None`` while the candidate is sealed; ``rerank_score`` is the reranker's own
+    calibrated score; ``steps`` are ``(name of the adjustment, score after it)``.
+    """
+
+    candidate: Candidate
+    score: float
+    memory: Memory | None = None
+    rerank_score: float | None = None
+    passage: tuple[int, int] | None = None
+    steps: tuple[tuple[str, float], ...] = ()
+
+    def moved(self, name: str, score: float) -> Scored:
+        """The same candidate at another score; unchanged scores leave no trace."""
+        if score == self.score:
+            return self
+        return replace(self, score=score, steps=(*self.steps, (name, score)))
+
+
+def base_type(type_: str) -> str:
+    """``task`` for ``task_done``."""
+    return type_.removesuffix(DONE_SUFFIX)
+
+
+def adjust(
+    results: Sequence[Scored],
+    recipe: Recipe,
+    *,
+    literal_share: Callable[[Memory], float],
+    calibrated: bool,
+    verified: bool,
+) -> list[Scored]:
+    """All adjustments, best first.
+
+    ``literal_share`` gives the share of the query's words that stand in a memory as whole words.
+    The score floor applies only to ``calibrated`` scores; scores that no reranker ``verified``
+    end at the recipe's cap.
+    """
+    results = ranked([_boosted(result, recipe) for result in results])
+    results = ranked([_demoted(result, recipe) for result in results])
+    if recipe.keyword_floor:
+        results = ranked([_floored(result, recipe, literal_share) for result in results])
+    if not verified:
+        return [r.moved("not verified", min(r.score, recipe.unverified_cap)) for r in results]
+    if calibrated:
+        results = [result for result in results if result.score >= recipe.score_floor]
+    return normalised(results) if recipe.normalise else results
+
+
+def ranked(results: Sequence[Scored]) -> list[Scored]:
+    """Best first; equal scores keep the order they came in."""
+    return sorted(results, key=lambda result: -result.score)
+
+
+def demotion(type_: str, recipe: Recipe) -> float:
+    """The factor on a memory for what it is: a task's result, something completed, or both."""
+    factor = recipe.demotions.get(base_type(type_), 1.0)
+    return factor * recipe.done_penalty if type_.endswith(DONE_SUFFIX) else factor
+
+
+def band(score: float, calibrated: bool) -> str | None:
+    """``excellent`` from .30, ``good`` from .20, else ``weak``; ``None`` without calibration."""
+    if not calibrated:
+        return None
+    if score >= BAND_EXCELLENT:
+        return "excellent"
+    return "good" if score >= BAND_GOOD else "weak"
+
+
+def normalised(results: Sequence[Scored]) -> list[Scored]:
+    """Scores stretched over [0, 1] per query (GNO, "Score Normalization"); one alone gets 1."""
+    if not results:
+        return []
+    low = min(result.score for result in results)
+    span = max(result.score for result in results) - low
+    return [
+        result.moved("normalised", (result.score - low) / span if span else 1.0)
+        for result in results
+    ]
+
+
+def _boosted(result: Scored, recipe: Recipe) -> Scored:
+    kind = base_type(result.candidate.type)
+    factor = recipe.rerank_boosts.get(kind, 1.0)
+    return result.moved(f"{kind} boost", min(1.0, result.score * factor))
+
+
+def _demoted(result: Scored, recipe: Recipe) -> Scored:
+    type_ = result.candidate.type
+    kind = base_type(type_)
+    result = result.moved(f"{kind} demotion", result.score * recipe.demotions.get(kind, 1.0))
+    if type_.endswith(DONE_SUFFIX):
+        result = result.moved("done penalty", result.score * recipe.done_penalty)
+    return result
+
+
+def _floored(result: Scored, recipe: Recipe, literal_share: Callable[[Memory], float]) -> Scored:
+    """Raised to the floor × the share of query words found: never lowered, never above it."""
+    if result.memory is None or result.score >= recipe.keyword_floor:
+        return result
+    floor = recipe.keyword_floor * literal_share(result.memory)
+    return result.moved("keyword floor", max(result.score, floor))

@@ -1,0 +1,230 @@
+"""Analysis: a parsed query meets the index as keyed hashes, one mask and a few facts.
+
+The mask is every filter and hard condition at once: it goes into each leg, so nothing is filtered
+after candidates were chosen.
+
+Boundary: the last place that sees the query's words together with the keys that blind them. What
+it hands on to the legs are hashes; the words stay for the embedder, the reranker and previews.
+"""
+
+from __future__ import annotations
+
+import string
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory_store.importing.dates import parse_moment
+from memory_store.index.snapshot import Filters, HashGroup, Mask, TopicGroup
+from memory_store.index.terms import has_pair, has_term
+from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, SearchOptions
+from memory_store.search.context import SearchContext
+from memory_store.search.query import ParsedQuery, Phrase, is_symbol_like
+from memory_store.text.canonical import normalise_topic
+from memory_store.text.language import detect_language
+from memory_store.text.tokens import is_stop_word, query_words, term
+from memory_store.text.tokens import words as words_of
+
+if TYPE_CHECKING:
+    from memory_store.crypto.blinding import Blinder
+
+FALLBACK_LANGUAGE = "en"
+LONGEST_TOPIC = 3  # words: query keywords are matched to topics as n-grams of one to three
+MOST_TOPIC_WORDS = 64  # of a query: the first ones; a longer query is not a list of tags
+_TRIMMED = string.punctuation.replace("#", "").replace("+", "") + "…“”„«»‚‘’"
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What the legs need to know of a query.
+
+    ``keywords`` are its words without stop words (with them, if there is nothing else), repeats
+    kept; ``groups`` the same as keyed hashes. ``topics`` has one group per query word: the hashes
+    of every topic of one to three words that the word is part of, so that the groups a memory
+    matches count the words matched. ``mask`` (bool [documents]) is what may be an answer.
+    """
+
+    parsed: ParsedQuery
+    language: str
+    keywords: tuple[str, ...]
+    groups: tuple[HashGroup, ...]
+    variant_groups: tuple[tuple[HashGroup, ...], ...]
+    topics: tuple[TopicGroup, ...]
+    mask: Mask
+    symbol_like: bool
+
+
+class Blinding:
+    """Words to keyed hashes, in every collection and every language that the snapshot has."""
+
+    def __init__(self, context: SearchContext) -> None:
+        snapshot = context.snapshot
+        self._languages = {c: tuple(snapshot.languages_in(c)) for c in snapshot.collections}
+        self._blinders = {c: context.blinder(c) for c in snapshot.collections}
+
+    def term(self, word: str) -> HashGroup:
+        """What stands for a word."""
+        return {
+            collection: [blinder.term(language, term(word, language)) for language in languages]
+            for collection, languages, blinder in self._each()
+        }
+
+    def pair(self, first: str, second: str) -> HashGroup:
+        """What stands for two adjacent words."""
+        return {
+            collection: [
+                blinder.pair(
+                    blinder.term(language, term(first, language)),
+                    blinder.term(language, term(second, language)),
+                )
+                for language in languages
+            ]
+            for collection, languages, blinder in self._each()
+        }
+
+    def topics(self, normalised: Iterable[str]) -> TopicGroup:
+        """What stands for any of some normalised topics."""
+        names = list(normalised)
+        return {c: [blinder.topic(name) for name in names] for c, _, blinder in self._each()}
+
+    def _each(self) -> Iterator[tuple[str, tuple[str, ...], Blinder]]:
+        for collection, languages in self._languages.items():
+            yield collection, languages, self._blinders[collection]
+
+
+def analyse(parsed: ParsedQuery, context: SearchContext, options: SearchOptions) -> Analysis:
+    """Blind the query's words and apply its filters and conditions.
+
+    Raises :class:`BadInputError` naming the filter that makes no sense.
+    """
+    blinding = Blinding(context)
+    language = query_language(parsed.reading, context)
+    keywords = without_stop_words(parsed.words, language)
+    mask = context.snapshot.mask(filters(parsed, context, options, blinding))
+    lexical = [variant.text for variant in parsed.variants if variant.kind == "lex"]
+    return Analysis(
+        parsed=parsed,
+        language=language,
+        keywords=keywords,
+        groups=tuple(map(blinding.term, keywords)),
+        variant_groups=tuple(
+            tuple(map(blinding.term, without_stop_words(_looked_up(text), language)))
+            for text in lexical
+        ),
+        topics=tuple(blinding.topics(names) for names in topic_names(parsed.text, language)),
+        mask=with_conditions(mask, parsed, context, blinding),
+        symbol_like=is_symbol_like(parsed.text),
+    )
+
+
+def query_language(text: str, context: SearchContext) -> str:
+    """The query's language among those of the vault; short or unclear: the vault's usual one."""
+    snapshot = context.snapshot
+    counts: Counter[str] = Counter()
+    for collection in snapshot.collections:
+        counts.update(snapshot.languages_in(collection))
+    usual = max(counts, key=lambda code: counts[code], default=FALLBACK_LANGUAGE)
+    if len(counts) < 2:
+        return usual
+    return detect_language(text, candidates=tuple(counts), fallback=usual)
+
+
+def without_stop_words(words: Sequence[str], language: str) -> tuple[str, ...]:
+    """The words that say something; all of them when none does (``to be or not to be``)."""
+    kept = tuple(word for word in words if not is_stop_word(word, language))
+    return kept or tuple(words)
+
+
+def topic_names(text: str, language: str) -> list[set[str]]:
+    """For each word of a query, the normalised topics of one to three words it may be part of.
+
+    Words are taken as typed between blanks (``c++``, ``work/garden``) and as the tokenizer cuts
+    them. N-grams of nothing but stop words are no topics.
+    """
+    typed = [word.strip(_TRIMMED) for word in text.split()]
+    typed = [word for word in typed if word][:MOST_TOPIC_WORDS]
+    names: list[set[str]] = [set() for _ in typed]
+    for length in range(1, LONGEST_TOPIC + 1):
+        for start in range(len(typed) - length + 1):
+            run = typed[start : start + length]
+            if all(is_stop_word(word, language) for word in run):
+                continue
+            for place in range(start, start + length):
+                names[place].add(normalise_topic("-".join(run)))
+    for place, word in enumerate(typed):
+        inner = {w.text for w in words_of(word) if not is_stop_word(w.text, language)}
+        names[place] |= {normalise_topic(part) for part in inner}
+    unique = {frozenset(group - {""}): None for group in names}
+    return [set(group) for group in unique if group]
+
+
+def filters(
+    parsed: ParsedQuery, context: SearchContext, options: SearchOptions, blinding: Blinding
+) -> Filters:
+    """The filters of query and options, looked up. Every named topic must be carried."""
+    now = time.time()
+    if options.status not in ("open", "done", "all"):
+        raise BadInputError(
+            f"status: {options.status!r} is not one of open, done, all", parameter="status"
+        )
+    return Filters(
+        collections=_collections(parsed.collections, context) if parsed.collections else None,
+        types=tuple(_type(name, context) for name in parsed.types),
+        topics_any=tuple(blinding.topics([_topic(name)]) for name in parsed.topics),
+        status=options.status,
+        since=parse_moment(parsed.since, now, parameter="since") if parsed.since else None,
+        until=(
+            parse_moment(parsed.until, now, parameter="until", end=True) if parsed.until else None
+        ),
+    )
+
+
+def with_conditions(
+    mask: Mask, parsed: ParsedQuery, context: SearchContext, blinding: Blinding
+) -> Mask:
+    """``mask`` less what lacks a required phrase or holds an excluded one, by stems in a row."""
+    for phrase in parsed.required:
+        mask = mask & _holds(phrase, context, blinding)
+    for phrase in parsed.excluded:
+        mask = mask & ~_holds(phrase, context, blinding)
+    return mask
+
+
+def _holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:
+    if len(phrase.words) == 1:
+        return has_term(context.snapshot, blinding.term(phrase.words[0]))
+    held = np.ones(context.snapshot.size, dtype=np.bool_)
+    for first, second in zip(phrase.words, phrase.words[1:], strict=False):
+        held &= has_pair(context.snapshot, blinding.pair(first, second))
+    return held
+
+
+def _looked_up(text: str) -> list[str]:
+    return [word.text for word in query_words(text)]
+
+
+def _collections(names: Sequence[str], context: SearchContext) -> tuple[str, ...]:
+    """Ids of collections given by name (in any case) or id."""
+    known = {name.casefold(): id_ for id_, name in context.collection_names.items()}
+    known |= {id_: id_ for id_ in context.collection_names}
+    for name in names:
+        if name.casefold() not in known:
+            raise BadInputError(f"collection: there is none named {name!r}", parameter="collection")
+    return tuple(known[name.casefold()] for name in names)
+
+
+def _type(name: str, context: SearchContext) -> str:
+    if name.removesuffix(DONE_SUFFIX) not in TYPES and name not in context.snapshot.types:
+        raise BadInputError(f"type: {name!r} is not one of {', '.join(TYPES)}", parameter="type")
+    return name
+
+
+def _topic(name: str) -> str:
+    normalised = normalise_topic(name)
+    if not normalised:
+        raise BadInputError(f"topic: {name!r} is no topic", parameter="topic")
+    return normalised

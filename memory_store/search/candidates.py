@@ -1,0 +1,294 @@
+"""Candidates: the three legs, side by side, each a ranked list of documents.
+
+Boundary: works on keyed hashes, vectors and ordinals. Filters are a mask inside each leg, so a
+filtered search finds what it would find in a vault of nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory_store.index.terms import keyword_scores, top_k
+from memory_store.index.topics import topic_matches
+from memory_store.records import ModelMismatchError, ModelUnavailableError
+from memory_store.search.analysis import Analysis
+from memory_store.search.context import SearchContext
+from memory_store.search.recipes import Recipe
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from memory_store.index.snapshot import HashGroup, Snapshot
+    from memory_store.models.embedder import Embedder
+
+LEG_THREADS = 8  # for all searches at once; NumPy and the model release the GIL
+NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: memory-store reindex"
+
+MOST_NEWEST = 1_000  # rows of a search by filters only
+
+_MULTILINGUAL = ("multilingual", "bge-m3", "-m3", "labse", "gte-multi")
+_ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip")
+
+_legs = ThreadPoolExecutor(max_workers=LEG_THREADS, thread_name_prefix="search-leg")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One memory that may be an answer, still sealed.
+
+    ``share`` is the fusion score as a share of the best possible (0–1), ``fusion_rank`` its place
+    then (from 1). Ranks of legs count from 1 and are ``None`` where the leg missed it; so are
+    ``vector_score`` (cosine) and ``window``, the character span that was nearest.
+    """
+
+    ordinal: int
+    id: str
+    type: str
+    share: float
+    fusion_rank: int
+    boost: float = 1.0
+    keyword_rank: int | None = None
+    topic_rank: int | None = None
+    vector_rank: int | None = None
+    vector_score: float | None = None
+    window: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LegList:
+    """One ranked list of a leg: ``ordinals`` best first, ``scores`` on the leg's own scale.
+
+    ``kind`` is ``original``, or the kind of the variant that was searched for. ``windows`` are
+    the numbers of the nearest windows within their documents (vector leg only).
+    """
+
+    leg: str
+    ordinals: tuple[int, ...]
+    scores: tuple[float, ...]
+    kind: str = "original"
+    windows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What all legs found, duplicates of one content removed, and what went missing."""
+
+    lists: tuple[LegList, ...]
+    degraded: tuple[str, ...] = ()
+    embedder: Embedder | None = None
+    milliseconds: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, leg: str) -> LegList | None:
+        """The leg's list for the query as typed."""
+        return next((one for one in self.lists if one.leg == leg and one.kind == "original"), None)
+
+
+def fetch(
+    analysis: Analysis,
+    context: SearchContext,
+    recipe: Recipe,
+    legs: Sequence[str],
+    depths: Mapping[str, int],
+) -> Fetched:
+    """Run ``legs`` at once and return their lists, at most ``depths[leg]`` long each.
+
+    A missing or foreign model costs the vector leg and a line in ``degraded``; when that is the
+    only leg, the error itself is raised.
+    """
+    tasks: dict[str, Callable[[], Fetched]] = {
+        "keyword": lambda: _keyword_leg(analysis, context, recipe, depths["keyword"]),
+        "topic": lambda: _topic_leg(analysis, context, recipe, depths["topic"]),
+        "vector": lambda: _vector_leg(analysis, context, recipe, depths["vector"], len(legs) == 1),
+    }
+    running = [_legs.submit(_timed, tasks[leg]) for leg in legs[1:]]
+    answers = [_timed(tasks[legs[0]]), *(future.result() for future in running)]
+    return Fetched(
+        lists=deduplicated([one for answer, _ in answers for one in answer.lists], context, depths),
+        degraded=tuple(line for answer, _ in answers for line in answer.degraded),
+        embedder=next((answer.embedder for answer, _ in answers if answer.embedder), None),
+        milliseconds={leg: spent for leg, (_, spent) in zip(legs, answers, strict=True)},
+    )
+
+
+def newest(analysis: Analysis, context: SearchContext) -> Fetched:
+    """For a query of filters only: what they let through, newest first. No rank of any leg."""
+    snapshot = context.snapshot
+    allowed = np.flatnonzero(analysis.mask)
+    words = snapshot.id_words[allowed]
+    order = np.lexsort((words[:, 1], words[:, 0], -snapshot.created[allowed]))[:MOST_NEWEST]
+    ordinals = tuple(allowed[order].tolist())
+    return Fetched((LegList("recent", ordinals, (0.0,) * len(ordinals)),))
+
+
+def deduplicated(
+    lists: Sequence[LegList], context: SearchContext, depths: Mapping[str, int]
+) -> tuple[LegList, ...]:
+    """The lists with one memory for each content, the same one in every list.
+
+    Of memories that share a content the one a topic found stands for all, else the first of the
+    keyword list, else of the vector list.
+    """
+    tags = context.snapshot.content_tags
+    standing: dict[bytes, int] = {}
+    for leg in ("topic", "keyword", "vector"):
+        for one in lists:
+            if one.leg == leg:
+                for ordinal in one.ordinals:
+                    standing.setdefault(tags[ordinal].tobytes(), ordinal)
+    return tuple(_unique(one, context.snapshot, standing, depths[one.leg]) for one in lists)
+
+
+def languages_of(embedder: Embedder) -> frozenset[str]:
+    """The languages an embedding model was made for; empty: all of them, or not known.
+
+    A model may say so itself (``languages``); else its name is looked at, as sentence-transformers
+    and FastEmbed name them: ``multilingual``, ``-m3``, a language code, and English otherwise.
+    """
+    said = getattr(embedder, "languages", None)
+    if said is not None:
+        return frozenset(said)
+    name = embedder.name.casefold().rsplit("/", 1)[-1]
+    if any(mark in name for mark in _MULTILINGUAL):
+        return frozenset()
+    coded = re.search(r"-(de|es|fr|zh)(?:-|$)", name)  # jina-embeddings-v2-base-de, bge-small-zh
+    return frozenset({"en", coded[1]} if coded else {"en"} if _ENGLISH.search(name) else ())
+
+
+def _keyword_leg(analysis: Analysis, context: SearchContext, recipe: Recipe, depth: int) -> Fetched:
+    """BM25 over the query as typed, and over each ``lex`` variant."""
+    wanted = [("original", analysis.groups), *(("lex", g) for g in analysis.variant_groups)]
+    return Fetched(
+        tuple(
+            _keyword_list(kind, groups, analysis, context, recipe, depth)
+            for kind, groups in wanted
+            if groups
+        )
+    )
+
+
+def _keyword_list(
+    kind: str,
+    groups: Sequence[HashGroup],
+    analysis: Analysis,
+    context: SearchContext,
+    recipe: Recipe,
+    depth: int,
+) -> LegList:
+    snapshot = context.snapshot
+    found = keyword_scores(
+        snapshot,
+        groups,
+        k1=recipe.k1,
+        b=recipe.b,
+        title_weight=recipe.title_weight,
+        mask=analysis.mask,
+    )
+
+    def best(k: int) -> LegList:
+        top = top_k(snapshot, found.ordinals, found.scores, k)
+        return LegList("keyword", tuple(top.ordinals.tolist()), tuple(top.scores.tolist()), kind)
+
+    return enough(best, depth, context, recipe)
+
+
+def _topic_leg(analysis: Analysis, context: SearchContext, recipe: Recipe, depth: int) -> Fetched:
+    """Memories tagged with the query's words: words matched, then rarity, then the newest."""
+    if not analysis.topics:
+        return Fetched(())
+    found = topic_matches(context.snapshot, analysis.topics, analysis.mask)
+    matched = found.matched / len(analysis.topics)
+
+    def best(k: int) -> LegList:
+        return LegList("topic", tuple(found.ordinals[:k].tolist()), tuple(matched[:k].tolist()))
+
+    return Fetched((enough(best, depth, context, recipe),))
+
+
+def _vector_leg(
+    analysis: Analysis, context: SearchContext, recipe: Recipe, depth: int, alone: bool
+) -> Fetched:
+    """The nearest windows to the query as typed, and to each ``vec`` and ``hyde`` variant."""
+    parsed = analysis.parsed
+    wanted = [("original", parsed.text)] if parsed.text else []
+    wanted += [(variant.kind, variant.text) for variant in parsed.variants if variant.kind != "lex"]
+    if not wanted:
+        return Fetched(())
+    index = context.vector_index
+    if index is None or not context.snapshot.vectors:
+        return Fetched((), (NO_VECTORS,) if context.snapshot.total else ())
+    try:
+        embedder = context.embedder()
+    except (ModelUnavailableError, ModelMismatchError) as error:
+        if alone:
+            raise
+        return Fetched((), (missing_embedder(error),))
+    lists = []
+    for kind, text in wanted:
+        query = embedder.embed_query(text)
+
+        def nearest(k: int, query: NDArray[np.float32] = query, kind: str = kind) -> LegList:
+            found = index.search(query, k, analysis.mask)
+            return LegList(
+                "vector",
+                tuple(found.ordinals.tolist()),
+                tuple(found.similarities.tolist()),
+                kind,
+                tuple(found.windows.tolist()),
+            )
+
+        lists.append(enough(nearest, depth, context, recipe))
+    return Fetched(tuple(lists), embedder=embedder)
+
+
+def missing_embedder(error: ModelUnavailableError | ModelMismatchError) -> str:
+    """The line for ``degraded`` when queries cannot be embedded, ending in what mends it."""
+    remedy = error.remedy if isinstance(error, ModelUnavailableError) else "memory-store reindex"
+    message = str(error).rstrip(".")
+    return message if message.endswith(remedy) else f"{message}. Try: {remedy}"
+
+
+def enough(
+    fetch: Callable[[int], LegList], depth: int, context: SearchContext, recipe: Recipe
+) -> LegList:
+    """A list long enough that ``depth`` are left of it when equal contents are counted once.
+
+    Starts with the recipe's over-fetch where several collections are searched (published copies
+    are expected there), and doubles as long as copies fill the list.
+    """
+    k = depth
+    if len(context.snapshot.collections) > 1:
+        k = math.ceil(depth * recipe.over_fetch)
+    while True:
+        found = fetch(k)
+        tags = context.snapshot.content_tags[list(found.ordinals)]
+        if len(found.ordinals) < k or len({tag.tobytes() for tag in tags}) >= depth:
+            return found
+        k *= 2
+
+
+def _unique(one: LegList, snapshot: Snapshot, standing: Mapping[bytes, int], depth: int) -> LegList:
+    rows: dict[int, tuple[float, int]] = {}
+    windows = one.windows or (-1,) * len(one.ordinals)
+    for ordinal, score, window in zip(one.ordinals, one.scores, windows, strict=True):
+        rows.setdefault(standing[snapshot.content_tags[ordinal].tobytes()], (score, window))
+    kept = list(rows.items())[:depth]
+    return replace(
+        one,
+        ordinals=tuple(ordinal for ordinal, _ in kept),
+        scores=tuple(score for _, (score, _) in kept),
+        windows=tuple(window for _, (_, window) in kept) if one.windows else (),
+    )
+
+
+def _timed(task: Callable[[], Fetched]) -> tuple[Fetched, float]:
+    start = perf_counter()
+    answer = task()
+    return answer, (perf_counter() - start) * 1_000

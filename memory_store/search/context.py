@@ -1,0 +1,42 @@
+"""What a search may reach: one consistent view of an unlocked vault.
+
+Boundary: of everything here only :attr:`SearchContext.open_memories` yields plain text, and only
+:mod:`memory_store.search.opening` calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memory_store.crypto.blinding import Blinder
+    from memory_store.index.snapshot import Snapshot
+    from memory_store.index.vectors import VectorIndex
+    from memory_store.models.embedder import Embedder
+    from memory_store.models.reranker import Reranker
+    from memory_store.records import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class SearchContext:
+    """An unlocked vault as one search sees it, whatever is written meanwhile.
+
+    ``blinder`` takes a collection id. ``embedder`` and ``reranker`` load on first use and raise
+    :class:`ModelUnavailableError` or :class:`ModelMismatchError`; the reranker is asked for by
+    name, ``None`` meaning the usual one. ``open_memories`` decrypts the memories at the given
+    ordinals of the snapshot, in that order. ``collection_names`` maps id to opened name.
+    ``degraded`` holds what the vault already knows to be missing. ``vector_index`` is ``None``
+    in a vault without vectors.
+    """
+
+    snapshot: Snapshot
+    vector_index: VectorIndex | None
+    blinder: Callable[[str], Blinder]
+    embedder: Callable[[], Embedder]
+    reranker: Callable[[str | None], Reranker]
+    open_memories: Callable[[Sequence[int]], Sequence[Memory]]
+    collection_names: Mapping[str, str]
+    degraded: tuple[str, ...] = ()
+    strict: bool = False

@@ -1,0 +1,247 @@
+"""Reciprocal rank fusion: several ranked lists become one, by rank and never by score.
+
+Boundary: works on ordinals, ranks and types. Nothing is opened left of the pool this cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from memory_store.search.analysis import Analysis
+from memory_store.search.candidates import Candidate, Fetched, LegList, languages_of
+from memory_store.search.context import SearchContext
+from memory_store.search.recipes import Recipe
+
+Item = TypeVar("Item", bound=Hashable)
+
+AGREEMENT_DEPTH = 10  # how far down two legs are compared
+
+
+@dataclass(frozen=True, slots=True)
+class RankedList:
+    """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times."""
+
+    leg: str
+    ordinals: tuple[int, ...]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """One candidate after fusion.
+
+    ``score`` is the raw sum, ``share`` what it is of the best sum these lists could give (0–1).
+    ``boost`` is the type's factor, already in both.
+    """
+
+    ordinal: int
+    score: float
+    share: float
+    boost: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LegEvidence:
+    """What is known about the legs before they are weighed.
+
+    ``embedder_languages`` empty means: every language, or not known. ``agreement`` is the share
+    of the first results that keywords and vectors have in common (0–1), ``None`` when one of
+    them returned nothing.
+    """
+
+    query_language: str
+    embedder_languages: frozenset[str] = frozenset()
+    agreement: float | None = None
+    symbol_like: bool = False
+
+
+def rrf(
+    lists: Sequence[Sequence[Item]],
+    *,
+    k: float = 60.0,
+    weights: Sequence[float] | None = None,
+    rank_offset: int = 1,
+    first_bonus: float = 0.0,
+    podium_bonus: float = 0.0,
+) -> dict[Item, float]:
+    """The reciprocal rank fusion score of every item: Σ weight ÷ (k + position + rank_offset).
+
+    Positions count from 0, so the usual formula over ranks from 1 is ``rank_offset=1``. An item
+    that stands twice in a list counts once, at its better place. Bonuses (QMD) go by the best
+    place in any list: first, or second and third. The answer keeps the order of first appearance.
+    """
+    scores: dict[Item, float] = {}
+    best: dict[Item, int] = {}
+    for index, ranked in enumerate(lists):
+        weight = 1.0 if weights is None else weights[index]
+        seen: set[Item] = set()
+        for position, item in enumerate(ranked):
+            if item in seen:
+                continue
+            seen.add(item)
+            scores[item] = scores.get(item, 0.0) + weight / (k + position + rank_offset)
+            best[item] = min(position, best.get(item, position))
+    for item, position in best.items():
+        if position == 0:
+            scores[item] += first_bonus
+        elif position <= 2:
+            scores[item] += podium_bonus
+    return scores
+
+
+def leg_weights(recipe: Recipe, evidence: LegEvidence) -> dict[str, float]:
+    """How much each leg counts for this query: a weak leg must not drag a strong one down.
+
+    The recipe's own weights; prx's α by kind of query; the vector leg less when its model does
+    not know the query's language, and less the less it agrees with the keyword leg.
+    """
+    weights = {leg: recipe.leg_weight(leg) for leg in recipe.legs}
+    alpha = recipe.symbol_alpha if evidence.symbol_like else recipe.text_alpha
+    if alpha is not None:
+        weights |= {"vector": alpha, "keyword": 1.0 - alpha}
+    if "vector" in weights and "keyword" in weights:
+        known = evidence.embedder_languages
+        if known and evidence.query_language not in known:
+            weights["vector"] *= recipe.foreign_vector_weight
+        if evidence.agreement is not None:
+            low = recipe.disagreement_weight
+            weights["vector"] *= low + (1.0 - low) * evidence.agreement
+    return weights
+
+
+def agreement(first: Sequence[int], second: Sequence[int]) -> float | None:
+    """The share of two lists' first ten that is common to both; ``None`` if one is empty."""
+    if not first or not second:
+        return None
+    heads = set(first[:AGREEMENT_DEPTH]), set(second[:AGREEMENT_DEPTH])
+    return len(heads[0] & heads[1]) / min(len(heads[0]), len(heads[1]))
+
+
+def fuse(
+    lists: Sequence[RankedList],
+    recipe: Recipe,
+    *,
+    types: Mapping[int, str],
+    tie_break: Mapping[int, str],
+) -> list[Fused]:
+    """All candidates of all lists, best first, type boosts applied.
+
+    ``types`` names each ordinal's type; ``tie_break`` (the ids) orders equal scores.
+    """
+    scores = rrf(
+        [ranked.ordinals for ranked in lists],
+        k=recipe.rrf_k,
+        weights=[ranked.weight for ranked in lists],
+        rank_offset=recipe.rank_offset,
+        first_bonus=recipe.first_bonus,
+        podium_bonus=recipe.podium_bonus,
+    )
+    best = best_possible(lists, recipe)
+    fused = []
+    for ordinal, score in scores.items():
+        boost = recipe.fusion_boosts.get(types[ordinal], 1.0)
+        fused.append(Fused(ordinal, score * boost, min(1.0, score * boost / best), boost))
+    return sorted(fused, key=lambda one: (-one.score, tie_break[one.ordinal]))
+
+
+def best_possible(lists: Sequence[RankedList], recipe: Recipe) -> float:
+    """The sum of a memory that stands first in every list, even in those that came back empty."""
+    first = recipe.rrf_k + recipe.rank_offset
+    best = sum(ranked.weight for ranked in lists) / first + recipe.first_bonus
+    return best or 1.0
+
+
+def merge(
+    fetched: Fetched, analysis: Analysis, context: SearchContext, recipe: Recipe, mode: str
+) -> tuple[list[Candidate], dict[str, float]]:
+    """All candidates, best first, and the weights the legs got.
+
+    A search in one leg keeps that leg's order and scale; boosts belong to fusion.
+    """
+    filled = [one for one in fetched.lists if one.ordinals]
+    if len(filled) == 1 and (mode != "hybrid" or filled[0].leg == "recent"):
+        ordered = _alone(filled[0])
+        weights: dict[str, float] = {}
+    else:
+        weights = leg_weights(recipe, evidence(fetched, analysis))
+        lists = [
+            RankedList(one.leg, one.ordinals, weights.get(one.leg, 1.0) * _share_of(one, recipe))
+            for one in fetched.lists
+        ]
+        seen = {ordinal for one in lists for ordinal in one.ordinals}
+        snapshot = context.snapshot
+        ordered = fuse(
+            lists,
+            recipe if mode == "hybrid" else replace(recipe, fusion_boosts={}),
+            types={ordinal: snapshot.type(ordinal) for ordinal in seen},
+            tie_break={ordinal: snapshot.id(ordinal) for ordinal in seen},
+        )
+    return _described(ordered, filled, context), weights
+
+
+def evidence(fetched: Fetched, analysis: Analysis) -> LegEvidence:
+    """What the fetched lists and the query say about the legs."""
+    keyword, vector = fetched.of("keyword"), fetched.of("vector")
+    shared = agreement(keyword.ordinals, vector.ordinals) if keyword and vector else None
+    embedder = fetched.embedder
+    return LegEvidence(
+        query_language=analysis.language,
+        embedder_languages=languages_of(embedder) if embedder else frozenset(),
+        agreement=shared,
+        symbol_like=analysis.symbol_like,
+    )
+
+
+def _share_of(one: LegList, recipe: Recipe) -> float:
+    if one.kind == "original":
+        return recipe.original_weight
+    return recipe.hyde_weight if one.kind == "hyde" else recipe.variant_weight
+
+
+def _alone(one: LegList) -> list[Fused]:
+    """One leg by itself: BM25 as b ÷ (1 + b) (QMD), cosine as it is, a place in time as nothing."""
+    if one.leg == "keyword":
+        shares = [score / (1.0 + score) for score in one.scores]
+    else:
+        shares = [max(0.0, min(score, 1.0)) for score in one.scores]
+    return [
+        Fused(ordinal, score, share)
+        for ordinal, score, share in zip(one.ordinals, one.scores, shares, strict=True)
+    ]
+
+
+def _described(
+    ordered: Sequence[Fused], lists: Sequence[LegList], context: SearchContext
+) -> list[Candidate]:
+    """Fused items with what each leg knows of them."""
+    snapshot = context.snapshot
+    ranks: dict[str, dict[int, int]] = {"keyword": {}, "topic": {}, "vector": {}}
+    nearest: dict[int, tuple[float, int]] = {}
+    for one in lists:
+        places = ranks.setdefault(one.leg, {})
+        for rank, ordinal in enumerate(one.ordinals, start=1):
+            places[ordinal] = min(rank, places.get(ordinal, rank))
+        for ordinal, score, window in zip(one.ordinals, one.scores, one.windows, strict=False):
+            if ordinal not in nearest or score > nearest[ordinal][0]:
+                nearest[ordinal] = (score, window)
+    described = []
+    for rank, item in enumerate(ordered, start=1):
+        near = nearest.get(item.ordinal)
+        described.append(
+            Candidate(
+                ordinal=item.ordinal,
+                id=snapshot.id(item.ordinal),
+                type=snapshot.type(item.ordinal),
+                share=item.share,
+                fusion_rank=rank,
+                boost=item.boost,
+                keyword_rank=ranks["keyword"].get(item.ordinal),
+                topic_rank=ranks["topic"].get(item.ordinal),
+                vector_rank=ranks["vector"].get(item.ordinal),
+                vector_score=near[0] if near else None,
+                window=snapshot.windows(item.ordinal)[near[1]] if near else None,
+            )
+        )
+    return described

@@ -1,0 +1,171 @@
+"""Literal search: a regular expression, tried on the few memories a sealed index allows.
+
+A pattern's *whole words* say which memories can match: they are looked up as keyed hashes, and
+only memories that hold them are opened, at most 256. The expression runs on RE2, whose time is
+linear in the text whatever the pattern, so no pattern can hang a search.
+
+What is whole is told in :mod:`memory_store.search.patterns`.
+
+Boundary: reads opened text; keeps nothing of it. Patterns may be secrets and are never logged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memory_store.index.terms import has_term, keyword_scores, top_k
+from memory_store.records import BadInputError, Memory
+from memory_store.search.adjustments import Scored
+from memory_store.search.analysis import Blinding, filters
+from memory_store.search.answering import Outcome
+from memory_store.search.candidates import Candidate
+from memory_store.search.context import SearchContext
+from memory_store.search.opening import Opening, conditions
+from memory_store.search.patterns import Needs, needs
+from memory_store.search.planning import Plan
+from memory_store.search.query import ParsedQuery, is_delimited, option_filters
+from memory_store.search.tracing import Trace
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask
+
+MOST_CANDIDATES = 256  # search.md: "at most 256"
+MOST_PATTERN = 1_000  # characters: more is a program, not a pattern
+MAX_MEMORY = 8 << 20  # bytes RE2 may take for one pattern
+MOST_MATCHES = 200  # marked in one text
+
+
+class PatternMarker:
+    """Marks what a pattern matches (see :class:`memory_store.search.previews.Marker`)."""
+
+    def __init__(self, pattern: Any) -> None:
+        self._pattern = pattern
+
+    def matches(self, memory: Memory) -> bool:
+        """Whether the pattern is anywhere in title or text."""
+        return any(self._pattern.search(text) for text in (memory.text, memory.title))
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        found = []
+        for match in self._pattern.finditer(text):
+            if match.end() > match.start():
+                found.append(match.span())
+            if len(found) >= MOST_MATCHES:
+                break
+        return found
+
+    def densest(self, text: str, width: int) -> int | None:
+        match = self._pattern.search(text)
+        return None if match is None else int(match.start())
+
+
+def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
+    """Find the memories a pattern matches, ranked by its words.
+
+    Raises :class:`BadInputError` (parameter ``q``) for a malformed pattern or one without a whole
+    word, (``sealed``) when nothing may be opened to look.
+    """
+    if plan.options.sealed:
+        raise BadInputError(
+            "sealed: a pattern can only be tried on opened text", parameter="sealed"
+        )
+    with trace.stage("analyse") as details:
+        source, marker = compiled(plan.query)
+        needed = needs(source)
+        if needed.nothing:
+            raise BadInputError(
+                "q: the pattern has no whole word to look up; add one, as in timeout=\\d+",
+                parameter="q",
+            )
+        details["words"] = needed.all_words()
+    with trace.stage("fetch") as details:
+        candidates = _candidates(context, plan, needed)
+        details["candidates"] = len(candidates)
+    opening = Opening(context.open_memories)
+    keep = conditions(ParsedQuery("", ()), plan.options.meta)
+    with trace.stage("open") as details:
+        found = [
+            Scored(o.candidate, o.candidate.share, o.memory)
+            for o in opening.open(candidates[:MOST_CANDIDATES])
+            if marker.matches(o.memory) and (keep is None or keep(o.memory))
+        ]
+        details |= {"opened": opening.opened, "matched": len(found)}
+    least = plan.options.min_score
+    found = [result for result in found if least is None or result.score >= least]
+    left = len(candidates) - MOST_CANDIDATES
+    return Outcome(
+        rows=tuple(found[plan.offset : plan.end]),
+        more=len(found) > plan.end,
+        marker=lambda result: marker,
+        found=len(candidates),
+        opened=opening.opened,
+        degraded=(f"{left:,} more memories hold these words and were not tried. Add a word",)
+        if left > 0
+        else (),
+    )
+
+
+def compiled(query: str) -> tuple[str, PatternMarker]:
+    """The pattern's source (without ``/…/``) and the compiled pattern.
+
+    Raises :class:`BadInputError` (parameter ``q``) for a pattern that is malformed or too long.
+    """
+    import re2
+
+    source = query.strip()
+    delimited = is_delimited(source)
+    if delimited:
+        source = source[1:-1]
+    if len(source) > MOST_PATTERN:
+        raise BadInputError(
+            f"q: the pattern has more than {MOST_PATTERN:,} characters", parameter="q"
+        )
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MAX_MEMORY
+    try:
+        return source, PatternMarker(re2.compile(source, options=options))
+    except re2.error as error:
+        reason = error.args[0] if error.args else "malformed"
+        shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise BadInputError(f"q: not a regular expression: {shown}", parameter="q") from None
+
+
+def _candidates(context: SearchContext, plan: Plan, needed: Needs) -> list[Candidate]:
+    """Memories that hold what the pattern needs, ranked by BM25 of its words, still sealed."""
+    snapshot = context.snapshot
+    blinding = Blinding(context)
+    asked = option_filters(plan.options)
+    mask = snapshot.mask(filters(asked, context, plan.options, blinding))
+    mask &= _holding(needed, context, blinding)
+    groups = [blinding.term(word) for word in needed.all_words()]
+    found = keyword_scores(snapshot, groups, k1=plan.recipe.k1, b=plan.recipe.b, mask=mask)
+    best = top_k(snapshot, found.ordinals, found.scores, len(found.ordinals))
+    return [
+        Candidate(
+            ordinal=ordinal,
+            id=snapshot.id(ordinal),
+            type=snapshot.type(ordinal),
+            share=score / (1.0 + score),
+            fusion_rank=rank,
+            keyword_rank=rank,
+        )
+        for rank, (ordinal, score) in enumerate(
+            zip(best.ordinals.tolist(), best.scores.tolist(), strict=True), start=1
+        )
+    ]
+
+
+def _holding(needed: Needs, context: SearchContext, blinding: Blinding) -> Mask:
+    """bool [documents]: those that hold all words and one alternative of every choice."""
+    held = np.ones(context.snapshot.size, dtype=np.bool_)
+    for word in needed.words:
+        held &= has_term(context.snapshot, blinding.term(word))
+    for branches in needed.choices:
+        any_branch = np.zeros(context.snapshot.size, dtype=np.bool_)
+        for branch in branches:
+            any_branch |= _holding(branch, context, blinding)
+        held &= any_branch
+    return held

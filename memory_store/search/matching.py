@@ -1,0 +1,119 @@
+"""Finding a query's words and phrases in opened text: whole words, never parts of words.
+
+Boundary: reads opened text and keeps nothing of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memory_store.text.tokens import term
+
+# Scripts written without spaces have no word boundaries to look for.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+_APOSTROPHES = str.maketrans({"’": "'", "ʼ": "'"})
+_MAXIMUM_TAIL = 12  # letters an inflected form may have beyond what it shares with the stem
+
+
+def literal_pattern(text: str) -> re.Pattern[str]:
+    """A pattern for ``text`` as whole words, in any case, whatever stands between the words."""
+    words = [word for word in re.split(r"[^\w'’ʼ]+", text) if word.strip("'’ʼ")]
+    if not words:
+        return re.compile(r"(?!)")
+    body = r"[^\w]+".join(_spelled(word) for word in words)
+    return re.compile(_bounded(body, words[0][0], words[-1][-1]), re.IGNORECASE)
+
+
+class WordMatcher:
+    """The words and phrases of one query, looked for in texts of one language."""
+
+    def __init__(self, words: Sequence[str], phrases: Sequence[str], language: str) -> None:
+        unique: dict[str, None] = dict.fromkeys(word.casefold() for word in words)
+        self.words = tuple(unique)
+        self._language = language
+        self._literal = [literal_pattern(word) for word in self.words]
+        self._phrases = [literal_pattern(phrase) for phrase in phrases]
+        self._stems = {term(word, language) for word in self.words}
+        self._inflected = _inflections(self.words, language)
+
+    def literal_share(self, *texts: str) -> float:
+        """The share (0–1) of the query's words that stand in any of ``texts`` as whole words."""
+        if not self.words:
+            return 0.0
+        found = sum(any(p.search(text) for text in texts) for p in self._literal)
+        return found / len(self.words)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where words (in any inflection) and whole phrases stand, merged and in order."""
+        found = [m.span() for pattern in self._phrases for m in pattern.finditer(text)]
+        found += [span for span, _ in self._word_spans(text)]
+        return _merged(found)
+
+    def densest(self, text: str, width: int) -> int | None:
+        """Where the stretch of ``width`` characters with most different words starts.
+
+        Longer (rarer) words break ties, then the earlier place. ``None`` without any match.
+        """
+        hits = [(span[0], span[1], stem) for span, stem in self._word_spans(text)]
+        hits += [(*m.span(), f"phrase {n}") for n, p in enumerate(self._phrases)
+                 for m in p.finditer(text)]  # fmt: skip
+        hits.sort()
+        best: tuple[int, int] | None = None
+        place: int | None = None
+        for index, (start, _, _) in enumerate(hits):
+            inside = {key for s, e, key in hits[index : index + 64] if e <= start + width}
+            merit = (len(inside), sum(map(len, inside)))
+            if best is None or merit > best:
+                best, place = merit, start
+        return place
+
+    def _word_spans(self, text: str) -> list[tuple[tuple[int, int], str]]:
+        if self._inflected is None:
+            return []
+        spans = []
+        for match in self._inflected.finditer(text):
+            stem = term(match[0].translate(_APOSTROPHES), self._language)
+            if stem in self._stems:
+                spans.append((match.span(), stem))
+        return spans
+
+
+def _inflections(words: tuple[str, ...], language: str) -> re.Pattern[str] | None:
+    """A pattern for everything that may share a stem with one of ``words``; stems then decide."""
+    heads = set()
+    for word in words:
+        stem = term(word, language)
+        shared = next((i for i, (a, b) in enumerate(zip(word, stem, strict=False)) if a != b), None)
+        heads.add(word[: min(len(word), len(stem)) if shared is None else shared] or word)
+    if not heads:
+        return None
+    parts = [_begins_with(head) for head in sorted(heads, key=len, reverse=True)]
+    return re.compile("|".join(parts), re.IGNORECASE)
+
+
+def _begins_with(head: str) -> str:
+    if _UNSPACED.search(head):
+        return _spelled(head)
+    return rf"(?<!\w){_spelled(head)}\w{{0,{_MAXIMUM_TAIL}}}(?!\w)"
+
+
+def _spelled(word: str) -> str:
+    return re.sub("['’ʼ]", "['’ʼ]", re.escape(word))
+
+
+def _bounded(body: str, first: str, last: str) -> str:
+    before = "" if _UNSPACED.match(first) else r"(?<!\w)"
+    after = "" if _UNSPACED.match(last) else r"(?!\w)"
+    return f"{before}{body}{after}"
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Overlapping spans joined, in order."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

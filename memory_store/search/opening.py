@@ -1,0 +1,88 @@
+"""Opening: the one place where a search turns candidates into text, and counts them.
+
+Boundary: everything before this module knows hashes, ranks and vectors only; nothing after it
+opens anything. What is opened lives as long as the search and is never cached or logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from memory_store.records import Memory
+from memory_store.search.candidates import Candidate
+from memory_store.search.matching import literal_pattern
+from memory_store.search.query import ParsedQuery
+
+BATCH = 32  # memories opened at a time when it is not known how many will be needed
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A candidate with its text."""
+
+    candidate: Candidate
+    memory: Memory
+
+
+class Opening:
+    """Opens candidates of one search, each at most once. ``opened`` is how many so far."""
+
+    def __init__(self, open_memories: Callable[[Sequence[int]], Sequence[Memory]]) -> None:
+        self._open_memories = open_memories
+        self.opened = 0
+
+    def open(self, candidates: Sequence[Candidate]) -> list[Opened]:
+        """``candidates`` in their order, less those deleted since the search began."""
+        if not candidates:
+            return []
+        memories = self._open_memories([candidate.ordinal for candidate in candidates])
+        self.opened += len(memories)
+        found = {memory.id: memory for memory in memories}
+        return [Opened(c, found[c.id]) for c in candidates if c.id in found]
+
+    def open_until(
+        self, candidates: Sequence[Candidate], keep: Callable[[Memory], bool], wanted: int
+    ) -> Iterator[Opened]:
+        """The first ``wanted`` candidates that ``keep`` accepts, opening no more than it takes."""
+        position = 0
+        while wanted > 0 and position < len(candidates):
+            batch = candidates[position : position + min(wanted, BATCH)]
+            position += len(batch)
+            for opened in self.open(batch):
+                if keep(opened.memory):
+                    wanted -= 1
+                    yield opened
+
+
+def conditions(
+    parsed: ParsedQuery, meta: Sequence[tuple[str, str]]
+) -> Callable[[Memory], bool] | None:
+    """What only the text can tell: exact spelling of phrases, and metadata.
+
+    Keyed pairs have already kept the memories whose *stems* stand side by side. ``None`` when
+    the query asks for nothing of the kind.
+    """
+    required = [literal_pattern(phrase.text) for phrase in parsed.required]
+    excluded = [literal_pattern(phrase.text) for phrase in parsed.excluded]
+    if not required and not excluded and not meta:
+        return None
+
+    def keep(memory: Memory) -> bool:
+        texts = (memory.title, memory.text)
+        return (
+            all(any(p.search(text) for text in texts) for p in required)
+            and not any(p.search(text) for p in excluded for text in texts)
+            and all(_meta_matches(memory.metadata.get(key), value) for key, value in meta)
+        )
+
+    return keep
+
+
+def _meta_matches(found: object, wanted: str) -> bool:
+    """Whether a metadata value reads as ``wanted``; a list matches by any of its items."""
+    if isinstance(found, (list, tuple)):
+        return any(_meta_matches(item, wanted) for item in found)
+    if isinstance(found, bool):
+        return wanted.casefold() == str(found).casefold()
+    return found is not None and str(found).casefold() == wanted.casefold()

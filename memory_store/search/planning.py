@@ -1,0 +1,111 @@
+"""The plan of one search: options checked, recipe chosen, sizes worked out.
+
+Everything a caller can get wrong without looking at the vault is refused here, naming the option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import monotonic
+
+from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, BadInputError, SearchOptions
+from memory_store.search.paging import continue_offset
+from memory_store.search.recipes import Recipe, recipe_named
+
+DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
+SINGLE_LEG = ("keyword", "vector")  # modes that are one leg, in its own order and on its own scale
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be done: ``legs`` with their ``depths``, ``pool`` and ``rerank_depth`` memories.
+
+    ``offset`` is where this page starts, ``deadline`` a :func:`time.monotonic` moment or ``None``.
+    """
+
+    query: str
+    mode: str
+    options: SearchOptions
+    recipe: Recipe
+    legs: tuple[str, ...]
+    depths: Mapping[str, int]
+    pool: int
+    rerank_depth: int
+    offset: int
+    deadline: float | None
+
+    @property
+    def reads(self) -> bool:
+        """Whether a reranker may read the pool."""
+        wanted = self.options.rerank and self.recipe.rerank and not self.options.sealed
+        return wanted and self.mode == "hybrid"
+
+    @property
+    def end(self) -> int:
+        """Where the page ends."""
+        return self.offset + self.options.limit
+
+
+def make_plan(query: str, mode: str, options: SearchOptions, *, depth: int = 0) -> Plan:
+    """Check ``options`` and work out the sizes. ``depth`` > 0 widens legs and pool to at least it.
+
+    Raises :class:`BadInputError` naming the option at fault.
+    """
+    recipe = recipe_named(options.recipe)
+    _check_numbers(options)
+    if options.sealed and options.meta:
+        raise BadInputError(
+            "meta: metadata is sealed, so it cannot be a filter in a sealed search",
+            parameter="meta",
+        )
+    legs = (mode,) if mode in SINGLE_LEG else recipe.legs
+    limit, deep = options.limit, options.deep
+    pool = recipe.pool.of(limit, deep)
+    offset = continue_offset(query, options)
+    depths = {leg: max(depth, recipe.leg_depth(leg, limit, deep)) for leg in legs}
+    if mode in SINGLE_LEG:
+        depths = {mode: max(depths[mode], pool)}
+    budget_ms = options.budget_ms
+    return Plan(
+        query=query,
+        mode=mode,
+        options=options,
+        recipe=recipe,
+        legs=legs,
+        depths=depths,
+        pool=max(pool, depth),
+        rerank_depth=recipe.rerank_depth.of(limit, deep),
+        offset=offset,
+        deadline=None if budget_ms is None else monotonic() + budget_ms / 1_000,
+    )
+
+
+def check_deep(options: SearchOptions, keywords: tuple[str, ...]) -> None:
+    """Deep search needs two different keywords, lest a broad word fill the answer."""
+    if options.deep and len({word.casefold() for word in keywords}) < DEEP_KEYWORDS:
+        raise BadInputError(
+            f"deep: a deep search needs at least {DEEP_KEYWORDS} keywords", parameter="deep"
+        )
+
+
+def _check_numbers(options: SearchOptions) -> None:
+    most = LIMIT_DEEP if options.deep else LIMIT_STANDARD
+    _check_whole("limit", options.limit, 1, most)
+    if options.min_score is not None and not 0 <= options.min_score <= 1:
+        raise BadInputError("min_score: must be between 0 and 1", parameter="min_score")
+    if options.budget is not None:
+        _check_whole("budget", options.budget, 1, None)
+    if options.budget_ms is not None:
+        _check_whole("budget_ms", options.budget_ms, 1, None)
+
+
+def _check_whole(name: str, value: object, least: int, most: int | None) -> None:
+    """Whether ``value`` is a whole number within bounds."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        upper = f" and at most {most}" if most is not None else ""
+        hint = f" (deep: {LIMIT_DEEP})" if name == "limit" and most == LIMIT_STANDARD else ""
+        raise BadInputError(
+            f"{name}: must be a whole number of at least {least}{upper}{hint}", parameter=name
+        )

@@ -1,0 +1,96 @@
+"""Previews: the part of each result that answers, with the words that were looked for marked.
+
+Boundary: reads opened text; what leaves is what the asker may read anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from memory_store.records import Passage
+from memory_store.search.adjustments import Scored
+from memory_store.search.reranking import around
+
+EXPAND_STANDARD = 3  # Gnosis, "Preview Generation": the top 3 results
+EXPAND_DEEP = 5  # and 5 for deep search
+EXPAND_SCORE = 0.80  # "rerank score above 0.80"
+EXPAND_CHARACTERS = 2_048  # "content under 2,048 characters"
+PREVIEW_CHARACTERS = 320  # about four lines on a page, two in a terminal
+
+
+class Marker(Protocol):
+    """Finds what was looked for in a text: a :class:`WordMatcher`, or a pattern."""
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where it stands, in order."""
+        ...
+
+    def densest(self, text: str, width: int) -> int | None:
+        """Where the best stretch of ``width`` characters starts, if there is any."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What is shown of a result: ``complete`` when ``passage`` is the whole text."""
+
+    passage: Passage
+    complete: bool
+
+
+def preview(result: Scored, matcher: Marker, *, expanded: bool) -> Preview:
+    """The preview of one opened result."""
+    assert result.memory is not None, "only opened results have previews"
+    text = result.memory.text
+    if expanded or len(text) <= PREVIEW_CHARACTERS:
+        return Preview(Passage(0, len(text), text, tuple(matcher.spans(text))), complete=True)
+    start, end = _excerpt(result, text, matcher)
+    part = text[start:end]
+    return Preview(Passage(start, end, part, tuple(matcher.spans(part))), complete=False)
+
+
+def expands(position: int, result: Scored, deep: bool) -> bool:
+    """Whether the result at ``position`` (from 0) shows its whole text without being asked."""
+    return (
+        position < (EXPAND_DEEP if deep else EXPAND_STANDARD)
+        and result.score > EXPAND_SCORE
+        and result.memory is not None
+        and len(result.memory.text) < EXPAND_CHARACTERS
+    )
+
+
+def within_budget(
+    costs: Sequence[str], budget: int, count: Callable[[str], int]
+) -> tuple[list[int], int]:
+    """Which results fit a ceiling of ``budget`` tokens, greedily in order, and their sum.
+
+    A result that does not fit is skipped, not cut (prx, "Budget Enforcement").
+    """
+    taken: list[int] = []
+    spent = 0
+    for index, shown in enumerate(costs):
+        tokens = count(shown)
+        if spent + tokens <= budget:
+            taken.append(index)
+            spent += tokens
+    return taken, spent
+
+
+def estimated_tokens(text: str) -> int:
+    """Length ÷ 4, rounded up: prx's estimate where no tokenizer is loaded."""
+    return -(-len(text) // 4)
+
+
+def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
+    """About four lines: in the stretch the reranker or the vectors liked, where words are dense."""
+    liked = result.passage or result.candidate.window
+    if liked is not None and liked[1] - liked[0] < len(text):
+        inside = matcher.densest(text[liked[0] : liked[1]], PREVIEW_CHARACTERS)
+        if inside is not None:
+            return around(text, liked[0] + inside - PREVIEW_CHARACTERS // 8, PREVIEW_CHARACTERS)
+    anywhere = matcher.densest(text, PREVIEW_CHARACTERS)
+    if anywhere is not None:
+        return around(text, anywhere - PREVIEW_CHARACTERS // 8, PREVIEW_CHARACTERS)
+    return around(text, liked[0] if liked else 0, PREVIEW_CHARACTERS)

@@ -1,0 +1,224 @@
+"""The query language: what a user may type, and nothing a database could mistake for syntax.
+
+    query    := line*
+    line     := ("lex:" | "vec:" | "hyde:" | "intent:") text      (at the start of a line)
+              | item*
+    item     := "-" word | "-" phrase | phrase | prefix | word
+    phrase   := '"' text '"'                                      (typographic quotes too)
+    prefix   := ("topic:" | "type:" | "in:" | "since:" | "until:") (word | phrase)
+
+Words are OR-ed and ranked. A phrase is a condition and its words rank as well; ``-`` excludes.
+A lone quote is an ordinary character. Parsing is pure and linear in the length of the query.
+
+Boundary: queries may be secrets. Nothing here logs, caches or quotes one in an error.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from memory_store.records import MAX_QUERY_CHARACTERS, MODES, BadInputError, SearchOptions
+from memory_store.text.canonical import canonical_text
+from memory_store.text.tokens import query_words
+from memory_store.text.tokens import words as words_of
+
+_QUOTES = str.maketrans(dict.fromkeys("“”„‟«»＂", '"'))
+_TYPED_LINE = re.compile(r"\s*(lex|vec|hyde|intent):\s*(.*)", re.DOTALL)
+_ITEM = re.compile(
+    r"""(?P<minus>-(?=[^\s\-]))?
+        (?: (?P<key>topic|type|in|since|until):(?: "(?P<quoted>[^"]*)" | (?P<value>[^\s"]\S*) )
+          | "(?P<phrase>[^"]*)"
+          | (?P<word>\S+) )""",
+    re.VERBOSE,
+)
+_CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")  # getUserById, HTTPResponse
+_METAVARIABLE = re.compile(r"\$(?:[A-Z_][A-Z0-9_]*|\$\$)")
+_METACHARACTERS = frozenset("\\^$.|?*+()[]{}")
+_CLOSING = ".?!"
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Words that must (or must not) stand side by side: as typed, and one by one."""
+
+    text: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Another wording to search for as well: ``lex`` by keyword, ``vec`` and ``hyde`` by vector."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A query taken apart.
+
+    ``text`` is what is left to be embedded and reranked: no operators, no excluded words.
+    ``words`` are its words as spelled, in order, repeats and stop words included.
+    ``required`` and ``excluded`` are hard conditions; the rest are filters as typed, names and
+    dates not looked up yet.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    required: tuple[Phrase, ...] = ()
+    excluded: tuple[Phrase, ...] = ()
+    collections: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    variants: tuple[Variant, ...] = ()
+    intent: str | None = None
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether anything but words restricts the answer."""
+        return bool(self.collections or self.types or self.topics or self.since or self.until)
+
+    @property
+    def reading(self) -> str:
+        """The text a reranker is given: the words asked for, else the first variant."""
+        return self.text or next((variant.text for variant in self.variants), "")
+
+
+def checked(query: object) -> str:
+    """The query in the spelling of stored texts (see :func:`canonical_text`).
+
+    Raises :class:`BadInputError` (parameter ``q``) when it is empty or longer than
+    ``MAX_QUERY_CHARACTERS``; the length is looked at before anything else is done with it.
+    """
+    if not isinstance(query, str):
+        raise BadInputError("q: the query must be text", parameter="q")
+    if len(query) > MAX_QUERY_CHARACTERS:
+        raise BadInputError(
+            f"q: the query has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are "
+            "searched",
+            parameter="q",
+        )
+    clean = canonical_text(query)
+    if not clean.strip():
+        raise BadInputError("q: the query is empty", parameter="q")
+    return clean
+
+
+def parse(query: str, options: SearchOptions) -> ParsedQuery:
+    """Take a query apart and add the filters of ``options``; prefixes narrow what options say.
+
+    Raises only :class:`BadInputError`: for an empty or over-long query, one without any word or
+    filter, or a minus before a prefix.
+    """
+    clean = checked(query).translate(_QUOTES)
+    variants: list[Variant] = []
+    intent: list[str] = []
+    plain: list[str] = []
+    for line in clean.split("\n"):
+        typed = _TYPED_LINE.fullmatch(line)
+        if typed is None:
+            plain.append(line)
+        elif typed[1] == "intent":
+            intent.append(typed[2].strip())
+        elif typed[2].strip():
+            variants.append(Variant(typed[1], typed[2].strip()))
+    parsed = _with_options(_items("\n".join(plain)), options)
+    parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
+    if not parsed.words and not parsed.variants and not parsed.has_filters:
+        raise BadInputError("q: the query holds no word to search for", parameter="q")
+    return parsed
+
+
+def resolve_mode(query: str, mode: str) -> str:
+    """The mode to search in; ``auto`` looks at the query's shape.
+
+    ``/…/``, or one token with ``_``, ``::``, camelCase or a metacharacter other than a closing
+    ``. ? !`` → literal; ``$NAME`` → structural; else hybrid. (prx's published rule, fewer than
+    three tokens or any metacharacter → literal, would take nearly every natural question.)
+    """
+    if mode not in MODES:
+        raise BadInputError(f"mode: {mode!r} is not one of {', '.join(MODES)}", parameter="mode")
+    if mode != "auto":
+        return mode
+    stripped = query.strip()
+    if _METAVARIABLE.search(stripped):
+        return "structural"
+    return "literal" if is_delimited(stripped) or is_symbol_like(stripped) else "hybrid"
+
+
+def is_delimited(query: str) -> bool:
+    """Whether the query is written as ``/a regular expression/``."""
+    return len(query) > 2 and query.startswith("/") and query.endswith("/")
+
+
+def is_symbol_like(query: str) -> bool:
+    """Whether the query is one token that looks like an identifier or a pattern, not a word."""
+    token = query.strip()
+    if not token or len(token.split()) != 1 or token[0] in '-"“„':
+        return False
+    if _ITEM.fullmatch(token)["key"]:  # type: ignore[index]  # \S+ matches any single token
+        return False
+    body = token.rstrip(_CLOSING)
+    return (
+        "_" in body
+        or "::" in body
+        or _CAMEL_CASE.search(body) is not None
+        or not _METACHARACTERS.isdisjoint(body)
+    )
+
+
+def _items(plain: str) -> ParsedQuery:
+    """The items of the untyped lines."""
+    shown: list[str] = []
+    required: list[Phrase] = []
+    excluded: list[Phrase] = []
+    prefixes: dict[str, list[str]] = {}
+    for item in _ITEM.finditer(plain):
+        if item["key"]:
+            if item["minus"]:
+                raise BadInputError(
+                    f"q: {item['key']}: cannot be excluded with a minus", parameter="q"
+                )
+            value = item["quoted"] if item["value"] is None else item["value"]
+            prefixes.setdefault(item["key"], []).append(value.strip())
+            continue
+        text = item["word"] if item["phrase"] is None else item["phrase"]
+        phrase = Phrase(text, tuple(word.text for word in words_of(text)))
+        if item["minus"]:
+            excluded.append(phrase)
+            continue
+        shown.append(text)
+        if item["phrase"] is not None:
+            required.append(phrase)
+    text = " ".join(" ".join(shown).split())
+    return ParsedQuery(
+        text=text,
+        words=tuple(word.text for word in query_words(text)),
+        required=tuple(phrase for phrase in required if phrase.words),
+        excluded=tuple(phrase for phrase in excluded if phrase.words),
+        collections=tuple(prefixes.get("in", ())),
+        types=tuple(prefixes.get("type", ())),
+        topics=tuple(prefixes.get("topic", ())),
+        since=prefixes.get("since", [None])[-1],
+        until=prefixes.get("until", [None])[-1],
+    )
+
+
+def option_filters(options: SearchOptions) -> ParsedQuery:
+    """The filters of ``options`` alone, as a query without words."""
+    return _with_options(ParsedQuery("", ()), options)
+
+
+def _with_options(parsed: ParsedQuery, options: SearchOptions) -> ParsedQuery:
+    """Filters given as options count where the query itself says nothing of the kind."""
+    return replace(
+        parsed,
+        collections=parsed.collections or options.collection,
+        types=parsed.types or options.type,
+        topics=parsed.topics or options.topic,
+        since=parsed.since or options.since,
+        until=parsed.until or options.until,
+    )

@@ -1,0 +1,212 @@
+"""Every ranking as data: a :class:`Recipe` is only numbers and switches that the stages read.
+
+One value per system whose behaviour is wanted, and ours. A ranking that cannot be written here
+means that a stage lacks a switch, not that it needs a second code path. Each figure names its
+source: *Gnosis*, *GNO*, *QMD* and *prx* are the four systems' published descriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from memory_store.records import BadInputError
+
+LEGS = ("keyword", "topic", "vector")
+
+
+def _frozen(values: Mapping[str, float]) -> Mapping[str, float]:
+    return MappingProxyType(dict(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many to take: a fixed number (``standard``, ``deep``) or ``per_result`` × the limit."""
+
+    standard: int = 0
+    deep: int = 0
+    per_result: float = 0.0
+
+    def of(self, limit: int, deep: bool) -> int:
+        """The number for one search."""
+        if self.per_result:
+            return max(1, round(self.per_result * limit))
+        return self.deep if deep else self.standard
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The numbers and switches of one ranking. Scores are 0–1, ranks count from 1."""
+
+    name: str
+    legs: tuple[str, ...] = LEGS
+
+    # Keyword leg: BM25 over keyed stems
+    k1: float = 1.2  # SQLite FTS5's bm25()
+    b: float = 0.75  # SQLite FTS5's bm25()
+    title_weight: float = 1.0
+
+    # Candidates per leg
+    keyword_depth: Depth = Depth(64, 256)
+    topic_depth: Depth = Depth(48, 192)  # Gnosis: 75 % of the vector pool
+    vector_depth: Depth = Depth(64, 256)  # Gnosis, "Parallel Candidate Fetch"
+    over_fetch: float = 2.0  # Gnosis, "Collection Fan-Out": up to 2x, then deduplicated
+
+    # Fusion
+    rrf_k: float = 60.0  # all four
+    rank_offset: int = 1  # Gnosis, QMD: rank from 0 and + 1; GNO, prx: rank from 1. The same.
+    keyword_weight: float = 1.0
+    topic_weight: float = 1.0
+    vector_weight: float = 1.0
+    original_weight: float = 1.0  # multiplies the lists of the query as typed
+    variant_weight: float = 1.0  # lists of lex: and vec: variants
+    hyde_weight: float = 1.0  # the list of a hyde: variant
+    first_bonus: float = 0.0  # added to a first place in any list
+    podium_bonus: float = 0.0  # added to a second or third place
+    symbol_alpha: float | None = None  # vector's share for symbol-like queries; 1 − α is keyword's
+    text_alpha: float | None = None  # the same for any other query
+    foreign_vector_weight: float = 1.0  # × when the embedder does not know the query's language
+    disagreement_weight: float = 1.0  # × on the vector leg when it shares nothing with keywords
+    fusion_boosts: Mapping[str, float] = field(default_factory=lambda: _frozen({}))
+
+    # The pool: what may be opened
+    pool: Depth = Depth(64, 256)  # Gnosis, "Two Search Modes"
+
+    # Reranking
+    rerank: bool = True
+    rerank_depth: Depth = Depth(64, 256)
+    rerank_text: str = "chunk"  # "chunk": the best one; "document": the maximum over all
+    chunk_choice: str = "vector"  # "vector": best window, else most keywords; "keyword": most
+    blending: str = "replace"  # "replace" or "position"
+    blend_fusion: str = "normalised"  # with "position": "normalised" (GNO) or "reciprocal" (QMD)
+    skip_below: int = 0  # standard search with fewer candidates skips the reranker
+    unverified_cap: float = 0.70  # Gnosis: "capped at 0.70 … no reranker verification occurred"
+
+    # Adjustments after the reranker, in this order
+    rerank_boosts: Mapping[str, float] = field(default_factory=lambda: _frozen({}))  # capped at 1
+    demotions: Mapping[str, float] = field(default_factory=lambda: _frozen({}))
+    done_penalty: float = 1.0
+    keyword_floor: float = 0.0
+    score_floor: float = 0.0
+    normalise: bool = False  # min–max of the final scores, per query
+    one_per_document: bool = True
+
+    # Expansion is skipped on a confident keyword match
+    strong_score: float | None = None  # on the scale b ÷ (1 + b), b the absolute BM25
+    strong_gap: float | None = None
+
+    def leg_depth(self, leg: str, limit: int, deep: bool) -> int:
+        """Candidates to fetch for one leg."""
+        depths = {
+            "keyword": self.keyword_depth,
+            "topic": self.topic_depth,
+            "vector": self.vector_depth,
+        }
+        return depths[leg].of(limit, deep)
+
+    def leg_weight(self, leg: str) -> float:
+        """The leg's own weight, before language and agreement are looked at."""
+        weights = {
+            "keyword": self.keyword_weight,
+            "topic": self.topic_weight,
+            "vector": self.vector_weight,
+        }
+        return weights[leg]
+
+
+GNOSIS = Recipe(
+    name="gnosis",
+    legs=("topic", "vector"),
+    topic_depth=Depth(48, 192),  # "75% of the vector pool size (48 for standard, 192 for deep)"
+    vector_depth=Depth(64, 256),
+    fusion_boosts=_frozen({"preference": 1.3, "summary": 1.4}),  # "Reciprocal Rank Fusion"
+    rerank_text="document",  # "reads the query paired with each candidate's full text"
+    skip_below=5,  # "Smart Skip": fewer than 5 candidates
+    rerank_boosts=_frozen({"preference": 1.25, "summary": 1.3}),  # "Post-Rerank Adjustments"
+    demotions=_frozen({"result": 0.6}),
+    done_penalty=0.7,
+    keyword_floor=0.30,  # "The Keyword Floor"
+    score_floor=0.03,  # "Score Ranges"
+)
+
+DEFAULT = Recipe(
+    name="default",
+    keyword_depth=Depth(128, 256),
+    topic_depth=Depth(48, 192),
+    vector_depth=Depth(128, 256),
+    keyword_weight=2.0,
+    foreign_vector_weight=0.1,
+    fusion_boosts=GNOSIS.fusion_boosts,
+    skip_below=GNOSIS.skip_below,
+    rerank_boosts=GNOSIS.rerank_boosts,
+    demotions=GNOSIS.demotions,
+    done_penalty=GNOSIS.done_penalty,
+    keyword_floor=GNOSIS.keyword_floor,
+    score_floor=GNOSIS.score_floor,
+    strong_score=0.85,  # QMD, "Strong Signal Detection"
+    strong_gap=0.15,
+)
+
+GNO = Recipe(
+    name="gno",
+    legs=("keyword", "vector"),
+    keyword_depth=Depth(per_result=2),  # "Retrieval Limits": limit × 2 for the original query
+    vector_depth=Depth(per_result=2),
+    original_weight=2.0,  # "Original query (2x)"
+    variant_weight=0.5,  # "Variant Weighting"
+    hyde_weight=0.7,
+    first_bonus=0.05,  # "tiered bonus", figures as in QMD
+    podium_bonus=0.02,
+    pool=Depth(64, 256),
+    rerank_depth=Depth(20, 20),  # "Reranking: Top 20"
+    rerank_text="document",  # "Rerank with full documents (32K context)"
+    blending="position",
+    blend_fusion="normalised",
+    unverified_cap=1.0,
+    normalise=True,  # "All scores are normalized to [0.0 - 1.0] range"
+)
+
+QMD = Recipe(
+    name="qmd",
+    legs=("keyword", "vector"),
+    keyword_depth=Depth(20, 20),  # "searchFTS(query, 20)"
+    vector_depth=Depth(20, 20),
+    original_weight=2.0,  # "weights = i < 2 ? 2.0 : 1.0"
+    first_bonus=0.05,  # "Top-rank bonus"
+    podium_bonus=0.02,
+    pool=Depth(30, 30),  # "Take top 30 for reranking"
+    rerank_depth=Depth(30, 30),
+    chunk_choice="keyword",  # "Pick chunk with most keyword overlap"
+    blending="position",
+    blend_fusion="reciprocal",  # "rrfScore = 1 / rrfRank"
+    unverified_cap=1.0,
+    strong_score=0.85,  # STRONG_SIGNAL_MIN_SCORE
+    strong_gap=0.15,  # STRONG_SIGNAL_MIN_GAP
+)
+
+PRX = Recipe(
+    name="prx",
+    legs=("keyword", "vector"),
+    k1=1.5,  # "Robertson BM25 with k1=1.5, b=0.75"
+    keyword_depth=Depth(per_result=5),  # "Both retrievers fetch top_k * 5 candidates"
+    vector_depth=Depth(per_result=5),
+    symbol_alpha=0.3,  # "Adaptive alpha"; prx 0.6.4 uses 0.1
+    text_alpha=0.5,  # prx 0.6.4 uses 0.6
+    pool=Depth(per_result=5),
+    rerank=False,  # six deterministic stages instead of a model
+    unverified_cap=1.0,
+)
+
+RECIPES: Mapping[str, Recipe] = MappingProxyType(
+    {recipe.name: recipe for recipe in (DEFAULT, GNOSIS, GNO, QMD, PRX)}
+)
+
+
+def recipe_named(name: str) -> Recipe:
+    """The recipe of that name; :class:`BadInputError` (parameter ``recipe``) if there is none."""
+    if name not in RECIPES:
+        raise BadInputError(
+            f"recipe: {name!r} is not one of {', '.join(RECIPES)}", parameter="recipe"
+        )
+    return RECIPES[name]

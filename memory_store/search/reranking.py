@@ -1,0 +1,250 @@
+"""Reranking: a cross-encoder reads query and text together and says how well they fit.
+
+Also what happens without one: a search with few candidates skips it, and a machine without a
+model keeps the order of fusion; both give scores that never look like verified ones.
+
+Boundary: reads opened text, hands it to a model in this process, keeps nothing of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from memory_store.records import Memory, ModelUnavailableError
+from memory_store.search.adjustments import Scored, demotion, ranked
+from memory_store.search.candidates import Candidate
+from memory_store.search.matching import WordMatcher
+from memory_store.search.opening import Opened
+from memory_store.search.recipes import Recipe
+from memory_store.text.chunks import passages
+
+if TYPE_CHECKING:
+    from memory_store.models.reranker import Reranker
+
+SIGMOID_CENTRE = 0.4  # Gnosis, "Smart Skip"
+SIGMOID_SLOPE = 10.0  # ours: .18 at a quarter of the centre's way up, .98 at a share of .8
+SYNTHETIC_LOW = 0.40  # Gnosis, "Smart Skip": calibrated scores in the 0.40–0.70 range
+SYNTHETIC_HIGH = 0.70
+BLEND_BANDS = ((3, 0.75), (10, 0.60))  # GNO and QMD: fusion's share at ranks 1–3 and 4–10
+BLEND_REST = 0.40  # and from rank 11
+PASSAGE_CHARACTERS = 1_600  # about 400 tokens: with the query it fits a window of 512
+MAX_PIECES = 16  # of one document, for recipes that rerank whole documents
+
+
+@dataclass(frozen=True, slots=True)
+class Reranked:
+    """What the stage made of the opened pool.
+
+    ``reranked`` is how many a model read; ``verified`` whether scores are a model's at all,
+    ``calibrated`` whether they mean the same for every query; ``why`` says which way was taken.
+    """
+
+    results: tuple[Scored, ...]
+    reranked: int
+    verified: bool
+    calibrated: bool
+    why: str
+    degraded: tuple[str, ...] = field(default=())
+
+
+def sigmoid(share: float) -> float:
+    """The curve of synthetic scores: 0.5 where ``share`` is 0.4."""
+    return 1.0 / (1.0 + math.exp(-SIGMOID_SLOPE * (share - SIGMOID_CENTRE)))
+
+
+def synthetic_score(share: float, cosine: float | None) -> float:
+    """A score within 0.40–0.70 for what no reranker read.
+
+    ``share`` is the fusion score as a share of the best possible; ``cosine`` modulates it where
+    the memory was found by vector (as a factor (1 + cosine) ÷ 2), and is ``None`` elsewhere.
+    """
+    factor = 1.0 if cosine is None else (1.0 + max(-1.0, min(cosine, 1.0))) / 2.0
+    return SYNTHETIC_LOW + (SYNTHETIC_HIGH - SYNTHETIC_LOW) * sigmoid(share) * factor
+
+
+def blended(fusion: float, rerank: float, rank: int) -> float:
+    """Position-aware blending: the higher a memory stood after fusion, the more that counts."""
+    share = next((share for last, share in BLEND_BANDS if rank <= last), BLEND_REST)
+    return share * fusion + (1.0 - share) * rerank
+
+
+def skips_reranker(candidates: int, recipe: Recipe, deep: bool) -> bool:
+    """Whether so few candidates are left that all can be returned; deep search never skips."""
+    return not deep and candidates < recipe.skip_below
+
+
+def few(pool: Sequence[Opened]) -> Reranked:
+    """Smart skip: synthetic scores from fusion and cosine, every adjustment still to come."""
+    results = [
+        Scored(o.candidate, synthetic_score(o.candidate.share, o.candidate.vector_score), o.memory)
+        for o in pool
+    ]
+    return Reranked(tuple(ranked(results)), 0, False, False, "few candidates")
+
+
+def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Scored]:
+    """Fusion's order, for want of a reranker or of text: only what is completed sinks.
+
+    The demotions act on the fusion score, which needs no text; type boosts are in it already.
+    """
+    results = []
+    for candidate in candidates:
+        result = Scored(candidate, candidate.share)
+        factor = demotion(candidate.type, recipe)
+        results.append(result.moved("demotion", result.score * factor))
+    return [
+        result.moved("not verified", _unverified(result.score, recipe))
+        for result in ranked(results)
+    ]
+
+
+def rerank(
+    text: str,
+    pool: Sequence[Opened],
+    recipe: Recipe,
+    model: Reranker,
+    matcher: Callable[[Opened], WordMatcher],
+    *,
+    depth: int,
+    deadline: float | None = None,
+) -> Reranked:
+    """Score the first ``depth`` of the pool with ``model``; the rest stays behind them.
+
+    ``deadline`` is on :func:`time.monotonic`'s clock: what it cuts off keeps its place in fusion's
+    order below everything that was read, and ``degraded`` says how many were.
+    """
+    read, rest = pool[:depth], pool[depth:]
+    pieces = [_pieces(opened, recipe, matcher(opened)) for opened in read]
+    raw = _scores(text, pieces, model, deadline)
+    scored = [(o, best) for o, best in zip(read, raw, strict=True) if best is not None]
+    late = [o for o, best in zip(read, raw, strict=True) if best is None]
+    if not scored:
+        results = in_fusion_order([o.candidate for o in pool], recipe)
+        texts = {o.candidate.ordinal: o.memory for o in pool}
+        results = [_with_text(result, texts[result.candidate.ordinal]) for result in results]
+        why = f"budget_ms: no time to rerank any of {len(read)} candidates"
+        return Reranked(tuple(results), 0, False, False, "out of time", (why,))
+    values = _calibrated([score for _, (score, _) in scored], model)
+    results = [
+        Scored(
+            o.candidate,
+            _final(o.candidate, value, recipe),
+            o.memory,
+            rerank_score=value,
+            passage=span,
+        )
+        for (o, (_, span)), value in zip(scored, values, strict=True)
+    ]
+    results = ranked(results) + _behind(results, [*late, *rest])
+    note = f"budget_ms: reranked {len(scored)} of {len(read)} candidates in time"
+    return Reranked(
+        tuple(results),
+        len(scored),
+        True,
+        model.calibration is not None,
+        model.name,
+        (note,) if late else (),
+    )
+
+
+def missing_model(error: ModelUnavailableError) -> str:
+    """The line for ``degraded`` when there is no reranker, ending in what mends it."""
+    reason = str(error).rstrip(".")
+    return f"no reranker, results keep the order of fusion: {reason}. Try: {error.remedy}"
+
+
+def _unverified(share: float, recipe: Recipe) -> float:
+    """Synthetic where the recipe caps what nobody verified, else the fusion score as it is."""
+    return synthetic_score(share, None) if recipe.unverified_cap < 1.0 else share
+
+
+def _with_text(result: Scored, memory: Memory) -> Scored:
+    return Scored(result.candidate, result.score, memory, steps=result.steps)
+
+
+def _final(candidate: Candidate, value: float, recipe: Recipe) -> float:
+    if recipe.blending == "replace":
+        return value
+    rank = candidate.fusion_rank
+    fusion = 1.0 / rank if recipe.blend_fusion == "reciprocal" else candidate.share
+    return blended(fusion, value, rank)
+
+
+def _behind(results: Sequence[Scored], unread: Sequence[Opened]) -> list[Scored]:
+    """What was not read, in fusion's order, below the lowest score that was."""
+    lowest = min(result.score for result in results)
+    return [
+        Scored(o.candidate, lowest * (1.0 - position / (len(unread) + 1)), o.memory)
+        for position, o in enumerate(unread, start=1)
+    ]
+
+
+def _calibrated(raw: Sequence[float], model: Reranker) -> list[float]:
+    """Raw scores as 0–1: by the model's calibration, else stretched per query."""
+    if model.calibration is not None:
+        return [float(min(1.0, max(0.0, model.calibration(score)))) for score in raw]
+    low, high = min(raw), max(raw)
+    if high == low:
+        return [1.0 for _ in raw]
+    return [(score - low) / (high - low) for score in raw]
+
+
+def _scores(
+    text: str,
+    pieces: Sequence[Sequence[tuple[tuple[int, int], str]]],
+    model: Reranker,
+    deadline: float | None,
+) -> list[tuple[float, tuple[int, int]] | None]:
+    """The best score and its place in the text for each candidate; ``None`` if it was too late."""
+    flat = [(index, span, part) for index, parts in enumerate(pieces) for span, part in parts]
+    scores = model.score(text, [part for _, _, part in flat], deadline=deadline)
+    best: list[tuple[float, tuple[int, int]] | None] = [None] * len(pieces)
+    for (index, span, _), score in zip(flat, scores, strict=True):
+        known = best[index]
+        if score is not None and (known is None or score > known[0]):
+            best[index] = (score, span)
+    return best
+
+
+def _pieces(
+    opened: Opened, recipe: Recipe, matcher: WordMatcher
+) -> list[tuple[tuple[int, int], str]]:
+    """What the model reads of a candidate: spans of its text, each with the title in front."""
+    memory, text = opened.memory, opened.memory.text
+    if len(text) <= PASSAGE_CHARACTERS:
+        spans = [(0, len(text))]
+    elif recipe.rerank_text == "document":
+        parts = passages(text, target_tokens=PASSAGE_CHARACTERS // 4)
+        spans = [(part.start, part.end) for part in parts[:MAX_PIECES]]
+    else:
+        spans = [best_span(opened, recipe, matcher)]
+    return [(span, f"{memory.title}\n{text[span[0] : span[1]]}".strip()) for span in spans]
+
+
+def best_span(opened: Opened, recipe: Recipe, matcher: WordMatcher) -> tuple[int, int]:
+    """The stretch of a long text that answers best: by meaning (its best window) or by words.
+
+    ``chunk_choice`` of the recipe says which is asked first; the other is the way out.
+    """
+    text, window = opened.memory.text, opened.candidate.window
+    by_words = matcher.densest(text, PASSAGE_CHARACTERS)
+    if window is not None and (recipe.chunk_choice == "vector" or by_words is None):
+        middle = (window[0] + window[1]) // 2
+        return around(text, middle - PASSAGE_CHARACTERS // 2, PASSAGE_CHARACTERS)
+    return around(text, (by_words or 0) - PASSAGE_CHARACTERS // 8, PASSAGE_CHARACTERS)
+
+
+def around(text: str, start: int, width: int) -> tuple[int, int]:
+    """A span of at most ``width`` characters near ``start`` that cuts no word."""
+    start = max(0, min(start, len(text) - width))
+    end = min(len(text), start + width)
+    if start > 0:
+        space = text.find(" ", start, start + width // 8)
+        start = start if space < 0 else space + 1
+    if end < len(text):
+        space = text.rfind(" ", end - width // 8, end)
+        end = end if space < 0 else space
+    return start, end
