@@ -15,14 +15,15 @@ from typing import Any
 from uuid import UUID
 
 from memory_store.importing.dates import parse_time
-from memory_store.importing.front_matter import Plain, as_data
+from memory_store.importing.front_matter import Plain, as_data, deeper_than
 from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, MemoryDraft
 
 TEXT_COLUMNS = ("text", "body", "content", "note")
 """Where a row's text is looked for, in this order, when no column is named."""
 
-MAX_TOPICS = 1_000  # of one memory; more is a data set in a tag field, not tags
+MAX_TOPICS = 200  # of one memory, as the store has it; more is a data set, not tags
 MAX_TOPIC_CHARACTERS = 200
+MAX_METADATA_DEPTH = 200  # levels; below what Python's recursion allows here and in the store
 
 FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
     "id": ("id", "_id"),
@@ -217,6 +218,8 @@ def _metadata(value: Any, key: str) -> Any:
         try:
             value = json.loads(value, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
+            return _NOT_OURS
+        if deeper_than(value, MAX_METADATA_DEPTH):
             return _NOT_OURS
     return _kept(value) if isinstance(value, dict) else _NOT_OURS
 

@@ -9,7 +9,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-MAX_HASHTAGS = 256  # taken from one text, as topics; the words themselves stay in the text
 MAX_TITLE_CHARACTERS = 200  # of a title that was derived, not given
 MAX_HASHTAG_CHARACTERS = 100
 FIRST_SYMBOL = 0x2190  # arrows, signs and emoji begin here: one of them alone is a tag too
@@ -39,8 +38,8 @@ def first_heading(text: str) -> str | None:
     return None
 
 
-def hashtags(text: str) -> tuple[str, ...]:
-    """The ``#hashtags`` of a Markdown text, in order, each once, without their ``#``.
+def hashtags(text: str, limit: int) -> tuple[str, ...]:
+    """The first ``limit`` ``#hashtags`` of a Markdown text, each once, without their ``#``.
 
     Not taken: headings, code, anchors and URLs, pure numbers (``#42``) and colours (``#ff8800``).
     """
@@ -52,9 +51,9 @@ def hashtags(text: str) -> tuple[str, ...]:
             topic = match[1].strip("-/_")
             if _is_topic(topic):
                 found.setdefault(topic.casefold(), topic)
-        if len(found) >= MAX_HASHTAGS:
+        if len(found) >= limit:
             break
-    return tuple(found.values())[:MAX_HASHTAGS]
+    return tuple(found.values())[:limit]
 
 
 def shorten(title: str) -> str:
