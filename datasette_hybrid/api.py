@@ -1,0 +1,282 @@
+"""The JSON API (and CSV): parse → grant → memory_store → render.
+
+Boundary: text leaves only for askers with the decrypt grant; for others every sealed field is
+null. Answers are never cached.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from datasette import Response
+from datasette.utils import tilde_decode
+
+from memory_store.records import (
+    RESULT_COLUMNS,
+    BadInputError,
+    Memory,
+    MemoryDraft,
+    SearchResponse,
+)
+from memory_store.sql.functions import Grants, withhold_text
+
+from . import asking
+from .admission import QueueFullError, TooManyAttemptsError, work
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+COMPACT_KEYS = (
+    "id",
+    "preview",
+    "score",
+    "vector_score",
+    "rerank_score",
+    "type",
+    "created",
+    "topics",
+    "complete",
+)
+"""Gnosis, "Stage 7: Preview Generation"."""
+
+NEW_FIELDS = frozenset(
+    {
+        "text",
+        "title",
+        "type",
+        "topics",
+        "collection",
+        "parent",
+        "id",
+        "ref",
+        "source",
+        "created",
+        "updated",
+        "valid_from",
+        "valid_to",
+        "supersedes",
+        "metadata",
+    }
+)
+EDIT_FIELDS = frozenset({"text", "title", "type", "topics", "collection", "metadata", "version"})
+
+View = Callable[[Any, Any], Awaitable[Response]]
+
+
+def endpoint(*methods: str) -> Callable[[View], View]:
+    """Make a view answer in JSON whatever happens, and only to the given methods."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        async def answer(datasette: Any, request: Any) -> Response:
+            if request.method not in methods:
+                return refusal(f"{request.method} is not possible here", 405)
+            try:
+                return await view(datasette, request)
+            except asking.REFUSALS as error:
+                return refused(error)
+
+        return answer
+
+    return decorate
+
+
+def refused(error: Exception) -> Response:
+    """The JSON answer to a refusal."""
+    extra: dict[str, Any] = {}
+    headers = {}
+    if isinstance(error, BadInputError) and error.parameter:
+        extra["parameter"] = "q" if error.parameter == "query" else error.parameter
+    if isinstance(error, QueueFullError):
+        headers["Retry-After"] = "1"
+    if isinstance(error, TooManyAttemptsError):
+        headers["Retry-After"] = str(error.seconds)
+    return refusal(str(error), asking.status_of(error), extra, headers)
+
+
+def refusal(
+    message: str,
+    status: int,
+    extra: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """``{"ok": false, "error": …, "errors": […], "status": …}``."""
+    data = {"ok": False, "error": message, "errors": [message], "status": status, **(extra or {})}
+    return Response.json(data, status=status, headers={**HEADERS, **(headers or {})})
+
+
+def answer(data: Any, status: int = 200) -> Response:
+    """``data`` as JSON with the headers every answer carries."""
+    body = json.dumps(data, ensure_ascii=False, default=str)
+    return Response(
+        body, status=status, headers=dict(HEADERS), content_type="application/json; charset=utf-8"
+    )
+
+
+@endpoint("GET", "HEAD", "POST")
+async def search(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid.json``."""
+    vault, grants = await asking.vault_for(datasette, request, "search")
+    given = await asking.parameters(request)
+    shape = _shape(given)
+    asked = asking.question(given, strict=True)
+    response = await asking.search(vault, asked)
+    if shape == "compact":
+        return answer(compact(response, grants))
+    data = response.as_dict()
+    if not grants.decrypt:
+        data = _withheld(data)
+    if shape == "array":
+        return answer(data["rows"])
+    data["next_url"] = _next_url(datasette, request, response)
+    return answer(data)
+
+
+@endpoint("GET", "HEAD")
+async def search_csv(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid.csv``: the same rows with the SQL columns."""
+    vault, grants = await asking.vault_for(datasette, request, "search")
+    asked = asking.question(await asking.parameters(request), strict=True)
+    response = await asking.search(vault, asked)
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(RESULT_COLUMNS)
+    for row in response.rows:
+        data = row.as_dict() if grants.decrypt else withhold_text(row.as_dict())
+        data["topics"] = ", ".join(data["topics"] or ())
+        writer.writerow(["" if data[name] is None else data[name] for name in RESULT_COLUMNS])
+    headers = {**HEADERS, "Content-Disposition": 'attachment; filename="search.csv"'}
+    return Response(out.getvalue(), headers=headers, content_type="text/csv; charset=utf-8")
+
+
+@endpoint("GET", "HEAD", "PATCH", "DELETE")
+async def memory(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}.json``."""
+    memory_id = tilde_decode(request.url_vars["id"])
+    if request.method == "PATCH":
+        vault, grants = await asking.vault_for(datasette, request, "write")
+        changes = edit_fields(await asking.json_body(request))
+        edited = await work.run(lambda: vault.use().edit(memory_id, **changes))
+        return answer({"ok": True, "rows": [memory_data(edited, grants)]})
+    if request.method == "DELETE":
+        vault, _ = await asking.vault_for(datasette, request, "write")
+        await work.run(lambda: vault.use().delete(memory_id))
+        return answer({"ok": True})
+    vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
+    found = await work.run(lambda: vault.use().get(memory_id))
+    return answer({"ok": True, "rows": [memory_data(found, grants)]})
+
+
+@endpoint("POST")
+async def memories(datasette: Any, request: Any) -> Response:
+    """``POST /{db}/-/hybrid/memories.json``: one memory, a list, or ``{"memories": […]}``."""
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    given = await asking.json_body(request)
+    if isinstance(given, dict) and set(given) == {"memories"}:
+        given = given["memories"]
+    records = given if isinstance(given, list) else [given]
+    drafts = [draft(record) for record in records]
+    if not drafts:
+        raise BadInputError("memories: at least one expected", "memories")
+    added = await work.run(lambda: vault.use().add_many(drafts))
+    return answer({"ok": True, "rows": [memory_data(one, grants) for one in added]}, status=201)
+
+
+@endpoint("POST")
+async def done(datasette: Any, request: Any) -> Response:
+    """``POST /{db}/-/hybrid/memories/{id}/done.json``."""
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    memory_id = tilde_decode(request.url_vars["id"])
+    finished = await work.run(lambda: vault.use().done(memory_id))
+    return answer({"ok": True, "rows": [memory_data(finished, grants)]})
+
+
+def compact(response: SearchResponse, grants: Grants) -> list[Any]:
+    """Gnosis's table ``[results, counts, topics]``, scores 0–100."""
+    results = []
+    for row in response.rows:
+        data = row.as_dict() if grants.decrypt else withhold_text(row.as_dict())
+        short = {key: data[key] for key in COMPACT_KEYS}
+        for key in ("score", "vector_score", "rerank_score"):
+            short[key] = None if short[key] is None else round(short[key] * 100, 1)
+        results.append(short)
+    topics = response.topics if grants.decrypt else {}
+    return [results, response.counts, [list(pair) for pair in topics.items()]]
+
+
+def memory_data(found: Memory, grants: Grants) -> dict[str, Any]:
+    """One memory as JSON data, text withheld from those who may not read it."""
+    data: dict[str, Any] = found.as_dict()
+    return data if grants.decrypt else withhold_text(data)
+
+
+def draft(record: Any) -> MemoryDraft:
+    """A posted memory. Raises :class:`BadInputError` naming the field."""
+    fields = _fields(record, NEW_FIELDS)
+    if not isinstance(fields.get("text"), str) or not fields["text"].strip():
+        raise BadInputError("text: a memory needs some text", "text")
+    return MemoryDraft(**fields)
+
+
+def edit_fields(record: Any) -> dict[str, Any]:
+    """Keyword arguments for :meth:`MemoryStore.edit` from a posted object."""
+    changes = _fields(record, EDIT_FIELDS)
+    if not changes:
+        raise BadInputError("body: nothing to change", "body")
+    version = changes.pop("version", None)
+    if version is not None:
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise BadInputError("version: a whole number expected", "version")
+        changes["expected_version"] = version
+    return changes
+
+
+def _fields(record: Any, known: frozenset[str]) -> dict[str, Any]:
+    if not isinstance(record, dict):
+        raise BadInputError("body: a JSON object expected", "body")
+    fields: dict[str, Any] = {}
+    for name, value in record.items():
+        if name not in known:
+            raise BadInputError(f"{name}: a memory has no such field", name)
+        if name == "topics":
+            if not isinstance(value, list) or not all(isinstance(topic, str) for topic in value):
+                raise BadInputError("topics: a list of texts expected", name)
+            value = tuple(value)
+        elif name == "metadata":
+            if not isinstance(value, dict):
+                raise BadInputError("metadata: an object expected", name)
+        elif name != "version" and not isinstance(value, str | None):
+            raise BadInputError(f"{name}: text expected", name)
+        fields[name] = value
+    return fields
+
+
+def _shape(given: Mapping[str, Any]) -> str:
+    shape = given.get("_shape", "objects")
+    shape = shape[-1] if isinstance(shape, list) and shape else shape
+    if shape not in ("objects", "array", "compact"):
+        raise BadInputError("_shape: objects, array or compact expected", "_shape")
+    return str(shape)
+
+
+def _withheld(data: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = withhold_text(data)
+    return {**kept, "topics": {}, "query": data["query"]}
+
+
+def _next_url(datasette: Any, request: Any, response: SearchResponse) -> str | None:
+    """The address of the following rows; none for posted queries, which belong in no URL."""
+    if response.next is None or request.method == "POST":
+        return None
+    given = parse_qsl(request.query_string, keep_blank_values=True)
+    pairs = [(name, value) for name, value in given if name != "continue"]
+    path = f"{request.path}?{urlencode([*pairs, ('continue', response.next)])}"
+    return str(datasette.absolute_url(request, path))

@@ -1,0 +1,188 @@
+"""Markdown as safe HTML, for reading one memory.
+
+Boundary: memories hold text from anywhere (imports, assistants, web pages). Every piece of it
+passes through ``escape`` here, and the only tags and attributes in the result are the ones
+written in this file. Raw HTML shows as the text it is; images are never loaded; links leave
+without a referrer and only for http, https and mailto. The common forms of Markdown are
+understood, and everything else stays as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup, escape
+
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
+HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+RULE = re.compile(r"^ {0,3}([-*_])(?:\s*\1){2,}\s*$")
+ITEM = re.compile(r"^( *)(?:([-*+])|(\d{1,9})[.)])\s+(?:\[([ xX])\]\s+)?(.*)$")
+QUOTE = re.compile(r"^ {0,3}>\s?")
+TABLE_RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
+
+INLINE = re.compile(
+    r"(?P<code>(?P<ticks>`{1,3})(?P<coded>[^`\n]+)(?P=ticks))"
+    r"|(?P<link>!?\[(?P<label>[^\[\]\n]{1,400})\]\((?P<target>[^()\s]{1,2000})\))"
+    r"|(?P<bare>https?://[^\s<>\"')\]]{3,2000})"
+    r"|(?P<strong>\*\*(?P<strongly>[^*\n]{1,2000})\*\*)"
+    r"|(?P<emphasis>(?<![\w*])\*(?P<emphatic>[^*\s][^*\n]{0,2000})\*(?![\w*])"
+    r"|(?<![\w_])_(?P<underlined>[^_\s][^_\n]{0,2000})_(?![\w_]))"
+)
+SAFE_TARGET = re.compile(r"^(?:https?://|mailto:)", re.IGNORECASE)
+NESTING = 6  # quotes within quotes; deeper ones are shown as text
+RENDERED_LIMIT = 400_000  # characters; beyond it a memory is shown as plain text
+
+
+def readable(text: str, *, title: str = "") -> Markup:
+    """``text`` as HTML. A first heading that repeats ``title`` is left out."""
+    if len(text) > RENDERED_LIMIT:
+        return Markup("<pre>{}</pre>").format(text)
+    lines = text.split("\n")
+    for position, line in enumerate(lines):
+        if line.strip():
+            heading = HEADING.match(line)
+            if heading and heading[2].strip().casefold() == title.strip().casefold():
+                del lines[: position + 1]
+            break
+    return Markup("\n").join(_blocks(lines, 0))
+
+
+def _blocks(lines: Sequence[str], depth: int) -> Iterator[Markup]:
+    position = 0
+    while position < len(lines):
+        line = lines[position]
+        if not line.strip():
+            position += 1
+        elif fence := FENCE.match(line):
+            position, block = _code(lines, position, fence[1])
+            yield block
+        elif heading := HEADING.match(line):
+            level = min(len(heading[1]) + 1, 6)
+            yield Markup("<h{}>{}</h{}>").format(level, _inline(heading[2]), level)
+            position += 1
+        elif RULE.match(line):
+            yield Markup("<hr>")
+            position += 1
+        elif QUOTE.match(line) and depth < NESTING:
+            end = _while(lines, position, lambda one: bool(QUOTE.match(one)))
+            inner = [QUOTE.sub("", one, count=1) for one in lines[position:end]]
+            body = Markup("\n").join(_blocks(inner, depth + 1))
+            yield Markup("<blockquote>{}</blockquote>").format(body)
+            position = end
+        elif ITEM.match(line):
+            end = _while(lines, position, lambda one: bool(one.strip()) and not FENCE.match(one))
+            yield _list(lines[position:end])
+            position = end
+        elif _starts_table(lines, position):
+            end = _while(lines, position, lambda one: "|" in one)
+            yield _table(lines[position:end])
+            position = end
+        else:
+            end = _while(lines, position + 1, _continues)
+            yield _paragraph(lines[position:end])
+            position = end
+
+
+def _continues(line: str) -> bool:
+    """Whether a line goes on with the paragraph before it."""
+    starts = FENCE.match(line) or HEADING.match(line) or ITEM.match(line) or QUOTE.match(line)
+    return bool(line.strip()) and not starts
+
+
+def _while(lines: Sequence[str], position: int, holds: object) -> int:
+    while position < len(lines) and holds(lines[position]):  # type: ignore[operator]
+        position += 1
+    return position
+
+
+def _code(lines: Sequence[str], position: int, fence: str) -> tuple[int, Markup]:
+    end = position + 1
+    while end < len(lines) and not lines[end].strip().startswith(fence):
+        end += 1
+    body = "\n".join(lines[position + 1 : end])
+    return end + 1, Markup("<pre><code>{}</code></pre>").format(body)
+
+
+def _paragraph(lines: Sequence[str]) -> Markup:
+    return Markup("<p>{}</p>").format(Markup("<br>\n").join(_inline(one) for one in lines))
+
+
+def _list(lines: Sequence[str]) -> Markup:
+    """A list as one level of items, indented as written: notes seldom need more."""
+    items: list[list[str]] = []
+    marks: list[tuple[int, str | None]] = []
+    ordered = bool(ITEM.match(lines[0]) and ITEM.match(lines[0])[3])  # type: ignore[index]
+    for line in lines:
+        item = ITEM.match(line)
+        if item:
+            items.append([item[5]])
+            marks.append((min(len(item[1]) // 2, 4), item[4]))
+        else:
+            items[-1].append(line.strip())
+    rendered = []
+    for words, (level, box) in zip(items, marks, strict=True):
+        content = Markup("<br>\n").join(_inline(one) for one in words)
+        if box is not None:
+            sign, label = ("☐", "open") if box == " " else ("☑", "done")
+            content = Markup('<span role="img" aria-label="{}">{}</span> {}').format(
+                label, sign, content
+            )
+        css = f"level-{level}" + (" task" if box is not None else "")
+        rendered.append(Markup('<li class="{}">{}</li>').format(css, content))
+    tag = "ol" if ordered else "ul"
+    return Markup("<{}>{}</{}>").format(tag, Markup("").join(rendered), tag)
+
+
+def _starts_table(lines: Sequence[str], position: int) -> bool:
+    following = lines[position + 1] if position + 1 < len(lines) else ""
+    return "|" in lines[position] and bool(TABLE_RULE.match(following))
+
+
+def _table(lines: Sequence[str]) -> Markup:
+    head = Markup("").join(Markup("<th>{}</th>").format(_inline(c)) for c in _cells(lines[0]))
+    rows = Markup("").join(
+        Markup("<tr>{}</tr>").format(
+            Markup("").join(Markup("<td>{}</td>").format(_inline(c)) for c in _cells(line))
+        )
+        for line in lines[2:]
+    )
+    return Markup(
+        '<div class="wide"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
+    ).format(head, rows)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _inline(text: str) -> Markup:
+    parts: list[Markup] = []
+    position = 0
+    for found in INLINE.finditer(text):
+        parts.append(escape(text[position : found.start()]))
+        parts.append(_span(found))
+        position = found.end()
+    parts.append(escape(text[position:]))
+    return Markup("").join(parts)
+
+
+def _span(found: re.Match[str]) -> Markup:
+    if found["code"]:
+        return Markup("<code>{}</code>").format(found["coded"])
+    if found["link"]:
+        if not SAFE_TARGET.match(found["target"]) or found["link"].startswith("!"):
+            return escape(found["link"])
+        return _anchor(found["target"], found["label"])
+    if found["bare"]:
+        address = found["bare"].rstrip(".,;:!?")
+        return _anchor(address, address) + escape(found["bare"][len(address) :])
+    if found["strong"]:
+        return Markup("<strong>{}</strong>").format(found["strongly"])
+    return Markup("<em>{}</em>").format(found["emphatic"] or found["underlined"])
+
+
+def _anchor(target: str, label: str) -> Markup:
+    return Markup('<a href="{}" rel="noreferrer noopener nofollow ugc">{}</a>').format(
+        target, label
+    )

@@ -1,0 +1,124 @@
+"""How the plugin sits in Datasette: start, stop, routes, SQL functions, menus."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from memory_store.records import LockedError, NotAVaultError
+from memory_store.sql.functions import NO_GRANTS, StoreAndGrants, register
+
+from . import compat
+from .grants import NOBODY, asker
+from .vaults import vaults_of
+
+SQL_SHARE = 0.8
+"""Of Datasette's time limit: a search that uses it up would be reported as an interrupted query."""
+
+
+def start(datasette: Any) -> Callable[[], Awaitable[None]]:
+    """Check the configuration now (it may stop the start); open the vaults when awaited."""
+    vaults = vaults_of(datasette)
+
+    async def opening() -> None:
+        await compat.carry_context_into_sql(datasette)
+        await asyncio.to_thread(vaults.open_at_start)
+
+    return opening
+
+
+def wrapper(datasette: Any) -> Callable[[Any], Any]:
+    """ASGI middleware around the whole of Datasette."""
+    reference = weakref.ref(datasette)
+
+    def wrap(app: Any) -> Any:
+        async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "lifespan":
+                await app(scope, _locking(reference, receive), send)
+                return
+            # A request made by Datasette inside another one must neither see nor leave an asker.
+            token = asker.set(NOBODY)
+            try:
+                await app(scope, receive, send)
+            finally:
+                asker.reset(token)
+
+        return wrapped
+
+    return wrap
+
+
+def _locking(reference: weakref.ref[Any], receive: Any) -> Any:
+    async def received() -> Any:
+        message = await receive()
+        datasette = reference()
+        if message["type"] == "lifespan.shutdown" and datasette is not None:
+            vaults_of(datasette).lock_all()
+        return message
+
+    return received
+
+
+def add_functions(connection: Any, database: str, datasette: Any) -> None:
+    """Register the SQL functions on one of Datasette's connections."""
+    reference = weakref.ref(datasette)
+
+    def resolve(named: str | None) -> StoreAndGrants:
+        datasette = reference()
+        if datasette is None:
+            return StoreAndGrants(None, NO_GRANTS)
+        vault = vaults_of(datasette).of(named or database)
+        grants = asker.get().on(vault.database)
+        if not grants:
+            return StoreAndGrants(None, NO_GRANTS)
+        try:
+            store = vault.use()
+        except LockedError:
+            return StoreAndGrants(None, grants)
+        budget = int(datasette.setting("sql_time_limit_ms") * SQL_SHARE)
+        return StoreAndGrants(store, grants, budget_ms=budget)
+
+    register(connection, resolve)
+
+
+def routes() -> list[tuple[str, Any]]:
+    """Addresses and the views behind them."""
+    from . import api, pages, unlocking
+
+    base = r"^/(?P<database>[^/]+)/-/hybrid"
+    return [
+        (r"^/-/hybrid$", pages.across),
+        (base + r"\.json$", api.search),
+        (base + r"\.csv$", api.search_csv),
+        (base + r"$", pages.search),
+        (base + r"/unlock$", unlocking.unlock),
+        (base + r"/lock$", unlocking.lock),
+        (base + r"/memories\.json$", api.memories),
+        (base + r"/memories/(?P<id>[^/]+)/done\.json$", api.done),
+        (base + r"/memories/(?P<id>[^/]+)\.json$", api.memory),
+        (base + r"/memories/(?P<id>[^/]+)$", pages.memory),
+    ]
+
+
+def menu(datasette: Any, actor: Any) -> Callable[[], Awaitable[list[dict[str, str]]]]:
+    """The link in Datasette's menu, where there is a vault to search."""
+
+    async def links() -> list[dict[str, str]]:
+        for vault in vaults_of(datasette).all():
+            if await compat.may_view(datasette, actor, vault.database):
+                return [{"href": datasette.urls.path("/-/hybrid"), "label": "Search memories"}]
+        return []
+
+    return links
+
+
+def database_menu(datasette: Any, database: str) -> list[dict[str, str]]:
+    """The link in a database's menu, when it holds a vault."""
+    try:
+        vaults_of(datasette).of(database)
+    except NotAVaultError:
+        return []
+    href = datasette.urls.path(f"{datasette.urls.database(database)}/-/hybrid")
+    return [{"href": href, "label": "Search memories"}]

@@ -1,0 +1,114 @@
+"""Unlocking a vault in the browser, and locking it again.
+
+Boundary: the secret arrives in a form's body, is handed on at once and goes nowhere else: not
+into a message, a log, a URL or a cookie. Wrong ones are counted (``admission.py``). Datasette
+guards both forms against requests from other sites, each version in its own way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from datasette import Forbidden, Response
+
+from memory_store.records import BadInputError, WrongKeyError
+
+from . import asking, pages, presenting
+from .admission import TooManyAttemptsError, door, work
+from .grants import asker
+from .sessions import end_session, grant_session
+from .vaults import Vault
+
+SECRET_LIMIT = 4096  # characters
+
+
+@pages.page("GET", "HEAD", "POST")
+async def unlock(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/unlock``."""
+    vault = await asking.visible_vault(datasette, request)
+    if request.method != "POST":
+        return await unlock_page(datasette, request, vault)
+    given = await asking.parameters(request)
+    secret = (given.get("secret") or [""])[-1]
+    if not isinstance(secret, str) or len(secret) > SECRET_LIMIT:
+        raise BadInputError("secret: this is too long to be one", "secret")
+    query = (given.get("q") or [""])[-1]
+    if not secret.strip():
+        return await unlock_page(
+            datasette, request, vault, status=400, problem="Nothing was entered.", query=query
+        )
+    return await _try(datasette, request, vault, secret, query)
+
+
+async def _try(datasette: Any, request: Any, vault: Vault, secret: str, query: str) -> Response:
+    address = (request.scope.get("client") or ("unknown",))[0]
+    try:
+        door.knock(address, str(vault.path))
+        await work.run(lambda: vault.unlock(secret))
+    except TooManyAttemptsError as error:
+        return await unlock_page(
+            datasette,
+            request,
+            vault,
+            status=429,
+            problem=f"Too many wrong secrets. Try again in {error.seconds} seconds.",
+            headers={"Retry-After": str(error.seconds)},
+            query=query,
+        )
+    except (WrongKeyError, BadInputError):
+        return await unlock_page(
+            datasette,
+            request,
+            vault,
+            status=403,
+            problem="That does not open this vault. Check for a missing or extra character.",
+            query=query,
+        )
+    door.welcome(address, str(vault.path))
+    path = pages.hybrid_path(datasette, vault.database)
+    target = presenting.changed({"q": query}, path) if query else path
+    response = Response.redirect(target, status=303, headers={"Cache-Control": "no-store"})
+    grant_session(datasette, request, response, vault)
+    return response
+
+
+@pages.page("POST")
+async def lock(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/lock``: for anybody who holds some grant on the vault."""
+    vault = await asking.visible_vault(datasette, request)
+    if not asker.get().on(vault.database):
+        raise Forbidden(f"{vault.database}: only those who may search it can lock it")
+    await work.run(vault.lock)
+    path = pages.hybrid_path(datasette, vault.database)
+    response = Response.redirect(
+        f"{path}/unlock", status=303, headers={"Cache-Control": "no-store"}
+    )
+    end_session(datasette, response, vault)
+    return response
+
+
+async def unlock_page(
+    datasette: Any,
+    request: Any,
+    vault: Vault,
+    *,
+    status: int = 200,
+    problem: str | None = None,
+    headers: dict[str, str] | None = None,
+    query: str | None = None,
+) -> Response:
+    """The form, saying whether the vault is locked or open to others only."""
+    grants = asker.get().on(vault.database)
+    if query is None:
+        query = request.args.get("q") or ""
+    context = {
+        "database": vault.database,
+        "path": pages.hybrid_path(datasette, vault.database),
+        "locked": vault.locked,
+        "actor_known": request.actor is not None,
+        "problem": problem,
+        "opening_problem": vault.problem if grants else None,
+        "q": query,
+        "searchable": grants.search and not vault.locked,
+    }
+    return await pages.render(datasette, request, "hybrid_unlock.html", context, status, headers)

@@ -1,0 +1,234 @@
+"""SQL functions over a store: ``hybrid_search``, ``memory_text``, ``topic_hash``, ``rrf``.
+
+Boundary: these functions can be called by anybody who may run SQL, from every connection they
+are registered on. They hold no grant of their own: each call asks ``resolve`` what its caller may
+do *now*, and without an answer returns nothing (``[]`` or NULL). Text, titles, topic names and
+source names leave only with the decrypt grant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memory_store.records import (
+    BadInputError,
+    LockedError,
+    MemoryStoreError,
+    NotAVaultError,
+    NotFoundError,
+    SearchResponse,
+)
+from memory_store.sql.options import search_options
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+NOTHING = "[]"
+TEXT_KEYS = frozenset(
+    {"ref", "topics", "title", "preview", "passages", "text", "metadata", "source", "highlights"}
+)
+"""What is sealed in the file, and therefore withheld without the decrypt grant."""
+
+RRF_K = 60.0  # Cormack, Clarke & Büttcher, SIGIR 2009; also Gnosis and QMD
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What a caller may do with one vault: find, read, change."""
+
+    search: bool = False
+    decrypt: bool = False
+    write: bool = False
+
+    def __or__(self, other: Grants) -> Grants:
+        return Grants(
+            self.search or other.search,
+            self.decrypt or other.decrypt,
+            self.write or other.write,
+        )
+
+    def __bool__(self) -> bool:
+        return self.search or self.decrypt or self.write
+
+
+NO_GRANTS = Grants()
+ALL_GRANTS = Grants(search=True, decrypt=True, write=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAndGrants:
+    """An open store (``None``: locked), what the caller may do, and how long a search may take."""
+
+    store: MemoryStore | None
+    grants: Grants
+    budget_ms: int | None = None
+
+
+Resolve = Callable[[str | None], StoreAndGrants]
+"""From a database's name (``None``: the connection's own) to the store behind it.
+
+Raises :class:`NotAVaultError` when there is none of that name.
+"""
+
+
+class Connection(Protocol):
+    """The part of ``sqlite3.Connection`` used here; pysqlite3's is another class."""
+
+    def create_function(
+        self, name: str, narg: int, func: Callable[..., Any], /, *, deterministic: bool = False
+    ) -> None: ...
+
+    def create_aggregate(self, name: str, n_arg: int, aggregate_class: Any, /) -> None: ...
+
+
+def register(connection: Connection, resolve: Resolve) -> None:
+    """Add the functions to ``connection``. Cheap: nothing is opened or loaded before a call."""
+
+    def hybrid_search(query: Any, second: Any = None) -> str | None:
+        return _answered(lambda: _search(resolve, query, second, _rows))
+
+    def hybrid_explain(query: Any, second: Any = None) -> str | None:
+        return _answered(lambda: _search(resolve, query, second, _explanation))
+
+    def memory_text(memory_id: Any) -> str | None:
+        return _memory_text(resolve, memory_id)
+
+    def topic_hash(text: Any, collection: Any = None) -> str | None:
+        return _topic_hash(resolve, text, collection)
+
+    for function, counts in (
+        (hybrid_search, (1, 2)),
+        (hybrid_explain, (1, 2)),
+        (memory_text, (1,)),
+        (topic_hash, (1, 2)),
+    ):
+        for count in counts:
+            connection.create_function(function.__name__, count, function)
+    for count in (1, 2, 3):
+        connection.create_aggregate("rrf", count, ReciprocalRankFusion)
+
+
+class ReciprocalRankFusion:
+    """The aggregate ``rrf(rank [, k [, weight]])``: the sum of ``weight ÷ (k + rank)``.
+
+    Ranks count from 1. A NULL rank (a list that missed the row) adds nothing; NULL when no list
+    found it.
+    """
+
+    def __init__(self) -> None:
+        self.score: float | None = None
+
+    def step(self, rank: float | None, k: float | None = RRF_K, weight: float | None = 1.0) -> None:
+        """Add one list's rank of the row."""
+        if rank is None:
+            return
+        share = (1.0 if weight is None else weight) / ((RRF_K if k is None else k) + rank)
+        self.score = share + (self.score or 0.0)
+
+    def finalize(self) -> float | None:
+        """The fused score of the row."""
+        return self.score
+
+
+def withhold_text(value: Any) -> Any:
+    """``value`` (JSON data about memories) with everything that is sealed in the file as null."""
+    if isinstance(value, Mapping):
+        return {
+            key: None if key in TEXT_KEYS else withhold_text(item) for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [withhold_text(item) for item in value]
+    return value
+
+
+def _search(
+    resolve: Resolve,
+    query: Any,
+    second: Any,
+    render: Callable[[SearchResponse], list[dict[str, Any]]],
+) -> str | None:
+    if query is None:
+        return None
+    values = _second_argument(second)
+    database = values.pop("database", None)
+    if database is not None and not isinstance(database, str):
+        raise BadInputError("database: a database's name expected", "database")
+    options = search_options(values)
+    found = resolve(database)
+    if found.store is None or not found.grants.search:
+        return NOTHING
+    if found.budget_ms is not None:
+        asked = options.get("budget_ms")
+        options["budget_ms"] = min(found.budget_ms, asked) if asked else found.budget_ms
+    options["explain"] = render is _explanation or bool(options.get("explain"))
+    rows = render(found.store.search(str(query), **options))
+    return json.dumps(rows if found.grants.decrypt else withhold_text(rows), ensure_ascii=False)
+
+
+def _second_argument(second: Any) -> dict[str, Any]:
+    """The options of a call: a limit (a number, or its digits from a form field) or JSON."""
+    if second is None or second == "":
+        return {}
+    if isinstance(second, int):
+        return {"limit": second}
+    text = second if isinstance(second, str) else ""
+    if text.strip().isdigit():
+        return {"limit": text}
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise BadInputError("the second argument is a limit or a JSON object of options", "options")
+    return values
+
+
+def _rows(response: SearchResponse) -> list[dict[str, Any]]:
+    return [row.as_dict() for row in response.rows]
+
+
+def _explanation(response: SearchResponse) -> list[dict[str, Any]]:
+    stages: list[dict[str, Any]] = replace(response, rows=()).as_dict().get("explain", [])
+    return stages
+
+
+def _answered(call: Callable[[], str | None]) -> str | None:
+    """The answer of ``call``; a refusal as a JSON object, since SQLite hides what Python raises.
+
+    (Every exception reaches the user as "user-defined function raised exception".)
+    """
+    try:
+        return call()
+    except LockedError:
+        return NOTHING
+    except MemoryStoreError as error:
+        message = str(error)
+        refusal = {"ok": False, "error": message, "errors": [message], "status": 400}
+        return json.dumps(refusal, ensure_ascii=False)
+
+
+def _memory_text(resolve: Resolve, memory_id: Any) -> str | None:
+    if not isinstance(memory_id, str):
+        return None
+    try:
+        found = resolve(None)
+        if found.store is None or not found.grants.decrypt:
+            return None
+        return found.store.get(memory_id).text
+    except (NotAVaultError, NotFoundError, BadInputError, LockedError):
+        return None
+
+
+def _topic_hash(resolve: Resolve, text: Any, collection: Any) -> str | None:
+    if text is None:
+        return None
+    try:
+        found = resolve(None)
+        if found.store is None or not found.grants.search:
+            return None
+        return found.store.topic_hash(str(text), None if collection is None else str(collection))
+    except (NotAVaultError, NotFoundError, BadInputError, LockedError):
+        return None
