@@ -77,6 +77,7 @@ def insert_memory(
     head = {name: getattr(memory, name) for name in HEAD_KEYS}
     head["topics"] = list(memory.topics)
     head["metadata"] = dict(memory.metadata)
+    head["content"] = content
     place = keys.place("memories", "head", memory.id, memory.version)
     sealed = keys.seal("head", place, _compact_json(head))
     clear = (None, None, None) if strict else (memory.type, memory.created, memory.updated)
@@ -188,6 +189,8 @@ def open_head(keyring: Keyring, row: MemoryRow) -> dict[str, Any]:
     keys = keyring.of(row.collection)
     place = keys.place("memories", "head", row.id, row.version)
     head = dict(json.loads(bytes(keys.unseal("head", place, row.head, keyring.counter))))
+    if row.content != head["content"]:
+        raise TamperedError(f"memories.content of {row.id}: names another memory's body")
     for name in ("type", "created", "updated"):
         clear = getattr(row, name)
         if clear is not None and clear != head[name]:

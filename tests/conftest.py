@@ -1,0 +1,69 @@
+"""What every test may use: folders of its own, tiny real models, vaults."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # tiny_embedder and tiny_reranker
+
+from tiny_embedder import build as build_tiny_embedder
+
+from memory_store.store import MemoryStore
+
+PASSPHRASE = "four small grey herons"
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny embedding model: a bag of hashed words, loaded by FastEmbed."""
+    folder = tmp_path_factory.mktemp("models") / "tiny-embedder"
+    build_tiny_embedder(folder)
+    return folder
+
+
+@pytest.fixture
+def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Cache, configuration and state of this test alone; no key of whoever runs the tests."""
+    for name in ("CACHE", "CONFIG", "STATE"):
+        monkeypatch.setenv(f"MEMORY_STORE_{name}", str(tmp_path / "private" / name.lower()))
+    for name in ("MEMORY_STORE_KEY_FILE", "MEMORY_STORE_PASSPHRASE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MEMORY_STORE_OFFLINE", "1")
+    return tmp_path / "private"
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    """Where this test's key file lies: not beside the database."""
+    return tmp_path / "keys" / "notes.key"
+
+
+@pytest.fixture
+def make_store(
+    tmp_path: Path, key_file: Path, tiny_model: Path, private_folders: Path
+) -> Iterator[Callable[..., MemoryStore]]:
+    """Makes vaults that a key file opens, with the tiny model; they are locked at the end."""
+    made: list[MemoryStore] = []
+
+    def make(name: str = "notes.db", **options: object) -> MemoryStore:
+        (tmp_path / "vaults").mkdir(exist_ok=True)
+        store, _ = MemoryStore.create(
+            tmp_path / "vaults" / name,
+            **{"key_file": key_file, "embedder": str(tiny_model), **options},  # type: ignore[arg-type]
+        )
+        made.append(store)
+        return store
+
+    yield make
+    for store in made:
+        store.lock()
+
+
+@pytest.fixture
+def store(make_store: Callable[..., MemoryStore]) -> MemoryStore:
+    """An empty, unlocked vault."""
+    return make_store()
