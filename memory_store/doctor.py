@@ -61,13 +61,10 @@ def _sqlite() -> Check:
 
 def _extension() -> Check:
     """Whether sqlite-vec loads into a connection, and by which of the ways."""
-    from memory_store.sqlite import ExtensionUnavailable, load_vec, sqlite3
+    from memory_store.sqlite import ExtensionUnavailable, connect_with_vec
 
-    connection = sqlite3.connect(":memory:")
     try:
-        how = load_vec(connection)
-        (version,) = connection.execute("select vec_version()").fetchone()
-        return Check("sqlite-vec", "ok", f"{version}, loaded through {how}")
+        connection, how = connect_with_vec()
     except ExtensionUnavailable as error:
         return Check(
             "sqlite-vec",
@@ -76,8 +73,11 @@ def _extension() -> Check:
             "vectors are searched with NumPy; no vec_* functions in SQL",
             "pip install pysqlite3-binary",
         )
+    try:
+        (version,) = connection.execute("select vec_version()").fetchone()
     finally:
         connection.close()
+    return Check("sqlite-vec", "ok", f"{version}, loaded through {how}")
 
 
 def _embedding_model(store: MemoryStore | None) -> Check:
@@ -95,7 +95,8 @@ def _embedding_model(store: MemoryStore | None) -> Check:
     try:
         place = locate_embedder()
     except ModelUnavailableError as error:
-        return Check("embedding model", "missing", str(error), effect, error.remedy)
+        remedy = "set MEMORY_STORE_MODEL to a model's name, or the folder of a complete model"
+        return Check("embedding model", "missing", str(error), effect, remedy)
     if place is not None:
         return Check("embedding model", "ok", f"{place.name} in {place.folder}")
     if name == DEFAULT_MODEL and can_build():
@@ -104,18 +105,24 @@ def _embedding_model(store: MemoryStore | None) -> Check:
 
 
 def _reranking_model() -> Check:
-    from memory_store.models.reranker import load_reranker
+    from memory_store.models.reranker import DEFAULT_RERANKER, locate_reranker
 
+    effect = "results keep the order of the fusion, scores stay at 70 or below"
     try:
-        return Check("reranking model", "ok", load_reranker().name)
+        folder = locate_reranker()
     except ModelUnavailableError as error:
-        return Check(
-            "reranking model",
-            "missing",
-            str(error),
-            "results keep the order of the fusion, scores stay at 70 or below",
-            error.remedy,
-        )
+        remedy = "set MEMORY_STORE_RERANKER to the folder of a complete model"
+        return Check("reranking model", "missing", str(error), effect, remedy)
+    if folder is not None:
+        return Check("reranking model", "ok", f"{folder.name} in {folder}")
+    name = os.environ.get("MEMORY_STORE_RERANKER") or DEFAULT_RERANKER
+    return Check(
+        "reranking model",
+        "missing",
+        f"{name} is not on this machine",
+        effect,
+        f"python -m memory_store.models {name}",
+    )
 
 
 def _libraries() -> list[Check]:
@@ -224,7 +231,9 @@ def _file_mode(path: Path) -> Check:
 def _opened(path: Path, store: MemoryStore) -> list[Check]:
     stats = store.stats()
     memories, vectors = stats["memories"], stats["vectors"]
-    counted = f"{memories:,} memories in {stats['collections']:,} collections, {store.profile}"
+    counted = (
+        f"{store.profile} profile, memories: {memories:,}, collections: {stats['collections']:,}"
+    )
     checks = [
         Check("unlocked", "ok", counted),
         Check("vector index", "ok", str(stats["vector_index"])),

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -142,19 +142,15 @@ def made_key_file(path: str | Path, database: Path) -> Path:
 
 def _found_attempts(
     database: Path, embedder: str | None, passphrase: str | None
-) -> list[Callable[[], MemoryStore]]:
+) -> Iterator[Callable[[], MemoryStore]]:
     """One way to open the vault per source that is there, in the lookup order."""
-    attempts: list[Callable[[], MemoryStore]] = []
     named = os.environ.get(KEY_FILE_VARIABLE)
     if named:
-        attempts.append(
-            lambda: _open(database, embedder, key_file=checked_key_file(named, database))
-        )
+        yield lambda: _open(database, embedder, key_file=checked_key_file(named, database))
     if passphrase is not None:
-        attempts.append(lambda: _open(database, embedder, passphrase=passphrase))
-    if _has_keyring_slot(database) and find_spec("keyring") is not None:
-        attempts.append(lambda: _open(database, embedder, keyring=True))
-    return attempts
+        yield lambda: _open(database, embedder, passphrase=passphrase)
+    if find_spec("keyring") is not None and _has_keyring_slot(database):
+        yield lambda: _open(database, embedder, keyring=True)
 
 
 def _has_keyring_slot(database: Path) -> bool:

@@ -7,13 +7,13 @@ Boundary: titles, topics and previews are untrusted text; all of it passes
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 import click
 
-from memory_store.cli.rows import table_lines
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
@@ -30,6 +30,7 @@ from memory_store.records import SearchResponse, SearchResult, StageReport
 
 INDENT = "    "
 PREVIEW_LINES = 3
+DETAIL_CELLS = 160  # two lines of a terminal
 LEAD = 40  # cells of context before the first highlighted word
 SHORT_ID = 8  # characters of an id: the shortest prefix `get` accepts
 
@@ -57,7 +58,7 @@ def print_answer(response: SearchResponse) -> None:
         click.echo(f"\nwhy: {printable(json.dumps(dict(response.why), ensure_ascii=False))}")
     if response.explain:
         click.echo()
-        for line in explain_lines(response.explain):
+        for line in explain_lines(response.explain, columns()):
             click.echo(line)
     for note in response.degraded:
         click.echo(f"degraded: {printable_line(note)}")
@@ -178,22 +179,27 @@ def _with_ellipsis(line: Sequence[Word], room: int) -> list[Word]:
     return [*kept, Word("…", False)]
 
 
-def explain_lines(stages: Sequence[StageReport]) -> list[str]:
-    """What each stage did, as a table."""
-    cells = [
-        [
-            stage.stage,
-            f"{stage.milliseconds:.1f}",
-            ", ".join(f"{name} {_brief(value)}" for name, value in stage.details.items()),
+def explain_lines(stages: Sequence[StageReport], room: int) -> list[str]:
+    """What each stage did: its name and time, then its details, wrapped to ``room`` cells."""
+    name_room = max(len(stage.stage) for stage in stages) + 2
+    lines = []
+    for stage in stages:
+        head = f"{printable_line(stage.stage):<{name_room}}{stage.milliseconds:8.1f} ms  "
+        details = [_detail(name, value) for name, value in stage.details.items()]
+        wrapped = textwrap.wrap(" · ".join(details), room - len(head), break_on_hyphens=False) or [
+            ""
         ]
-        for stage in stages
-    ]
-    return list(table_lines(cells, ("stage", "ms", "details"), cut_at=columns()))
+        lines.append(head + wrapped[0])
+        lines += [" " * len(head) + line for line in wrapped[1:]]
+    return lines
 
 
-def _brief(value: object) -> str:
+def _detail(name: str, value: object) -> str:
+    """One detail in words, cut where it would drown the others; ``--json`` has all of it."""
     if isinstance(value, float):
-        return f"{value:.3g}"
-    if isinstance(value, (dict, list, tuple)):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
+        shown = f"{value:.3g}"
+    elif isinstance(value, (dict, list, tuple)):
+        shown = json.dumps(value, ensure_ascii=False, default=str)
+    else:
+        shown = str(value)
+    return shortened(f"{name.replace('_', ' ')} {printable_line(shown)}", DETAIL_CELLS)

@@ -55,14 +55,12 @@ def init(
     key options may be combined; each opens the vault on its own.
     """
     from memory_store.store import MemoryStore
-    from memory_store.unlocking import made_key_file
 
     _refuse_existing(database)
     secret = _chosen_passphrase(key_file, passphrase, keyring)
     made = key_file is not None and not key_file.expanduser().exists()
-    file = None if key_file is None else made_key_file(key_file, database)
     store, recovery_code = MemoryStore.create(
-        database, key_file=file, passphrase=secret, keyring=keyring, profile=profile
+        database, key_file=key_file, passphrase=secret, keyring=keyring, profile=profile
     )
     with store:
         if as_json:
@@ -79,7 +77,7 @@ def init(
     click.echo(f"Recovery code, shown only this once:\n\n    {recovery_code}\n")
     click.echo("Write it down and keep it apart from this machine: it opens the vault when the key")
     click.echo("is lost, and nothing else can.\n")
-    _print_how_to_open(database, file, made, secret is not None, keyring)
+    _print_how_to_open(database, key_file, made, secret is not None, keyring)
 
 
 def _refuse_existing(database: Path) -> None:
@@ -131,13 +129,15 @@ def _print_how_to_open(
 ) -> None:
     vault = shlex.quote(str(database))
     if key_file is not None:
-        kept = "a new key, readable by you alone; keep a copy" if made else "your existing key"
-        click.echo(f"Key file: {key_file} ({kept}). To open the vault without naming it each time:")
-        click.echo(f"    export MEMORY_STORE_KEY_FILE={shlex.quote(os.path.abspath(key_file))}")
+        file = os.path.abspath(key_file.expanduser())
+        kept = "new, readable by you alone: keep a copy" if made else "the one you have"
+        click.echo(f"Key file ({kept}): {file}")
+        click.echo("To open the vault without naming it each time:\n")
+        click.echo(f"    export MEMORY_STORE_KEY_FILE={shlex.quote(file)}\n")
     if passphrase:
         click.echo("Your passphrase is asked for in a terminal, or taken from")
         click.echo("MEMORY_STORE_PASSPHRASE.")
     if keyring:
         click.echo("The key in your operating system's keyring is found by itself.")
-    click.echo(f"Next:\n    memory-store import {vault} ~/notes")
+    click.echo(f"Next:\n\n    memory-store import {vault} ~/notes")
     click.echo(f'    memory-store search {vault} "what you look for"')

@@ -39,6 +39,8 @@ def said_plainly(error: BaseException) -> str | None:
     if isinstance(error, ModelUnavailableError):
         message = str(error)
         return message if error.remedy in message else f"{message.rstrip('.')}. Try: {error.remedy}"
+    if isinstance(error, BadInputError):
+        return _as_typed(str(error), error.parameter)
     if isinstance(error, MemoryStoreError):
         return str(error)
     if isinstance(error, OSError):
@@ -47,6 +49,17 @@ def said_plainly(error: BaseException) -> str | None:
     if _is_database_error(error):
         return f"the database refused: {error}"
     return None
+
+
+_ARGUMENTS = {"q": "QUERY", "query": "QUERY", "text": "TEXT", "id": "ID", "paths": "PATH"}
+
+
+def _as_typed(message: str, parameter: str | None) -> str:
+    """``min_score: …`` as ``--min-score: …``: the culprit under the name it was typed with."""
+    if parameter is None or not message.startswith(f"{parameter}: "):
+        return message
+    typed = _ARGUMENTS.get(parameter) or f"--{parameter.replace('_', '-')}"
+    return f"{typed}{message[len(parameter) :]}"
 
 
 def _usage_message(error: click.UsageError) -> str:

@@ -13,7 +13,6 @@ from memory_store.cli.options import (
     database_argument,
     json_option,
     key_value_pairs,
-    standard_input,
     text_or_stdin,
     with_store,
 )
@@ -83,7 +82,6 @@ def import_(
             dry_run=dry_run,
             prune=prune,
             embed=not no_embed,
-            stdin=standard_input() if "-" in paths else None,
             progress=progress,
         )
     if as_json:

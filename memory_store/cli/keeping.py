@@ -15,12 +15,13 @@ from memory_store.cli.options import database_argument, json_option, key_options
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.terminal import BOLD, DIM, colour_wanted, printable_line, styled
-from memory_store.records import LockedError, WrongKeyError
+from memory_store.records import BadInputError, LockedError, WrongKeyError
 
 if TYPE_CHECKING:
     from memory_store.doctor import Check
     from memory_store.store import MemoryStore
 
+STANDARD_OUTPUT = Path("-")
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "off": "off    "}
 
 
@@ -96,7 +97,7 @@ def verify(store: MemoryStore, as_json: bool) -> None:
 
 @click.command()
 @database_argument
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--ndjson", is_flag=True, help="One memories.ndjson instead of Markdown files")
 @with_store
 def export(store: MemoryStore, folder: Path, ndjson: bool) -> None:
@@ -104,14 +105,20 @@ def export(store: MemoryStore, folder: Path, ndjson: bool) -> None:
 
     \b
     memory-store export notes.db ~/notes-export
-    memory-store export notes.db ~/notes-export --ndjson
+    memory-store export notes.db - --ndjson | head
 
     Markdown with front matter, one file for each memory. Importing the folder again gives the
     same memories with the same ids.
     """
-    from memory_store.export import export_memories
+    from memory_store.export import export_markdown, export_ndjson, export_ndjson_folder
 
-    written = export_memories(store, folder, ndjson=ndjson)
+    if folder == STANDARD_OUTPUT and not ndjson:
+        raise BadInputError("only --ndjson can be written to standard output", "DIR")
+    memories = store.list(limit=sys.maxsize)  # all of one moment: pages would shift under writers
+    if folder == STANDARD_OUTPUT:
+        export_ndjson(memories, sys.stdout)
+        return
+    written = (export_ndjson_folder if ndjson else export_markdown)(memories, folder)
     click.echo(f"{written:,} {'memory' if written == 1 else 'memories'} written to {folder}")
     click.echo("They are plain text there: delete the folder when you are done with it.", err=True)
 
@@ -171,6 +178,8 @@ def _stat(name: str, value: Any) -> str:
         return _bytes(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{printable_line(str(key))} {count}" for key, count in value.items())
     return "none" if value is None else printable_line(str(value))
 
 

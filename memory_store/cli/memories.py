@@ -90,8 +90,9 @@ def list_(
     form = one_format(as_json, nl, csv, table)
     memories = store.list(**filters)
     if form == "text":
+        room = max((len(memory.type) for memory in memories), default=0)
         for memory in memories:
-            click.echo(_line(memory))
+            click.echo(_line(memory, room))
         return
     write_rows(form, [memory.as_dict() for memory in memories], _LIST_COLUMNS)
 
@@ -192,10 +193,10 @@ def delete(store: MemoryStore, ids: tuple[str, ...], yes: bool) -> None:
         click.echo(f"{memory.id} deleted")
 
 
-def _line(memory: Memory) -> str:
-    """A memory on one line: short id, day, type, title, topics."""
+def _line(memory: Memory, type_room: int = 0) -> str:
+    """A memory on one line: short id, day, type (padded to ``type_room``), title, topics."""
     topics = "".join(f"  #{topic}" for topic in memory.topics)
-    line = f"{memory.id[:SHORT_ID]}  {memory.created[:10]}  {memory.type:<10}  "
+    line = f"{memory.id[:SHORT_ID]}  {memory.created[:10]}  {memory.type:<{type_room}}  "
     return shortened(f"{line}{printable_line(memory.title + topics)}", columns())
 
 

@@ -7,12 +7,11 @@ do not echo. The vault is locked again when the command ends, however it ends.
 from __future__ import annotations
 
 import functools
-import io
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -162,13 +161,6 @@ def text_or_stdin(text: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInputError(f"standard input is not UTF-8 text ({error.reason})", "-") from error
-
-
-def standard_input() -> TextIO:
-    """Standard input as UTF-8 text whatever the locale; bad bytes raise UnicodeDecodeError."""
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
-    return sys.stdin
 
 
 def key_value_pairs(values: tuple[str, ...], option: str) -> tuple[tuple[str, str], ...]:

@@ -38,11 +38,9 @@ def write_rows(form: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[s
             click.echo(line)
 
 
-def table_lines(
-    cells: Sequence[Sequence[str]], headings: Sequence[str], *, cut_at: int = CELL_WIDTH
-) -> Iterable[str]:
+def table_lines(cells: Sequence[Sequence[str]], headings: Sequence[str]) -> Iterable[str]:
     """A left-aligned table: headings, a rule, one line per row."""
-    cut = [[shortened(printable_line(cell), cut_at) for cell in row] for row in cells]
+    cut = [[shortened(printable_line(cell), CELL_WIDTH) for cell in row] for row in cells]
     widths = [
         max([width(heading), *(width(row[i]) for row in cut)]) for i, heading in enumerate(headings)
     ]

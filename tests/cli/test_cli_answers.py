@@ -1,0 +1,127 @@
+"""How an answer looks on a terminal, and what a hostile note can do to it: nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_store.cli.answers import opened_line, result_lines
+from memory_store.cli.terminal import bar, escaped, printable, printable_line, shortened, width
+from memory_store.records import Passage, SearchResponse, SearchResult
+
+DRIVING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+HOSTILE = "before\x1b]0;owned\x07\x1b[2J\x9b31mafter\u202egnp.exe\r\nnext"
+
+
+def result(text: str, *words: str, **values: object) -> SearchResult:
+    """A result whose one passage is ``text``, with each of ``words`` highlighted."""
+    spans = tuple(m.span() for word in words for m in re.finditer(re.escape(word), text))
+    fields = {
+        "rank": 1,
+        "id": "3f2a9c1b-0000-4000-8000-000000000000",
+        "ref": None,
+        "score": 0.83,
+        "band": None,
+        "collection": "personal",
+        "type": "note",
+        "created": "2024-03-02T09:00:00Z",
+        "topics": ("home", "lease"),
+        "title": "Lease of the flat",
+        "preview": text,
+        "complete": True,
+        "passages": (Passage(0, len(text), text, tuple(sorted(spans))),),
+        **values,
+    }
+    return SearchResult(**fields)  # type: ignore[arg-type]
+
+
+def test_a_result_is_rank_score_title_then_facts_then_text() -> None:
+    lines = result_lines(result("The lease ends in May.", "lease"), 80, colour=False)
+    assert lines == [
+        " 1  ████████▎·  83  Lease of the flat",
+        "    note · 2024-03-02 · #home #lease · 3f2a9c1b",
+        "    The lease ends in May.",
+    ]
+
+
+def test_matching_words_are_bold_only_in_colour() -> None:
+    row = result("The lease ends in May.", "lease")
+    assert result_lines(row, 80, colour=True)[2] == "    The \x1b[1mlease\x1b[0m ends in May."
+    assert "\x1b" not in "".join(result_lines(row, 80, colour=False))
+
+
+def test_a_long_text_is_shown_where_the_words_are() -> None:
+    text = "filler " * 400 + "the lease and the deposit are here " + "filler " * 400
+    lines = result_lines(result(text, "lease", "deposit"), 80, colour=False)
+    assert len(lines) == 2 + 3
+    assert "lease and the deposit" in " ".join(line.strip() for line in lines)
+    assert lines[2].startswith("    … ")
+    assert lines[-1].endswith("…")
+
+
+def test_the_densest_stretch_wins_over_the_first_match() -> None:
+    text = "one lease " + "filler " * 200 + "deposit lease rent " + "filler " * 50
+    shown = " ".join(result_lines(result(text, "lease", "deposit", "rent"), 80, colour=False))
+    assert "deposit lease rent" in shown
+
+
+def test_a_heading_that_repeats_the_title_is_not_shown_twice() -> None:
+    lines = result_lines(result("# Lease of the flat\n\nEnds in May.", "lease"), 80, colour=False)
+    assert lines[2:] == ["    Ends in May."]
+
+
+def test_a_result_without_passages_shows_its_preview() -> None:
+    lines = result_lines(result("", preview="sealed but shown", passages=()), 80, colour=False)
+    assert lines[2:] == ["    sealed but shown"]
+
+
+@pytest.mark.parametrize("room", [40, 80, 100])
+def test_no_line_is_wider_than_the_terminal(room: int) -> None:
+    row = result("漢字かな " * 60 + "w" * 300, title="T" * 300, topics=("x" * 90, "y" * 90))
+    assert max(width(line) for line in result_lines(row, room, colour=False)) <= room
+
+
+def test_a_hostile_note_cannot_drive_the_terminal() -> None:
+    row = result(HOSTILE, title=HOSTILE, topics=(HOSTILE,), type="note", ref=HOSTILE)
+    for line in result_lines(row, 100, colour=False):
+        assert DRIVING.search(line) is None
+        assert "\n" not in line
+
+
+def test_the_last_line_counts_what_was_opened() -> None:
+    response = SearchResponse("q", "hybrid", (), "", opened=12, total=48210, milliseconds=35.2)
+    assert opened_line(response) == "12 of 48,210 memories opened · 35 ms"
+
+
+@given(st.text())
+def test_printable_text_never_holds_a_driving_character(text: str) -> None:
+    assert DRIVING.search(printable(text)) is None
+    assert DRIVING.search(printable_line(text)) is None
+    assert not {"\n", "\t"} & set(printable_line(text))
+
+
+@given(st.text())
+def test_printable_keeps_every_letter(text: str) -> None:
+    letters = [c for c in text if c.isalnum()]
+    assert [c for c in printable(text) if c.isalnum()] == letters
+
+
+@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_escaped_json_is_safe_to_show_and_loses_nothing(value: object) -> None:
+    shown = escaped(json.dumps(value, ensure_ascii=False))
+    assert DRIVING.search(shown) is None
+    assert json.loads(shown) == value
+
+
+@given(st.text(), st.integers(min_value=1, max_value=40))
+def test_shortened_text_fits(text: str, limit: int) -> None:
+    assert width(shortened(text, limit)) <= limit
+
+
+@given(st.floats(min_value=-1, max_value=2))
+def test_a_bar_is_always_ten_cells(score: float) -> None:
+    assert len(bar(score)) == 10

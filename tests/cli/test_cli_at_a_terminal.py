@@ -1,0 +1,101 @@
+"""The command at a real (pseudo) terminal: prompts, bold words, progress."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from typing_commands import Vault
+
+PATIENCE = 60.0  # seconds until a session counts as hung
+PASSPHRASE = "correct horse battery staple"
+BOLD = "\x1b[1m"
+
+
+def session(
+    words: Sequence[str], answers: Sequence[str] = (), **environment: str
+) -> tuple[str, int]:
+    """Type ``memory-store WORDS…`` at a terminal, answer its prompts in turn.
+
+    Returns all that the terminal showed, and the exit code.
+    """
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update({"TERM": "xterm", "COLUMNS": "80", **environment})
+        os.execv(sys.executable, [sys.executable, "-m", "memory_store", *words])
+    shown, waiting, deadline = b"", list(answers), time.monotonic() + PATIENCE
+    answered = 0
+    while time.monotonic() < deadline:
+        if not select.select([terminal], [], [], 0.1)[0]:
+            continue
+        try:
+            piece = os.read(terminal, 65_536)
+        except OSError:  # Linux: the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+        if waiting and len(re.findall(rb": ", shown)) > answered:
+            answered = len(re.findall(rb": ", shown))
+            time.sleep(0.1)  # until the prompt has switched the echo off
+            os.write(terminal, waiting.pop(0).encode() + b"\n")
+    os.close(terminal)
+    _, status = os.waitpid(child, 0)
+    assert not waiting, f"prompts missing; shown: {shown!r}"
+    return shown.decode(), os.waitstatus_to_exitcode(status)
+
+
+def test_matching_words_are_bold(vault: Vault) -> None:
+    words = ["search", str(vault.path), "lease", "--mode", "keyword"]
+    shown, code = session([*words, "--key-file", str(vault.key_file)])
+    assert code == 0, shown
+    assert f"{BOLD}lease" in shown
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_colour_can_be_switched_off(vault: Vault, environment: dict[str, str]) -> None:
+    words = ["search", str(vault.path), "lease", "--mode", "keyword"]
+    shown, code = session([*words, "--key-file", str(vault.key_file)], **environment)
+    assert code == 0, shown
+    assert "lease" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_vault_is_made_and_opened_with_a_typed_passphrase(tmp_path: Path) -> None:
+    path = str(tmp_path / "typed.db")
+    made, code = session(["init", path], [PASSPHRASE, PASSPHRASE])
+    assert code == 0, made
+    recovery = re.search(r"^ +((?:[A-Z2-7]{4}-)+[A-Z2-7]{4})\r?$", made, re.MULTILINE)
+    assert recovery is not None
+    for answer in (PASSPHRASE, recovery[1]):
+        shown, code = session(["stats", path], [answer])
+        assert code == 0, shown
+        assert answer not in shown
+    shown, code = session(["stats", path], ["something else"])
+    assert code == 3, shown
+
+
+def test_import_shows_its_progress_and_clears_it(empty_vault: Vault, notes: Path) -> None:
+    words = ["import", str(empty_vault.path), str(notes), "--no-embed"]
+    shown, code = session([*words, "--key-file", str(empty_vault.key_file)])
+    assert code == 0, shown
+    assert "\r\x1b[K" in shown
+    assert shown.rstrip().splitlines()[-1].lstrip("\r\x1b[K").startswith("imported 5")
+
+
+def test_delete_asks_first(vault: Vault) -> None:
+    memory = vault.json("list", "--type", "fact")[0]
+    words = ["delete", str(vault.path), memory["id"], "--key-file", str(vault.key_file)]
+    shown, code = session(words, ["n"])
+    assert code == 1
+    assert memory["title"] in shown
+    assert vault.json("get", memory["id"])["id"] == memory["id"]
+    assert session(words, ["y"])[1] == 0
+    assert vault.run("get", memory["id"]).exit_code == 1

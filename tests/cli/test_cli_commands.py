@@ -1,0 +1,386 @@
+"""Every command, typed as a person would, on a real vault."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typing_commands import Vault, run
+
+
+def test_init_prints_the_recovery_code_once_and_how_to_open(tmp_path: Path) -> None:
+    key_file = tmp_path / "keys" / "notes.key"
+    result = run("init", str(tmp_path / "notes.db"), "--key-file", str(key_file))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("Recovery code") == 1
+    assert f"MEMORY_STORE_KEY_FILE={key_file}" in result.stdout
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+
+
+def test_init_without_a_key_and_without_a_terminal_is_bad_usage(tmp_path: Path) -> None:
+    result = run("init", str(tmp_path / "notes.db"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--key-file" in result.stderr
+    assert not (tmp_path / "notes.db").exists()
+
+
+def test_init_never_touches_an_existing_file(tmp_path: Path, vault: Vault) -> None:
+    before = vault.path.read_bytes()
+    result = run("init", str(vault.path), "--key-file", str(tmp_path / "keys" / "other.key"))
+    assert result.exit_code == 2
+    assert str(vault.path) in result.stderr
+    assert vault.path.read_bytes() == before
+
+
+def test_import_counts_and_a_second_import_changes_nothing(empty_vault: Vault, notes: Path) -> None:
+    first = empty_vault.run("import", str(notes), "--no-embed")
+    assert "imported 5, unchanged 0, replaced 0, skipped 0, failed 0" in first.stdout
+    again = empty_vault.run("import", str(notes), "--no-embed")
+    assert "imported 0, unchanged 5, replaced 0, skipped 0, failed 0" in again.stdout
+    assert first.exit_code == again.exit_code == 0
+
+
+def test_import_without_a_path_reads_every_known_source_again(vault: Vault, notes: Path) -> None:
+    (notes / "bread.md").write_text("# Rye bread\n\nNow with caraway.\n", encoding="utf-8")
+    result = vault.run("import", "--no-embed")
+    assert "imported 0, unchanged 4, replaced 1" in result.stdout, result.output
+
+
+def test_import_reads_standard_input(empty_vault: Vault) -> None:
+    result = empty_vault.run("import", "-", "--no-embed", input="Überall Äpfel\n".encode())
+    assert result.exit_code == 0, result.output
+    assert empty_vault.json("search", "Äpfel", "--mode", "keyword")["rows"]
+
+
+def test_an_import_that_fails_for_one_file_keeps_the_others(
+    empty_vault: Vault, notes: Path
+) -> None:
+    broken = notes / "broken.json"
+    broken.write_text('{"text": ', encoding="utf-8")
+    result = empty_vault.run("import", str(notes), str(broken), "--no-embed")
+    assert result.exit_code == 1
+    assert "broken.json" in result.stderr
+    assert "imported 5" in result.stdout
+    assert "failed 1" in result.stdout
+
+
+def test_a_dry_run_changes_nothing(empty_vault: Vault, notes: Path) -> None:
+    result = empty_vault.run("import", str(notes), "--no-embed", "--dry-run")
+    assert result.stdout.startswith("dry run: imported 5")
+    assert empty_vault.json("list") == []
+
+
+def test_add_prints_the_id_that_get_takes(empty_vault: Vault) -> None:
+    added = empty_vault.run("add", "The lease ends in May", "--topic", "home", "--type", "fact")
+    assert added.exit_code == 0, added.output
+    memory = empty_vault.json("get", added.stdout.strip()[:8])
+    assert memory["text"] == "The lease ends in May"
+    assert (memory["type"], memory["topics"]) == ("fact", ["home"])
+
+
+def test_add_takes_standard_input_and_metadata(empty_vault: Vault) -> None:
+    added = empty_vault.run("add", "-", "--meta", "source=phone", "--json", input="from a pipe\n")
+    memory = json.loads(added.stdout)
+    assert (memory["text"], memory["metadata"]) == ("from a pipe", {"source": "phone"})
+
+
+def test_search_shows_results_and_how_many_were_opened(vault: Vault) -> None:
+    result = vault.run("search", "lease deposit", "--mode", "keyword")
+    assert result.exit_code == 0, result.output
+    assert "Lease of the flat" in result.stdout
+    assert " of 5 memories opened · " in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_search_json_is_the_object_of_the_api(vault: Vault) -> None:
+    answer = vault.json("search", "lease", "--mode", "keyword", "--limit", "1")
+    assert answer["ok"] is True
+    assert [row["title"] for row in answer["rows"]] == ["Lease of the flat"]
+    assert answer["total"] == 5
+
+
+@pytest.mark.parametrize("form", ["--nl", "--csv", "--table"])
+def test_search_prints_rows_in_other_forms(vault: Vault, form: str) -> None:
+    result = vault.run("search", "Lisbon", "--mode", "keyword", form)
+    assert result.exit_code == 0, result.output
+    titles = {"Lease of the flat", "Three days in Lisbon"}
+    if form == "--nl":
+        assert {json.loads(line)["title"] for line in result.stdout.splitlines()} == titles
+    elif form == "--csv":
+        assert {row["title"] for row in csv.DictReader(io.StringIO(result.stdout))} == titles
+    else:
+        assert all(title in result.stdout for title in titles)
+
+
+def test_search_takes_a_query_that_begins_with_a_minus(vault: Vault) -> None:
+    answer = vault.json("search", "-lease Lisbon", "--mode", "keyword")
+    assert [row["title"] for row in answer["rows"]] == ["Three days in Lisbon"]
+
+
+def test_search_that_finds_nothing_is_an_answer(vault: Vault) -> None:
+    result = vault.run("search", "zyzzyva", "--mode", "keyword")
+    assert result.exit_code == 0
+    assert "Nothing found." in result.stdout
+    assert " of 5 memories opened" in result.stdout
+
+
+def test_search_explains_itself(vault: Vault) -> None:
+    result = vault.run("search", "lease", "--mode", "keyword", "--explain")
+    assert result.exit_code == 0, result.output
+    stages = {line.split()[0] for line in result.stdout.splitlines() if " ms  " in line}
+    assert {"analyse", "fetch", "open", "preview"} <= stages
+
+
+def test_two_output_forms_at_once_are_refused(vault: Vault) -> None:
+    result = vault.run("search", "lease", "--json", "--csv")
+    assert result.exit_code == 2
+    assert "--json and --csv" in result.stderr
+
+
+def test_hostile_text_reaches_no_terminal(empty_vault: Vault) -> None:
+    hostile = "lease \x1b]52;c;b3duZWQ=\x07 \x9b2J end"
+    added = empty_vault.run("add", hostile, "--title", "evil \x1b[2J title")
+    assert added.exit_code == 0, added.output
+    for words in (("search", "lease", "--mode", "keyword"), ("list",), ("get", added.stdout[:8])):
+        shown = empty_vault.run(*words)
+        assert shown.exit_code == 0, shown.output
+        assert "evil" in shown.stdout
+        assert not {"\x1b", "\x07", "\x9b"} & set(shown.stdout)
+    assert empty_vault.json("get", added.stdout[:8])["title"] == "evil \x1b[2J title"
+
+
+def test_list_filters_and_orders(vault: Vault) -> None:
+    assert len(vault.json("list")) == 5
+    assert [m["title"] for m in vault.json("list", "--type", "fact")] == ["Lease of the flat"]
+    homes = {m["title"] for m in vault.json("list", "--topic", "home")}
+    assert homes == {"Lease of the flat", "Rye bread"}
+    assert vault.json("list", "--until", "2024-12-31")[0]["title"] == "Lease of the flat"
+    assert len(vault.json("list", "--limit", "2", "--offset", "4")) == 1
+
+
+def test_edit_changes_what_is_named_and_nothing_else(vault: Vault) -> None:
+    before = vault.json("list", "--type", "fact")[0]
+    after = vault.json("edit", before["id"], "--title", "Lease, signed")
+    changed = {key for key in before if before[key] != after[key]}
+    assert after["title"] == "Lease, signed"
+    assert changed <= {"title", "version", "updated"}
+    assert after["version"] == before["version"] + 1
+
+
+def test_edit_refuses_to_overwrite_a_newer_version(vault: Vault) -> None:
+    memory = vault.json("list", "--type", "fact")[0]
+    vault.json("edit", memory["id"], "--title", "Lease, signed")
+    result = vault.run("edit", memory["id"], "--title", "Lost", "--if-version", "1")
+    assert result.exit_code == 1
+    assert vault.json("get", memory["id"])["title"] == "Lease, signed"
+
+
+def test_edit_without_a_change_is_bad_usage(vault: Vault) -> None:
+    memory = vault.json("list")[0]
+    assert vault.run("edit", memory["id"]).exit_code == 2
+
+
+def test_done_completes_a_task(empty_vault: Vault) -> None:
+    added = empty_vault.run("add", "Call the landlord", "--type", "task").stdout.strip()
+    assert [m["type"] for m in empty_vault.json("done", added)] == ["task_done"]
+    assert empty_vault.json("list", "--status", "open") == []
+    assert [m["id"] for m in empty_vault.json("list", "--status", "done")] == [added]
+
+
+def test_deleted_memories_are_gone_everywhere(vault: Vault) -> None:
+    memory = vault.json("list", "--type", "fact")[0]
+    assert vault.run("delete", memory["id"], "--yes").exit_code == 0
+    gone = vault.run("get", memory["id"])
+    assert gone.exit_code == 1
+    assert memory["id"] in gone.stderr
+    assert vault.json("search", "deposit", "--mode", "keyword")["rows"] == []
+
+
+def test_delete_looks_every_id_up_before_it_deletes_one(vault: Vault) -> None:
+    memory = vault.json("list", "--type", "fact")[0]
+    assert vault.run("delete", memory["id"], "no-such-memory", "--yes").exit_code == 1
+    assert vault.json("get", memory["id"])["id"] == memory["id"]
+
+
+def test_collections_and_topics_are_counted(vault: Vault) -> None:
+    assert [c["memories"] for c in vault.json("collections")] == [5]
+    topics = {row["topic"]: row["memories"] for row in vault.json("topics")}
+    assert topics["home"] == 2
+    assert topics["travel"] == 1
+
+
+def test_collections_are_made_and_renamed(vault: Vault) -> None:
+    vault.json("collections", "--create", "work")
+    renamed = vault.json("collections", "--rename", "work", "job")
+    assert "job" in {c["name"] for c in renamed}
+    assert "work" not in {c["name"] for c in renamed}
+
+
+def test_stats_and_verify_see_every_memory(vault: Vault) -> None:
+    assert vault.json("stats")["memories"] == 5
+    verified = vault.run("verify")
+    assert verified.exit_code == 0, verified.output
+    assert "0 failed" in verified.stdout
+
+
+def test_verify_finds_a_changed_record(vault: Vault) -> None:
+    connection = sqlite3.connect(vault.path)
+    with connection:
+        id, body = connection.execute("select id, body from memory_bodies limit 1").fetchone()
+        flipped = bytes([*body[:-1], body[-1] ^ 1])
+        connection.execute("update memory_bodies set body = ? where id = ?", (flipped, id))
+    connection.close()
+    result = vault.run("verify")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(("failed: ", "Error: "))
+
+
+def test_a_backup_opens_with_the_same_key(vault: Vault, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere" / "copy.db"
+    copy.parent.mkdir()
+    assert run("backup", str(vault.path), str(copy)).exit_code == 0
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    again = Vault(copy, vault.key_file, vault.recovery_code)
+    assert {m["id"] for m in again.json("list")} == {m["id"] for m in vault.json("list")}
+    assert [p.name for p in copy.parent.iterdir() if p.suffix == ".db"] == ["copy.db"]
+
+
+def test_a_backup_never_overwrites(vault: Vault, tmp_path: Path) -> None:
+    taken = tmp_path / "taken.db"
+    taken.write_text("precious")
+    result = run("backup", str(vault.path), str(taken))
+    assert result.exit_code == 2
+    assert taken.read_text() == "precious"
+
+
+def test_an_export_imported_again_gives_the_same_memories(
+    vault: Vault, make_vault: Callable[[str], Vault], tmp_path: Path
+) -> None:
+    folder = tmp_path / "plain"
+    assert vault.run("export", str(folder)).exit_code == 0
+    other = make_vault("other.db")
+    assert other.run("import", str(folder), "--no-embed").exit_code == 0
+    kept = ("id", "title", "text", "topics", "type", "created")
+
+    def told(from_vault: Vault) -> list[tuple[object, ...]]:
+        return sorted(tuple(map(str, (m[k] for k in kept))) for m in from_vault.json("list"))
+
+    assert told(other) == told(vault)
+
+
+def test_an_export_can_be_piped(vault: Vault) -> None:
+    result = vault.run("export", "-", "--ndjson")
+    assert result.exit_code == 0, result.output
+    exported = {json.loads(line)["id"] for line in result.stdout.splitlines()}
+    assert exported == {m["id"] for m in vault.json("list")}
+
+
+def test_an_export_fills_new_folders_only(vault: Vault, notes: Path) -> None:
+    before = sorted(notes.rglob("*"))
+    result = vault.run("export", str(notes))
+    assert result.exit_code == 1
+    assert str(notes) in result.stderr
+    assert sorted(notes.rglob("*")) == before
+
+
+def test_doctor_names_a_remedy_for_whatever_is_missing(vault: Vault) -> None:
+    checks = vault.json("doctor")
+    assert {"vault", "unlocked", "vector index", "sqlite-vec"} <= {c["name"] for c in checks}
+    missing = [c for c in checks if c["state"] == "missing"]
+    assert missing, "this vault has no vectors, which the doctor must see"
+    assert all(c["effect"] for c in missing)
+    assert vault.run("doctor", "--strict").exit_code == 1
+
+
+def test_doctor_looks_at_a_vault_without_its_key(vault: Vault) -> None:
+    result = run("doctor", str(vault.path), "--json")
+    assert result.exit_code == 0, result.output
+    states = {c["name"]: c["state"] for c in json.loads(result.stdout)}
+    assert states["unlocked"] == "missing"
+
+
+def test_doctor_without_a_vault_examines_the_installation() -> None:
+    result = run("doctor", "--json")
+    assert result.exit_code == 0, result.output
+    assert "versions" in {c["name"] for c in json.loads(result.stdout)}
+
+
+BAD = [
+    (("search", "x", "--limit", "33"), "limit"),
+    (("search", "x", "--limit", "0"), "limit"),
+    (("search", "word", "--deep"), "deep"),
+    (("search", ""), "query"),
+    (("search", "   "), "query"),
+    (("search", "x" * 1_000_000), "query"),
+    (("search", "x", "--mode", "psychic"), "mode"),
+    (("search", "x", "--recipe", "nobody"), "recipe"),
+    (("search", "x", "--since", "yesteryear"), "--since"),
+    (("search", "x", "--type", "poem"), "type"),
+    (("search", "x", "--min-score", "7"), "--min-score"),
+    (("search", "x", "--meta", "colour"), "meta"),
+    (("search", "x", "--status", "maybe"), "status"),
+    (("search", "x", "--continue", "rubbish"), "continue"),
+    (("list", "--since", "yesteryear"), "since"),
+    (("list", "--limit", "0"), "limit"),
+    (("add", "x", "--type", "poem"), "type"),
+    (("add", ""), "text"),
+]
+
+
+@pytest.mark.parametrize(("words", "culprit"), BAD, ids=[" ".join(w)[:30] for w, _ in BAD])
+def test_bad_input_is_one_line_that_names_the_culprit(
+    vault: Vault, words: tuple[str, ...], culprit: str
+) -> None:
+    result = vault.run(*words)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert culprit in result.stderr.lower()
+    assert len(result.stderr) < 500
+
+
+def test_what_is_not_there_is_said(vault: Vault, tmp_path: Path) -> None:
+    for words in (("get", "no-such-memory"), ("import", str(tmp_path / "nowhere"))):
+        result = vault.run(*words)
+        assert result.exit_code == 1, result.output
+        assert Path(words[1]).name in result.stderr
+
+
+def test_a_binary_on_standard_input_is_refused(vault: Vault) -> None:
+    result = vault.run("add", "-", input=b"\x89PNG\xff\xfe\x00")
+    assert result.exit_code == 2
+    assert "UTF-8" in result.stderr
+    assert vault.run("import", "-", "--no-embed", input=b"\x89PNG\xff\xfe\x00").exit_code in (0, 1)
+    assert vault.json("stats")["memories"] == 5
+
+
+def test_a_failure_of_the_database_is_said_plainly() -> None:
+    from memory_store.cli.failures import EXIT_FAILED, exit_code_of, said_plainly
+    from memory_store.sqlite import sqlite3 as chosen
+
+    error = chosen.OperationalError("database is locked")
+    assert said_plainly(error) == "the database refused: database is locked"
+    assert exit_code_of(error) == EXIT_FAILED
+
+
+def test_a_defect_of_ours_is_not_dressed_up_as_a_user_error() -> None:
+    from memory_store.cli.failures import said_plainly
+
+    assert said_plainly(KeyError("rows")) is None
+
+
+def test_an_unwritable_vault_is_an_error_and_not_a_traceback(vault: Vault) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write anywhere")
+    vault.path.chmod(0o400)
+    result = vault.run("add", "x")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: ")

@@ -1,0 +1,198 @@
+"""Which key opens a vault, and what a key file must be."""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from typing_commands import Vault, run
+
+from memory_store import LockedError, WrongKeyError, open_store
+
+PASSPHRASE = "correct horse battery staple"
+
+
+@pytest.fixture
+def phrase_vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A vault that a passphrase opens."""
+    path = tmp_path / "phrase.db"
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", PASSPHRASE)
+    result = run("init", str(path), "--passphrase")
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def another_key(folder: Path, mode: int = 0o600) -> Path:
+    """A valid key file that opens nothing."""
+    file = folder / "another.key"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(base64.b64encode(os.urandom(32)) + b"\n")
+    file.chmod(mode)
+    return file
+
+
+def test_the_key_file_option_opens(vault: Vault) -> None:
+    assert len(vault.json("list")) == 5
+
+
+def test_the_key_file_variable_opens(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
+    assert run("list", str(vault.path)).exit_code == 0
+
+
+def test_the_passphrase_variable_opens(phrase_vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", PASSPHRASE)
+    assert run("list", str(phrase_vault)).exit_code == 0
+
+
+def test_the_passphrase_leaves_the_environment_when_it_is_read(
+    phrase_vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "MEMORY_STORE_PASSPHRASE" not in os.environ, "init read it"
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", PASSPHRASE)
+    run("list", str(phrase_vault))
+    assert "MEMORY_STORE_PASSPHRASE" not in os.environ
+
+
+def test_a_key_file_of_another_vault_in_the_environment_does_not_stand_in_the_way(
+    phrase_vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(another_key(tmp_path / "keys")))
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", PASSPHRASE)
+    assert run("list", str(phrase_vault)).exit_code == 0
+
+
+def test_a_wrong_key_file_option_is_final(
+    phrase_vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", PASSPHRASE)
+    wrong = another_key(tmp_path / "keys")
+    result = run("list", str(phrase_vault), "--key-file", str(wrong))
+    assert (result.exit_code, result.stdout) == (3, "")
+
+
+def test_a_wrong_passphrase_exits_with_three_and_is_not_repeated(
+    phrase_vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "wrong but secret")
+    result = run("list", str(phrase_vault))
+    assert result.exit_code == 3
+    assert result.stderr.startswith("Error: ")
+    assert "wrong but secret" not in result.output
+
+
+def test_no_key_at_all_exits_with_three_and_says_what_to_give(vault: Vault) -> None:
+    result = run("list", str(vault.path))
+    assert result.exit_code == 3
+    assert "--key-file" in result.stderr
+    with pytest.raises(LockedError):
+        open_store(vault.path)
+
+
+def test_the_prompt_takes_the_passphrase(phrase_vault: Path) -> None:
+    with open_store(phrase_vault, ask_passphrase=lambda: PASSPHRASE) as store:
+        assert store.list() == []
+
+
+def test_the_prompt_takes_the_recovery_code(vault: Vault) -> None:
+    with open_store(vault.path, ask_passphrase=lambda: vault.recovery_code.lower()) as store:
+        assert len(store.list()) == 5
+
+
+def test_a_wrong_answer_at_the_prompt_is_a_wrong_key(vault: Vault) -> None:
+    with pytest.raises(WrongKeyError):
+        open_store(vault.path, ask_passphrase=lambda: "no idea")
+
+
+def test_an_existing_key_file_may_open_a_second_vault(vault: Vault, tmp_path: Path) -> None:
+    before = vault.key_file.read_bytes()
+    second = tmp_path / "second.db"
+    assert run("init", str(second), "--key-file", str(vault.key_file)).exit_code == 0
+    assert vault.key_file.read_bytes() == before
+    assert run("list", str(second), "--key-file", str(vault.key_file)).exit_code == 0
+
+
+def test_a_key_file_beside_the_database_is_refused(tmp_path: Path) -> None:
+    result = run("init", str(tmp_path / "notes.db"), "--key-file", str(tmp_path / "notes.key"))
+    assert result.exit_code == 2
+    assert "notes.key" in result.stderr
+    assert not (tmp_path / "notes.key").exists()
+    assert not (tmp_path / "notes.db").exists()
+
+
+def test_a_key_file_linked_from_elsewhere_into_the_folder_is_refused(
+    vault: Vault, tmp_path: Path
+) -> None:
+    beside = tmp_path / "beside.key"
+    beside.write_bytes(vault.key_file.read_bytes())
+    beside.chmod(0o600)
+    link = tmp_path / "keys" / "link.key"
+    link.symlink_to(beside)
+    assert run("list", str(vault.path), "--key-file", str(link)).exit_code == 2
+
+
+def test_a_key_file_others_can_read_is_refused_with_the_remedy(vault: Vault) -> None:
+    vault.key_file.chmod(0o644)
+    result = run("list", str(vault.path), "--key-file", str(vault.key_file))
+    assert result.exit_code == 2
+    assert "chmod 600" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00" * 32, b"c2hvcnQ=\n", b"not base64!\n", b"A" * 100_000]
+)
+def test_a_file_that_holds_no_key_is_refused(vault: Vault, content: bytes) -> None:
+    file = vault.key_file.with_name("odd.key")
+    file.write_bytes(content)
+    file.chmod(0o600)
+    result = run("list", str(vault.path), "--key-file", str(file))
+    assert result.exit_code == 2
+    assert "odd.key" in result.stderr
+
+
+def test_a_missing_key_file_is_named(vault: Vault, tmp_path: Path) -> None:
+    result = run("list", str(vault.path), "--key-file", str(tmp_path / "keys" / "gone.key"))
+    assert result.exit_code == 2
+    assert "gone.key" in result.stderr
+
+
+def test_a_key_file_that_is_a_pipe_does_not_hang(vault: Vault, tmp_path: Path) -> None:
+    pipe = tmp_path / "keys" / "pipe.key"
+    os.mkfifo(pipe, 0o600)
+    assert run("list", str(vault.path), "--key-file", str(pipe)).exit_code == 2
+
+
+def test_the_new_key_file_and_its_folder_are_private(vault: Vault) -> None:
+    assert stat.S_IMODE(vault.key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(vault.key_file.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("content", [None, b"", b"just text", b"SQLite format 3\0" + b"\0" * 84])
+def test_what_is_no_vault_is_said_before_a_key_is_asked_for(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "odd.db"
+    if content is not None:
+        path.write_bytes(content)
+    result = run("list", str(path))
+    assert result.exit_code == 1
+    assert "odd.db" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_no_option_of_any_command_takes_a_secret_as_its_value() -> None:
+    import click
+
+    from memory_store.cli import COMMANDS, main
+
+    context = click.Context(main)
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        assert command is not None
+        for parameter in command.params:
+            if parameter.name in {"passphrase", "keyring", "recovery_code", "password"}:
+                assert isinstance(parameter, click.Option)
+                assert parameter.is_flag
