@@ -14,6 +14,7 @@ import string
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
@@ -34,8 +35,29 @@ CONCEPTS = (
     ("begin", "start", "commence"),
 )
 CONCEPT_WEIGHT = 4
-SILENT = tuple(
-    "a an and are at be by for from in is it my of on or our that the to was with".split()
+SILENT = (
+    "a",
+    "an",
+    "and",
+    "are",
+    "at",
+    "be",
+    "by",
+    "for",
+    "from",
+    "in",
+    "is",
+    "it",
+    "my",
+    "of",
+    "on",
+    "or",
+    "our",
+    "that",
+    "the",
+    "to",
+    "was",
+    "with",
 )
 
 
@@ -79,7 +101,13 @@ def write_tokenizer(folder: Path, vocab: dict[str, int], window: int) -> None:
         (folder / name).write_text(json.dumps(content), "utf-8")
 
 
-def save_model(path: Path, nodes: list, inputs: list[str], output: tuple, constants: dict) -> None:
+def save_model(
+    path: Path,
+    nodes: list[Any],
+    inputs: list[str],
+    output: tuple[Any, ...],
+    constants: dict[str, Any],
+) -> None:
     """Write an ONNX file whose inputs are int64 [batch, tokens]; ``output`` is (name, shape)."""
     shape = ["batch", "tokens"]
     graph = helper.make_graph(

@@ -89,14 +89,12 @@ def _unpack(archive: Path, name: str, folder: Path) -> None:
     """Copy the files ``name/*`` of ``archive`` into ``folder``; everything else is ignored."""
     try:
         with zipfile.ZipFile(archive) as packed:
-            members = [
-                m for m in packed.infolist() if PurePosixPath(m.filename).parts[:-1] == (name,)
-            ]
-            if sum(member.file_size for member in members) > MAX_BYTES:
+            files = [(m, PurePosixPath(m.filename)) for m in packed.infolist() if not m.is_dir()]
+            chosen = [(member, path.name) for member, path in files if path.parts[:-1] == (name,)]
+            if sum(member.file_size for member, _ in chosen) > MAX_BYTES:
                 raise BadInputError(f"{archive} unpacks to more than a model can be.", "archive")
-            for member in members:
-                if not member.is_dir():
-                    with packed.open(member) as source:
-                        (folder / PurePosixPath(member.filename).name).write_bytes(source.read())
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+            for member, file in chosen:
+                with packed.open(member) as source, (folder / file).open("wb") as target:
+                    shutil.copyfileobj(source, target)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise BadInputError(f"{archive} is not a readable zip file: {error}", "archive") from error

@@ -34,7 +34,7 @@ BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, a
 MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
 REMEDY = offline.REMEDY
 DOCTOR = "memory-store doctor DB"
-MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 
 Vectors = NDArray[np.float32]
 
@@ -190,7 +190,7 @@ def locate_embedder(name_or_folder: str | None = None) -> ModelPlace | None:
     """
     asked = _asked(name_or_folder)
     folder = Path(asked).expanduser()
-    if asked != DEFAULT_MODEL and folder.is_dir():
+    if asked != DEFAULT_MODEL and os.path.isdir(folder):  # unlike is_dir, takes any name
         folder = folder.resolve()
         flat = (folder / "model.onnx").is_file()
         return ModelPlace(folder.name, folder, "model.onnx" if flat else "onnx/model.onnx")

@@ -153,8 +153,8 @@ def locate_reranker(name_or_folder: str | None = None) -> Path | None:
     """
     asked = _asked(name_or_folder)
     named = rerankers_folder() / asked
-    folder = named if named.is_dir() else Path(asked).expanduser()
-    if folder.is_dir():
+    folder = named if os.path.isdir(named) else Path(asked).expanduser()
+    if os.path.isdir(folder):  # unlike is_dir, takes any name
         folder = folder.resolve()
         missing = [name for name in COMPANIONS if not (folder / name).is_file()]
         missing += [] if len(list(folder.glob("*.onnx"))) == 1 else ["one .onnx file"]

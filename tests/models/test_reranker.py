@@ -1,0 +1,224 @@
+"""The reranker interface, on a tiny real cross-encoder that FlashRank loads."""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from flashrank.Config import model_file_map
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_store.models.__main__ import main
+from memory_store.models.reranker import (
+    CALIBRATIONS,
+    DEFAULT_RERANKER,
+    Reranker,
+    calibrate,
+    load_reranker,
+    locate_reranker,
+)
+from memory_store.records import ModelUnavailableError
+from tests import tiny_reranker
+
+QUERY = "rotate encryption keys"
+PASSAGES = [
+    "Milk, oats and two lemons.",
+    "How to rotate encryption keys without closing the vault.",
+    "Keys are under the mat.",
+    "",
+]
+
+
+def test_passages_with_more_of_the_query_score_higher(reranker: Reranker) -> None:
+    milk, rotation, mat, nothing = reranker.score(QUERY, PASSAGES)
+    assert rotation is not None
+    assert mat is not None
+    assert milk is not None
+    assert 1 > rotation > mat > milk == nothing >= 0
+
+
+def test_scores_are_plain_floats_in_the_order_of_the_passages(reranker: Reranker) -> None:
+    scores = reranker.score(QUERY, PASSAGES * 30)
+    assert [type(score) for score in scores] == [float] * 120
+    assert scores[:4] * 30 == scores
+    assert reranker.score(QUERY, PASSAGES[::-1]) == scores[:4][::-1]
+
+
+def test_no_passages_give_no_scores(reranker: Reranker) -> None:
+    assert reranker.score(QUERY, []) == []
+
+
+def test_a_score_does_not_depend_on_the_company(reranker: Reranker) -> None:
+    crowd = [f"{'filler ' * (number * 7 % 90)} keys {number}" for number in range(100)]
+    alone = [reranker.score(QUERY, [passage])[0] for passage in crowd]
+    assert reranker.score(QUERY, crowd) == pytest.approx(alone)
+
+
+def test_a_passed_deadline_leaves_everything_unscored(reranker: Reranker) -> None:
+    assert reranker.score(QUERY, PASSAGES, deadline=time.monotonic() - 1) == [None] * 4
+    assert None not in reranker.score(QUERY, PASSAGES, deadline=time.monotonic() + 60)
+
+
+def test_a_deadline_on_the_way_drops_the_last_passages_first(reranker: Reranker) -> None:
+    passages = [f"{'long passage ' * 200} {number}" for number in range(6400)]
+    whole = time.monotonic()
+    reranker.score(QUERY, passages[:64])
+    block = time.monotonic() - whole
+    scores = reranker.score(QUERY, passages, deadline=time.monotonic() + 3 * block)
+    scored = [score is not None for score in scores]
+    assert any(scored)
+    assert not all(scored)
+    last = max(index for index, found in enumerate(scored) if found)
+    assert all(scored[: last // 64 * 64])  # every block before the last one is complete
+
+
+def test_a_long_passage_gives_way_and_a_long_query_leaves_it_room(reranker: Reranker) -> None:
+    start, end = reranker.score(
+        QUERY, [f"{QUERY} {'filler ' * 4000}", f"{'filler ' * 4000} {QUERY}"]
+    )
+    assert start is not None
+    assert end is not None
+    assert start > 0.9 > end  # the model reads 512 tokens: what comes after is not seen
+    full, empty = reranker.score("keys " * 3000, ["keys", "lemons"])
+    assert full is not None
+    assert empty is not None
+    assert full > empty
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "\x00", "🌲" * 2000, "漢字" * 2000, " \n\t "])
+def test_odd_text_is_scored_like_any_other(odd: str, reranker: Reranker) -> None:
+    for scores in (reranker.score(odd, PASSAGES), reranker.score(QUERY, [odd])):
+        assert all(score is not None and 0 <= score <= 1 for score in scores)
+
+
+def test_many_threads_get_the_scores_one_would(reranker: Reranker) -> None:
+    alone = reranker.score(QUERY, PASSAGES)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(lambda _: reranker.score(QUERY, PASSAGES) == alone, range(60)))
+
+
+def test_loading_leaves_logging_and_flashrank_as_they_were(
+    tiny_cross_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])  # as in a fresh process, where basicConfig acts
+    level, models = root.level, dict(model_file_map)
+    folder = shutil.copytree(tiny_cross_encoder, tmp_path / "another")
+    assert load_reranker(str(folder)).score(QUERY, PASSAGES)
+    assert (root.handlers, root.level) == ([], level)
+    assert model_file_map == models
+
+
+def test_a_model_is_loaded_once_and_the_environment_chooses_it(
+    reranker: Reranker, tiny_cross_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_RERANKER", str(tiny_cross_encoder))
+    assert load_reranker() is reranker
+    assert reranker.name == "tiny-cross-encoder"
+
+
+def test_an_absent_model_is_never_downloaded_and_names_a_command_that_exists(
+    cache: Path, attempts: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MEMORY_STORE_OFFLINE")
+    with pytest.raises(ModelUnavailableError, match=DEFAULT_RERANKER) as caught:
+        load_reranker()
+    assert locate_reranker() is None
+    assert caught.value.remedy == f"python -m memory_store.models {DEFAULT_RERANKER}"
+    assert attempts == []
+    assert not list(cache.rglob("*.zip"))
+    tried = CliRunner().invoke(main, [DEFAULT_RERANKER])
+    assert tried.exit_code == 1
+    assert "cannot be reached" in tried.output
+    assert len(attempts) == 1
+
+
+@pytest.mark.parametrize("name", ["/nowhere", "a b", "../x", "x" * 500, "a\0b"])
+def test_a_name_that_is_no_model_is_a_clear_error(name: str) -> None:
+    with pytest.raises(ModelUnavailableError) as caught:
+        load_reranker(name)
+    assert repr(name) in str(caught.value)
+
+
+def test_an_incomplete_or_broken_folder_is_named(tiny_cross_encoder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_cross_encoder, tmp_path / "model")
+    (folder / tiny_reranker.FILE).write_bytes(b"cut short")
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
+        load_reranker(str(folder))
+    (folder / tiny_reranker.FILE).unlink()
+    with pytest.raises(ModelUnavailableError, match=r"lacks one \.onnx file"):
+        load_reranker(str(folder))
+
+
+def _archive(folder: Path, target: Path, name: str = DEFAULT_RERANKER) -> Path:
+    """The files of ``folder`` as FlashRank packs them, with two that have no business there."""
+    with zipfile.ZipFile(target, "w") as packed:
+        for file in folder.iterdir():
+            packed.write(file, f"{name}/{file.name}")
+        packed.writestr(f"{name}/../escaped.txt", "outside")
+        packed.writestr("__MACOSX/._config.json", "junk")
+    return target
+
+
+def test_a_model_is_installed_from_an_archive_and_then_found_by_name(
+    cache: Path, tiny_cross_encoder: Path, tmp_path: Path
+) -> None:
+    archive = _archive(tiny_cross_encoder, tmp_path / "model.zip")
+    run = CliRunner().invoke(main, ["--archive", str(archive)])
+    assert run.exit_code == 0, run.output
+    assert sha256(archive.read_bytes()).hexdigest() in run.output
+    assert load_reranker().name == DEFAULT_RERANKER
+    assert load_reranker().calibration is not None
+    assert [entry.name for entry in (cache / "rerankers").iterdir()] == [DEFAULT_RERANKER]
+    assert not list(tmp_path.rglob("escaped.txt"))
+    again = CliRunner().invoke(main, ["--archive", str(archive)])
+    assert again.exit_code == 0, again.output
+
+
+def test_an_archive_that_is_not_what_it_should_be_changes_nothing(
+    cache: Path, tiny_cross_encoder: Path, tmp_path: Path
+) -> None:
+    good = _archive(tiny_cross_encoder, tmp_path / "good.zip")
+    cut = tmp_path / "cut.zip"
+    cut.write_bytes(good.read_bytes()[:2000])
+    other = _archive(tiny_cross_encoder, tmp_path / "other.zip", name="something-else")
+    for arguments in (
+        ["--archive", str(good), "--sha256", "0" * 64],
+        ["--archive", str(cut)],
+        ["--archive", str(other)],
+        ["--archive", str(tmp_path / "absent.zip")],
+        ["../../escaped", "--archive", str(good)],
+    ):
+        run = CliRunner().invoke(main, arguments)
+        assert run.exit_code in (1, 2), arguments
+        assert "Error: " in run.output
+        assert run.exception is None or isinstance(run.exception, SystemExit)
+    assert locate_reranker() is None
+    assert not list((cache / "rerankers").iterdir())
+
+
+@pytest.mark.parametrize("name", CALIBRATIONS)
+def test_calibration_puts_published_examples_into_the_bands_they_deserve(name: str) -> None:
+    assert calibrate(name, 0.017) >= 0.30  # on topic, best: "excellent"
+    assert 0.03 <= calibrate(name, 0.0002) < 0.20  # on topic, weakest: kept, "weak"
+    assert calibrate(name, 1 / (1 + math.exp(11))) < 0.03  # a random passage: dropped
+
+
+@given(name=st.sampled_from(sorted(CALIBRATIONS)), raws=st.lists(st.floats(0, 1), min_size=2))
+def test_calibration_keeps_order_and_range(name: str, raws: list[float]) -> None:
+    calibrated = [calibrate(name, raw) for raw in sorted(raws)]
+    assert calibrated == sorted(calibrated)
+    assert all(0 <= value <= 1 for value in calibrated)
+
+
+def test_a_model_nobody_calibrated_says_so(reranker: Reranker) -> None:
+    assert reranker.calibration is None
