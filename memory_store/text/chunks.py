@@ -120,14 +120,22 @@ def windows(text: str, offsets: Offsets, *, max_tokens: int, title_tokens: int) 
     if len(tokens) <= budget:
         return [Span(0, len(text))]
     cutter = _WindowCutter(text, [start for start, _ in tokens], budget)
+
+    def fits(first: int, last: int | None) -> bool:
+        """Whether the tokens from ``first`` to before ``last`` (None: to the end) fit."""
+        # Counted anew where a cut is inside a word: half a word can have more tokens than before.
+        if cutter.begins_word(first) and (last is None or cutter.begins_word(last)):
+            return (len(tokens) if last is None else last) - first <= budget
+        end = None if last is None else cutter.starts[last]
+        return sum(b > a for a, b in offsets(text[cutter.starts[first] : end])) <= budget
+
     found: list[Span] = []
-    first = start = 0
-    while len(tokens) - first > budget:
-        last = cutter.end(first)
-        if not (cutter.splits_no_word(first) and cutter.splits_no_word(last)):
-            # Half a word can have more tokens than it had as a part of the whole.
-            while last > first + 1 and len(offsets(text[start : cutter.starts[last]])) > budget:
-                last -= 1
+    first = start = last = 0
+    while first < len(tokens) - 1 and not fits(first, None):
+        least = max(first, last) + 1
+        last = max(cutter.end(first), least)
+        while last > least and not fits(first, last):
+            last -= 1
         found.append(Span(start, cutter.starts[last]))
         first = cutter.next_start(last)
         start = cutter.starts[first]
@@ -148,14 +156,14 @@ class _WindowCutter:
         places = (match.end() for match in pattern.finditer(self.text))
         return sorted({bisect_left(self.starts, place) for place in places})
 
-    def splits_no_word(self, token: int) -> bool:
+    def begins_word(self, token: int) -> bool:
         start = self.starts[token]
         return start == 0 or self.text[start - 1].isspace()
 
     def end(self, first: int) -> int:
         """The token before which the window that begins at ``first`` ends."""
         rest = len(self.starts) - first
-        count = math.ceil((rest - self.shared) / (self.budget - self.shared))
+        count = max(math.ceil((rest - self.shared) / (self.budget - self.shared)), 1)
         aim = first + math.ceil((rest + (count - 1) * self.shared) / count)
         most = min(first + self.budget, len(self.starts) - 1)
         least = first + max((aim - first) * 3 // 4, 1)
@@ -167,6 +175,8 @@ class _WindowCutter:
 
     def next_start(self, last: int) -> int:
         """Where the window after one that ends at ``last`` begins: up to a tenth before it."""
+        if not self.begins_word(last):
+            return last
         for places in (self.sentences, self.words):
             at = bisect_left(places, last - self.shared)
             if at < len(places) and places[at] < last:
