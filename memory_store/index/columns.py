@@ -1,8 +1,9 @@
 """Arrays as bytes: the column format inside a sealed segment.
 
 Boundary: input is checked before anything is allocated for it, and nothing is ever executed
-(no pickle). Bytes that are cut, garbled or hostile raise ``ValueError``; memory stays within
-DEFLATE's own ceiling of ``MAX_EXPANSION`` bytes per input byte, and within ``MAX_COLUMN_BYTES``.
+(no pickle). Bytes that are cut, garbled or hostile raise ``ValueError``. A column holds at most
+``MAX_EXPANSION`` items per byte of the whole input (DEFLATE's own ceiling) and is at most
+``MAX_COLUMN_BYTES`` long, so memory stays in proportion to what was read.
 
 A column is a 16-byte header (transform, item size, delta flag, item count), then its data, each
 part padded to 8 bytes so that raw columns can be used in place. *Raw* columns are the array as it
@@ -96,7 +97,7 @@ class ColumnReader:
             raise ValueError("segment: a column header is not valid")
         if count is not None and items != count:
             raise ValueError(f"segment: a column holds {items} items instead of {count}")
-        if items * size > MAX_COLUMN_BYTES:
+        if items * size > MAX_COLUMN_BYTES or items > MAX_EXPANSION * len(self._view):
             raise ValueError("segment: a column is too large")
         if transform == _RAW:
             return self._raw(dtype, items)

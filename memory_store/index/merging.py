@@ -108,10 +108,14 @@ def _vectors(parts: Sequence[_Part]) -> npt.NDArray[np.float16]:
 def _names(
     columns: Sequence[tuple[tuple[str, ...], Array]],
 ) -> tuple[tuple[str, ...], npt.NDArray[np.uint16]]:
+    """Codes in the order in which the living rows first use them."""
     codes: dict[str, int] = {}
     renamed = []
     for names, column in columns:
-        table = np.array([codes.setdefault(n, len(codes)) for n in names] or [0], dtype=np.uint16)
+        table = np.zeros(len(names) + 1, dtype=np.uint16)
+        _, firsts = np.unique(column, return_index=True)
+        for old in column[np.sort(firsts)]:
+            table[old] = codes.setdefault(names[old], len(codes))
         renamed.append(table[column])
     return tuple(codes), np.concatenate(renamed)
 
