@@ -83,6 +83,8 @@ def endpoint(*methods: str) -> Callable[[View], View]:
                 return await view(datasette, request)
             except asking.REFUSALS as error:
                 return refused(error)
+            except Exception as error:  # noqa: BLE001 - see report_fault
+                return refusal(asking.report_fault(error), 500)
 
         return answer
 

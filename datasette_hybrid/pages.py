@@ -57,6 +57,9 @@ def page(*methods: str) -> Callable[[View], View]:
                 return await view(datasette, request)
             except asking.REFUSALS as error:
                 return await refused(datasette, request, error)
+            except Exception as error:  # noqa: BLE001 - see report_fault
+                text = asking.report_fault(error)
+                return await message(datasette, request, "This did not work", text, 500)
 
         return answer
 
@@ -192,6 +195,7 @@ def _search_context(
         "response": None,
         "refusal": None,
         "memories": None,
+        "degraded": [],
     }
 
 
@@ -201,15 +205,17 @@ def _answer_context(
     path = context["path"]
     if not grants.decrypt:
         response = presenting.without_text(response)
-    views = presenting.results(response, grants, path)
+    keep = "" if context["private_queries"] else presenting.changed(given, "")
+    views = presenting.results(response, grants, path, keep)
     explaining = bool(context["options"].get("explain"))
     return {
         "response": response,
         "results": views,
+        "degraded": [presenting.with_command(line) for line in response.degraded],
         "topic_facets": presenting.facets("topic", response.topics, given, path),
         "type_facets": presenting.facets("type", response.types, given, path),
         "stages": presenting.stages(response, grants) if explaining else [],
-        "ranks": presenting.rank_table(views) if explaining else [],
+        "ranks": presenting.rank_table(response, views) if explaining else [],
         "explaining": explaining,
         "explain_href": presenting.changed(given, path, explain="" if explaining else "1"),
         "json_href": presenting.changed(given, f"{path}.json"),
@@ -227,9 +233,12 @@ async def memory(datasette: Any, request: Any) -> Response:
     vault, grants = await asking.vault_for(datasette, request, "decrypt")
     memory_id = tilde_decode(request.url_vars["id"])
     found = await work.run(lambda: vault.use().get(memory_id))
+    path = hybrid_path(datasette, vault.database)
+    given = await asking.parameters(request)
     context = {
         "database": vault.database,
-        "path": hybrid_path(datasette, vault.database),
+        "path": path,
+        "back": presenting.changed(given, path) if given.get("q") else path,
         "grants": grants,
         "memory": found,
         "plain_type": found.type.removesuffix(DONE_SUFFIX),
@@ -275,7 +284,8 @@ async def _section(datasette: Any, vault: Vault, asked: asking.Question) -> dict
             section["refusal"] = str(error) or "this took too long"
         else:
             section["response"] = response
-            section["results"] = presenting.results(response, grants, path)
+            keep = presenting.changed({"q": asked.query}, "")
+            section["results"] = presenting.results(response, grants, path, keep)
     return section
 
 

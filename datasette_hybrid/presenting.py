@@ -16,6 +16,8 @@ from markupsafe import Markup, escape
 from memory_store.records import DONE_SUFFIX, MODES, Passage, SearchResponse, SearchResult
 from memory_store.sql.functions import Grants, withhold_text
 
+from .reading import unwrapped
+
 FACETS_SHOWN = 24
 LONG_DETAIL = 12  # entries of a list or table inside one stage's explanation
 
@@ -65,7 +67,7 @@ class RankView:
     fused: int | None
     rank: int
     change: int
-    fusion_score: float | None
+    steps: str
     rerank_score: float | None
     score: float
 
@@ -87,14 +89,17 @@ def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
 def results(
     response: SearchResponse, grants: Grants, base: str, keep: str = ""
 ) -> list[ResultView]:
-    """The rows of an answer; ``base`` is the address memories live under."""
+    """The rows of an answer; ``base`` is the search page's address.
+
+    ``keep`` goes behind each memory's address, so that its page knows the way back.
+    """
     return [_result(row, grants, base, keep) for row in response.rows]
 
 
 def _result(row: SearchResult, grants: Grants, base: str, keep: str) -> ResultView:
     passages = row.passages if grants.decrypt else ()
     preview = row.preview if grants.decrypt else ""
-    first, *rest = _excerpts(preview, passages, row.complete)
+    first, *rest = _excerpts(preview, passages)
     plain_type = row.type.removesuffix(DONE_SUFFIX)
     return ResultView(
         rank=row.rank,
@@ -116,15 +121,19 @@ def _result(row: SearchResult, grants: Grants, base: str, keep: str) -> ResultVi
     )
 
 
-def _excerpts(preview: str, passages: Sequence[Passage], complete: bool) -> list[Markup]:
+def _excerpts(preview: str, passages: Sequence[Passage]) -> list[Markup]:
     """What to show of a memory: the best passage first, the others to unfold."""
-    shown = [marked(p.text.strip("\n"), _shifted(p)) for p in passages]
-    return shown or [escape(preview)]
+    shown = [_excerpt(passage) for passage in passages]
+    return shown or [escape(unwrapped(preview))]
 
 
-def _shifted(passage: Passage) -> list[tuple[int, int]]:
-    lead = len(passage.text) - len(passage.text.lstrip("\n"))
-    return [(start - lead, end - lead) for start, end in passage.highlights]
+def _excerpt(passage: Passage) -> Markup:
+    text = passage.text.rstrip()
+    lead = len(text) - len(text.lstrip())
+    moved = [(start - lead, end - lead) for start, end in passage.highlights]
+    # a passage from the middle says so, unless it begins with a heading or a list
+    inside = passage.start > 0 and text[lead : lead + 1].isalnum()
+    return Markup("… " if inside else "") + marked(unwrapped(text[lead:]), moved)
 
 
 def facets(
@@ -175,33 +184,48 @@ def _values(given: Mapping[str, Any], name: str) -> list[str]:
     return [value] if isinstance(value, str) else [str(item) for item in value]
 
 
-def rank_table(views: Sequence[ResultView]) -> list[RankView]:
-    """Where each result stood in every leg, after fusion among these rows, and at the end."""
-    by_fusion = sorted(
-        (view.row for view in views if view.row.fusion_score is not None),
-        key=lambda row: (-(row.fusion_score or 0.0), row.rank),
-    )
-    fused = {row.id: position for position, row in enumerate(by_fusion, 1)}
+def rank_table(response: SearchResponse, views: Sequence[ResultView]) -> list[RankView]:
+    """Where each result stood in every list, after fusion and at the end, and what moved it."""
+    adjusted = {}
+    for report in response.explain:
+        for entry in _records(report.details.get("results")):
+            adjusted[entry.get("id")] = entry
     table = []
-    for position, view in enumerate(views, 1):
+    for view in views:
         row = view.row
-        before = fused.get(row.id)
+        entry = adjusted.get(row.id, {})
+        fused = entry.get("fusion_rank")
         table.append(
             RankView(
-                view.title or row.id[:8],
-                view.href,
-                row.keyword_rank,
-                row.topic_rank,
-                row.vector_rank,
-                before,
-                row.rank,
-                before - position if before is not None else 0,
-                row.fusion_score,
-                row.rerank_score,
-                row.score,
+                title=view.title or row.id[:8],
+                href=view.href,
+                keyword=row.keyword_rank,
+                topic=row.topic_rank,
+                vector=row.vector_rank,
+                fused=fused,
+                rank=row.rank,
+                change=fused - row.rank if isinstance(fused, int) else 0,
+                steps=_steps(entry),
+                rerank_score=row.rerank_score,
+                score=row.score,
             )
         )
     return table
+
+
+def _records(value: Any) -> list[Mapping[str, Any]]:
+    """A list of records about results, as the stage that adjusts scores leaves it."""
+    items = value if isinstance(value, list | tuple) else []
+    return [item for item in items if isinstance(item, Mapping) and "fusion_rank" in item]
+
+
+def _steps(entry: Mapping[str, Any]) -> str:
+    """What changed a score after fusion, in words: the boosts by type, floors and penalties."""
+    steps = [str(step[0]) for step in entry.get("steps") or ()]
+    boost = entry.get("fusion_boost") or 1.0
+    if boost != 1.0:
+        steps.insert(0, f"type × {boost:g}")
+    return ", ".join(_words(step) for step in steps)
 
 
 @dataclass(frozen=True)
@@ -231,6 +255,8 @@ def _sorted_out(details: Mapping[str, Any]) -> tuple[Any, Any]:
     figures: list[tuple[str, str]] = []
     tables: list[Any] = []
     for key, value in details.items():
+        if _records(value):
+            continue  # the table of ranks shows these
         if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
             columns = tuple(dict.fromkeys(name for row in value for name in row))
             rows = tuple(
@@ -277,6 +303,12 @@ def offered_modes(current: str) -> list[tuple[str, str, bool]]:
         "auto": "Decide by the query",
     }
     return [(mode, labels.get(mode, mode), mode == current) for mode in MODES]
+
+
+def with_command(line: str) -> tuple[str, str]:
+    """A line about something missing, apart from the command that mends it."""
+    sentence, separator, command = line.rpartition("Try: ")
+    return (sentence.strip(), command.strip()) if separator else (line, "")
 
 
 def without_text(response: SearchResponse) -> SearchResponse:

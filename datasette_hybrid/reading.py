@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
@@ -30,6 +31,8 @@ INLINE = re.compile(
     r"|(?<![\w_])_(?P<underlined>[^_\s][^_\n]{0,2000})_(?![\w_]))"
 )
 SAFE_TARGET = re.compile(r"^(?:https?://|mailto:)", re.IGNORECASE)
+STARTS = re.compile(r"^\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\|)|^(?: {4}|\t)")
+WRAPPED = 60  # characters: editors wrap at 72 to 100, people who break lines on purpose earlier
 NESTING = 6  # quotes within quotes; deeper ones are shown as text
 RENDERED_LIMIT = 400_000  # characters; beyond it a memory is shown as plain text
 
@@ -46,6 +49,20 @@ def readable(text: str, *, title: str = "") -> Markup:
                 del lines[: position + 1]
             break
     return Markup("\n").join(_blocks(lines, 0))
+
+
+def unwrapped(text: str) -> str:
+    """``text`` with the newlines of hard-wrapped paragraphs turned into spaces.
+
+    A long line followed by one that starts no list, heading or quote was cut by an editor, not
+    by its author; short lines (verse, addresses) stay. Offsets keep their place.
+    """
+    lines = text.split("\n")
+    parts = [lines[0]]
+    for before, line in pairwise(lines):
+        wrapped = len(before) >= WRAPPED and line.strip() and not STARTS.match(line)
+        parts.append((" " if wrapped else "\n") + line)
+    return "".join(parts)
 
 
 def _blocks(lines: Sequence[str], depth: int) -> Iterator[Markup]:
@@ -105,7 +122,8 @@ def _code(lines: Sequence[str], position: int, fence: str) -> tuple[int, Markup]
 
 
 def _paragraph(lines: Sequence[str]) -> Markup:
-    return Markup("<p>{}</p>").format(Markup("<br>\n").join(_inline(one) for one in lines))
+    joined = unwrapped("\n".join(line.strip() for line in lines)).split("\n")
+    return Markup("<p>{}</p>").format(Markup("<br>\n").join(_inline(one) for one in joined))
 
 
 def _list(lines: Sequence[str]) -> Markup:
