@@ -86,18 +86,18 @@ def _embedding_model(store: MemoryStore | None) -> Check:
     from memory_store.models.offline import can_build
 
     effect = "no search by meaning; keywords and topics go on"
-    if store is not None:
-        state = store.model_state()
-        if state.degraded:
-            return Check("embedding model", "missing", "; ".join(state.degraded), effect, REMEDY)
-        return Check("embedding model", "ok", str(state.embedder_name))
-    name = os.environ.get("MEMORY_STORE_MODEL") or DEFAULT_MODEL
+    kept = None if store is None else store.stats()["model"]
+    name = kept or os.environ.get("MEMORY_STORE_MODEL") or DEFAULT_MODEL
     try:
-        place = locate_embedder()
+        place = locate_embedder(name)  # before it is loaded: loading may build or fetch it
     except ModelUnavailableError as error:
         remedy = "set MEMORY_STORE_MODEL to a model's name, or the folder of a complete model"
         return Check("embedding model", "missing", str(error), effect, remedy)
     if place is not None:
+        state = None if store is None else store.model_state()
+        if store is not None and state is not None and state.degraded:
+            remedy = f"memory-store reindex {store.path}"
+            return Check("embedding model", "missing", "; ".join(state.degraded), effect, remedy)
         return Check("embedding model", "ok", f"{place.name} in {place.folder}")
     if name == DEFAULT_MODEL and can_build():
         return Check("embedding model", "ok", f"{name}, built from installed weights at first use")
@@ -238,18 +238,15 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
         Check("unlocked", "ok", counted),
         Check("vector index", "ok", str(stats["vector_index"])),
     ]
-    if memories and not vectors:
-        checks.append(
-            Check(
-                "vectors",
-                "missing",
-                "no memory has been embedded",
-                "no search by meaning",
-                f"memory-store reindex {path}",
-            )
-        )
-    else:
+    if vectors < memories:
+        lacking = "no memory has" if not vectors else "some memories have not"
+        effect = "not found by meaning"
+        remedy = f"memory-store reindex {path}"
+        checks.append(Check("vectors", "missing", f"{lacking} been embedded", effect, remedy))
+    elif memories:
         checks.append(Check("vectors", "ok", f"{vectors:,}, made with {stats['model']}"))
+    else:
+        checks.append(Check("vectors", "ok", "none needed yet"))
     return checks
 
 

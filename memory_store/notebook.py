@@ -28,7 +28,8 @@ def response_table(response: SearchResponse) -> str:
     body = f"<tbody>{rows}</tbody>" if rows else _nothing()
     return (
         '<div style="max-width:60em;line-height:1.45">'
-        '<table style="border-collapse:collapse;width:100%;table-layout:fixed">'
+        '<table style="border-collapse:collapse;width:100%;table-layout:fixed;color:inherit;'
+        'font-size:inherit;line-height:inherit">'
         f'<caption style="text-align:left;padding:.3em .7em;{_QUIET}">{escape(response.query)}'
         '</caption><colgroup><col style="width:2.6em"><col style="width:7em"><col></colgroup>'
         f"<thead><tr>{''.join(_heading(name) for name in ('#', 'Score', 'Memory'))}</tr></thead>"
@@ -72,6 +73,9 @@ def _excerpt(text: str, highlights: Sequence[tuple[int, int]]) -> str:
     if begin:
         begin = text.find(" ", begin, spans[0][0]) + 1 or begin
     end = min(len(text), begin + PREVIEW_CHARACTERS)
+    if end < len(text):
+        space = text.rfind(" ", begin, end)
+        end = space if space > begin else end  # between words, where there are any
     pieces = ["… " if begin else ""]
     at = begin
     for start, stop in spans:

@@ -1,12 +1,15 @@
 """``sqlite-utils query notes.db "select … from json_each(hybrid_search('…'))"``.
 
 Boundary: the functions are registered only when the environment names a key, and whoever holds
-the key has every grant (see ``docs/sql.md``). The vault is opened at the first call and stays
-open until the process ends. The key itself is handled by :mod:`memory_store.unlocking` alone.
+the key has every grant. Never inside Datasette: its plugins hand shared connections, on which
+strangers run SQL, to sqlite-utils, and there ``datasette_hybrid`` alone decides who may what. The
+vault is opened at the first call and stays open until the process ends. The key itself is handled
+by :mod:`memory_store.unlocking` alone.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +30,7 @@ _one_at_a_time = threading.Lock()
 @hookimpl
 def prepare_connection(conn: Any) -> None:
     """Add ``hybrid_search`` and its companions to a connection, when there is a key to use."""
-    if not key_in_environment():
+    if "datasette" in sys.modules or not (_opened or key_in_environment()):
         return
     from memory_store.sql.functions import register
 

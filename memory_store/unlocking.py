@@ -58,7 +58,7 @@ def open_store(
     passphrase = take_passphrase() if use_passphrase_env else None
     check_is_vault(database)  # before any secret is asked for
     if key_file is not None:
-        return _open(database, embedder, key_file=checked_key_file(key_file, database))
+        return _open_with_file(database, embedder, key_file, "key file")
 
     refusals: list[MemoryStoreError] = []
     for attempt in _found_attempts(database, embedder, passphrase):
@@ -146,11 +146,22 @@ def _found_attempts(
     """One way to open the vault per source that is there, in the lookup order."""
     named = os.environ.get(KEY_FILE_VARIABLE)
     if named:
-        yield lambda: _open(database, embedder, key_file=checked_key_file(named, database))
+        yield lambda: _open_with_file(database, embedder, named, KEY_FILE_VARIABLE)
     if passphrase is not None:
         yield lambda: _open(database, embedder, passphrase=passphrase)
     if find_spec("keyring") is not None and _has_keyring_slot(database):
         yield lambda: _open(database, embedder, keyring=True)
+
+
+def _open_with_file(
+    database: Path, embedder: str | None, key_file: str | Path, source: str
+) -> MemoryStore:
+    """Open with a key file; ``source`` says in the refusal where its name came from."""
+    file = checked_key_file(key_file, database)
+    try:
+        return _open(database, embedder, key_file=file)
+    except WrongKeyError as refusal:
+        raise WrongKeyError(f"{database}: {refusal} ({source} {file})") from None
 
 
 def _has_keyring_slot(database: Path) -> bool:

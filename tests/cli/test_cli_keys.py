@@ -72,6 +72,8 @@ def test_a_wrong_key_file_option_is_final(
     wrong = another_key(tmp_path / "keys")
     result = run("list", str(phrase_vault), "--key-file", str(wrong))
     assert (result.exit_code, result.stdout) == (3, "")
+    assert str(wrong) in result.stderr
+    assert phrase_vault.name in result.stderr
 
 
 def test_a_wrong_passphrase_exits_with_three_and_is_not_repeated(

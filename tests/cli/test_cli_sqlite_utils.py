@@ -45,6 +45,31 @@ def test_without_a_key_there_are_no_functions(vault: Vault) -> None:
     assert "hybrid_search" in result.stderr
 
 
+INSIDE_DATASETTE = """
+import sqlite3, sys
+{before}
+import sqlite_utils
+connection = sqlite3.connect(sys.argv[1])
+sqlite_utils.Database(connection)
+names = [name for (name,) in connection.execute("select name from pragma_function_list")]
+print("hybrid_search" in names)
+"""
+
+
+def test_the_functions_stay_out_of_datasette(vault: Vault) -> None:
+    shown = {
+        before: subprocess.run(
+            [sys.executable, "-c", INSIDE_DATASETTE.format(before=before), str(vault.path)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "MEMORY_STORE_KEY_FILE": str(vault.key_file)},
+        ).stdout.strip()
+        for before in ("pass", "import datasette.app")
+    }
+    assert shown == {"pass": "True", "import datasette.app": "False"}
+
+
 def test_a_plain_database_is_no_worse_for_the_plugin(tmp_path: Path, vault: Vault) -> None:
     result = query(
         tmp_path / "plain.db", "select 1 as one", MEMORY_STORE_KEY_FILE=str(vault.key_file)
