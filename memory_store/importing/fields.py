@@ -144,7 +144,7 @@ def split_topics(value: Any, key: str = "topics") -> tuple[str, ...]:
 
     Raises :class:`BadInputError` for anything that is not text.
     """
-    if value is None or (isinstance(value, Plain) and as_data(value) is None):
+    if _is_null(value):
         return ()
     if isinstance(value, list):
         topics = [_topic(item, key) for item in value]
@@ -169,7 +169,7 @@ def _topics_in_brackets(text: str, key: str) -> tuple[str, ...]:
 def _topic(value: Any, key: str) -> str:
     if isinstance(value, (list, dict)):
         raise BadInputError(f"{key}: a topic is a word, not a list or a mapping", key)
-    topic = "" if value is None else str(value).strip().lstrip("#").strip().strip("/").strip()
+    topic = "" if _is_null(value) else str(value).strip().lstrip("#").strip().strip("/").strip()
     if len(topic) > MAX_TOPIC_CHARACTERS:
         raise BadInputError(f"{key}: a topic of over {MAX_TOPIC_CHARACTERS} characters", key)
     return topic
@@ -183,6 +183,10 @@ def _spellings(values: Mapping[str, Any]) -> dict[str, str]:
     return names
 
 
+def _is_null(value: Any) -> bool:
+    return value is None or (isinstance(value, Plain) and as_data(value) is None)
+
+
 def _is_uuid(value: Any) -> bool:
     return isinstance(value, str) and _UUID.fullmatch(value) is not None
 
@@ -193,7 +197,7 @@ def _id(value: Any, key: str) -> Any:
 
 def _text(value: Any, key: str) -> Any:
     """Short text, exactly as written; numbers too (a title may be ``1984``)."""
-    if value is None or (isinstance(value, Plain) and as_data(value) is None):
+    if _is_null(value):
         return None
     if isinstance(value, (dict, list)):
         return _NOT_OURS
@@ -207,7 +211,7 @@ def _type(value: Any, key: str) -> Any:
 
 
 def _time(value: Any, key: str) -> Any:
-    if value is None or (isinstance(value, str) and not value.strip()) or as_data(value) is None:
+    if _is_null(value) or (isinstance(value, str) and not value.strip()):
         return None
     return parse_time(str(value) if isinstance(value, str) else value, parameter=key)
 
@@ -234,7 +238,7 @@ def _foreign(value: Any, key: str) -> Any:
 
 def _verbatim(value: Any, key: str) -> Any:
     """Text to the letter; without quotes it was edited by hand, and ``null`` means null."""
-    return None if value is None or as_data(value) is None else str(value)
+    return None if _is_null(value) else str(value)
 
 
 def _verbatim_topics(value: Any, key: str) -> tuple[str, ...]:

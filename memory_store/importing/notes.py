@@ -5,6 +5,7 @@ Both skip code: a comment in a shell listing is no heading, and ``#include`` the
 
 from __future__ import annotations
 
+import io
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ _UNDERLINE = re.compile(r" {0,3}=+\s*\Z")
 
 # Obsidian's rule, written anew: letters of any script, digits, emoji, and _ - /; no punctuation.
 _HASHTAG = re.compile(
-    r"(?<![^\s(|])(?<!\]\()#"
+    r"(?<![^\s(|、。，（])(?<!\]\()#"
     r"([^\s!-,.:-@\[-^`{-~\u00a0-\u00bf\u2000-\u200b\u200e-\u206f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20]+)"
 )
 _COLOUR = re.compile(r"[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8}", re.I)
@@ -28,6 +29,8 @@ _BACKTICKS = re.compile(r"`+")
 
 def first_heading(text: str) -> str | None:
     """The text of the first level-one heading outside code, in either Markdown style."""
+    if "#" not in text and "\n=" not in text:
+        return None
     before = ""
     for line in _lines_outside_code(text):
         if heading := _level_one(line):
@@ -44,6 +47,8 @@ def hashtags(text: str, limit: int) -> tuple[str, ...]:
     Not taken: headings, code, anchors and URLs, pure numbers (``#42``) and colours (``#ff8800``).
     """
     found: dict[str, str] = {}
+    if "#" not in text:
+        return ()
     for line in _lines_outside_code(text):
         if "#" not in line:
             continue
@@ -87,8 +92,14 @@ def _is_topic(word: str) -> bool:
 def _lines_outside_code(text: str) -> Iterator[str]:
     """Lines that are in no fenced block and no indented one."""
     fence, in_list, after_blank = "", False, True
-    for line in text.split("\n"):
-        if found := _FENCE.match(line):
+    for ended_line in io.StringIO(text):  # lazily: a text may be millions of lines
+        line = ended_line.removesuffix("\n")
+        if not line or line.isspace():
+            if not fence:
+                after_blank = True
+                yield line
+            continue
+        if ("```" in line or "~~~" in line) and (found := _FENCE.match(line)):
             mark = found[1]
             if not fence:
                 fence = mark
@@ -97,10 +108,6 @@ def _lines_outside_code(text: str) -> Iterator[str]:
             after_blank = False
             continue
         if fence:
-            continue
-        if not line.strip():
-            after_blank = True
-            yield line
             continue
         if _is_indented(line) and after_blank and not in_list:
             continue  # an indented block goes on, so after_blank stays

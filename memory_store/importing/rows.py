@@ -48,7 +48,7 @@ def table_items(
         if isinstance(row, BrokenTable):
             yield Failure(where, row.reason)
         else:
-            yield _row_item(where, dict(row.values), row.number, columns)
+            yield _row_item(where, _without_empty_cells(row.values, columns), row.number, columns)
     yield from problems
 
 
@@ -63,6 +63,12 @@ def database_items(file: SourceFile, table: str | None, columns: tuple[str, ...]
         if isinstance(item, MemoryDraft):
             item = replace(item, source=f"{file.root}#{row.table}")
         yield item
+
+
+def _without_empty_cells(values: dict[str, str], columns: tuple[str, ...]) -> dict[str, str]:
+    """An empty cell says nothing, except in the text's own column: there it is an empty text."""
+    column = text_column(values, columns)
+    return {name: cell for name, cell in values.items() if cell or name == column}
 
 
 def _until_problem(stream: IO[bytes], name: str, problems: list[Failure]) -> Iterator[str]:

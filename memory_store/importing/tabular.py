@@ -19,7 +19,7 @@ class BrokenTable:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row by column name; empty cells are left out. ``number`` counts rows from 1."""
+    """One row by column name. ``number`` counts rows from 1."""
 
     line: int
     number: int
@@ -68,9 +68,11 @@ def _with(first: str, rest: Iterator[str]) -> Iterator[str]:
 
 def _problem_of_header(header: list[str], columns: tuple[str, ...]) -> str | None:
     named = [name for name in header if name]
-    twice = next((name for name in named if named.count(name) > 1), None)
-    if twice is not None:
-        return f"the column {twice[:60]!r} is there twice"
+    seen: set[str] = set()
+    for name in named:
+        if name in seen:
+            return f"the column {name[:60]!r} is there twice"
+        seen.add(name)
     if text_column(named, columns) is None:
         return no_text_column(named, columns)
     return None
@@ -96,5 +98,5 @@ def _row(header: list[str], cells: list[str], line: int, number: int) -> TableRo
     if len(cells) != len(header):
         return BrokenTable(line, f"{len(cells)} cells where the header has {len(header)}")
     named = zip(header, cells, strict=True)
-    values = {name or f"column {i}": cell for i, (name, cell) in enumerate(named, 1) if cell}
+    values = {name or f"column {i}": cell for i, (name, cell) in enumerate(named, 1)}
     return TableRow(line, number, values)

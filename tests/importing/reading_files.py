@@ -1,0 +1,59 @@
+"""Reads files as an import does, and sorts what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from memory_store.importing.readers import read_file
+from memory_store.importing.walk import Failure, Skip, SourceFile, walk
+from memory_store.records import MemoryDraft
+
+
+@dataclass
+class Outcome:
+    """Drafts in order, and reasons by name."""
+
+    drafts: list[MemoryDraft] = field(default_factory=list)
+    skips: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def refs(self) -> list[str | None]:
+        return [draft.ref for draft in self.drafts]
+
+    @property
+    def only(self) -> MemoryDraft:
+        """The one memory there is, where nothing was skipped or failed."""
+        assert not self.skips, self.skips
+        assert not self.failures, self.failures
+        assert len(self.drafts) == 1, self.drafts
+        return self.drafts[0]
+
+
+def read(
+    *paths: str | Path,
+    glob: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    table: str | None = None,
+    text_column: str | None = None,
+    stdin: IO[str] | None = None,
+) -> Outcome:
+    """Everything an import of ``paths`` would take, skip and refuse."""
+    outcome = Outcome()
+    for found in walk(paths, glob, exclude, stdin=stdin):
+        items = (
+            read_file(found, table=table, text_column=text_column)
+            if isinstance(found, SourceFile)
+            else [found]
+        )
+        for item in items:
+            if isinstance(item, Skip):
+                outcome.skips[item.name] = item.reason
+            elif isinstance(item, Failure):
+                outcome.failures[item.name] = item.reason
+            else:
+                outcome.drafts.append(item)
+    return outcome
