@@ -14,11 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from onnx import helper
-
-try:
-    from tests.tiny_embedder import SILENT, SPECIAL, save_model, vocabulary, write_tokenizer
-except ModuleNotFoundError:  # run as a script, or imported with tests/ on the path
-    from tiny_embedder import SILENT, SPECIAL, save_model, vocabulary, write_tokenizer
+from tiny_embedder import SILENT, SPECIAL, save_model, vocabulary, write_tokenizer
 
 WINDOW = 512
 FILE = "flashrank-TinyBERT-L-2-v2.onnx"  # what FlashRank wants its default model's file to be

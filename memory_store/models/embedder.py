@@ -42,9 +42,9 @@ Vectors = NDArray[np.float32]
 class Embedder(Protocol):
     """A loaded embedding model. Safe to use from many threads at once.
 
-    ``dimensions`` is the length of a vector, ``max_tokens`` the number of tokens of *text* that
-    one vector can read (the model's window less its special tokens), ``fingerprint`` a hex
-    SHA-256: vectors may be compared when and only when their models' fingerprints are equal.
+    ``dimensions`` is the length of a vector, ``max_tokens`` the model's window (the tokens of a
+    text, a title and the two special ones must fit in it; the rest is not read), ``fingerprint``
+    a hex SHA-256: vectors may be compared if and only if their models' fingerprints are equal.
     """
 
     @property
@@ -95,8 +95,7 @@ class FastEmbedEmbedder:
         running: Any = self._model.model  # the class FastEmbed chose, its own tokenizer inside
         self._limited: Tokenizer = running.tokenizer
         self._unlimited: Tokenizer | None = None
-        window = int((self._limited.truncation or {})["max_length"])
-        self.max_tokens = window - self._limited.num_special_tokens_to_add(is_pair=False)
+        self.max_tokens = int((self._limited.truncation or {})["max_length"])
         self.fingerprint = fingerprint(place, self.max_tokens)
         self.dimensions = int(self.embed_query("").shape[0])
         self._lock = threading.Lock()

@@ -6,11 +6,12 @@ import socket
 from pathlib import Path
 
 import pytest
+import tiny_embedder
+import tiny_reranker
 
 from memory_store.models import offline
 from memory_store.models.embedder import Embedder, load_embedder
 from memory_store.models.reranker import Reranker, load_reranker
-from tests import tiny_embedder, tiny_reranker
 
 
 @pytest.fixture(autouse=True)

@@ -57,8 +57,8 @@ def test_more_texts_than_a_batch_keep_their_places(embedder: Embedder) -> None:
 
 
 def test_a_text_is_read_to_its_last_token_and_no_further(embedder: Embedder) -> None:
-    full = ["a1"] * (embedder.max_tokens - 1)
-    assert embedder.count_tokens(" ".join([*full, "b2"])) == embedder.max_tokens
+    full = ["a1"] * (embedder.max_tokens - 3)  # [CLS] and [SEP] take a place each
+    assert embedder.count_tokens(" ".join([*full, "b2"])) == embedder.max_tokens - 2
     last, other, beyond = embedder.embed(
         [" ".join([*full, "b2"]), " ".join([*full, "c3"]), " ".join([*full, "b2", "d4"])]
     )

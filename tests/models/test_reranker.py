@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import tiny_reranker
 from click.testing import CliRunner
 from flashrank.Config import model_file_map
 from hypothesis import given
@@ -27,7 +28,6 @@ from memory_store.models.reranker import (
     locate_reranker,
 )
 from memory_store.records import ModelUnavailableError
-from tests import tiny_reranker
 
 QUERY = "rotate encryption keys"
 PASSAGES = [
