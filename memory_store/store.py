@@ -44,6 +44,7 @@ from memory_store.records import (
     SearchResponse,
 )
 from memory_store.text.canonical import canonical_text, normalise_topic
+from memory_store.text.tokens import forget_words
 from memory_store.vault.rows import Origin, open_head, open_memories, read_rows, resolve_id
 from memory_store.vault.transactions import erase_traces
 
@@ -142,6 +143,7 @@ class MemoryStore:
         if index is not None:
             index[1].wipe()
         self._vault.lock()
+        forget_words()
 
     close = lock
 

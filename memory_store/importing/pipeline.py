@@ -175,10 +175,6 @@ class _Run:
         if known is not None and known.draft == draft_tag:
             self.tally.unchanged += 1
             return
-        if known is None:
-            self.tally.imported += 1
-        else:
-            self.tally.replaced += 1
         origin = Origin(origin_tag, draft_tag, file_tag)
         self.pending.append(Pending(draft, origin, known.memory if known else None))
         self._origins_in_batch.add(origin_tag)
@@ -198,8 +194,16 @@ class _Run:
 
     def flush(self) -> None:
         """Write the batch and mark the files it completes, in one transaction."""
+        refused: dict[int, str] = {}
         if not self.dry_run and (self.pending or self.marks):
-            self.tally.failures.extend(self.session.write(self.pending, self.marks))
+            refused = self.session.write(self.pending, self.marks)
+        for number, item in enumerate(self.pending):
+            if number in refused:
+                self.tally.failures.append((item.draft.ref or "", refused[number]))
+            elif item.replaces is None:
+                self.tally.imported += 1
+            else:
+                self.tally.replaced += 1
         self.pending, self.marks, self.characters = [], [], 0
         self._origins_in_batch.clear()
 

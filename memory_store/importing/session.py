@@ -123,11 +123,11 @@ class ImportSession:
         refused: list[tuple[str, str]] = []
         refused_files: set[bytes | None] = set()
         accepted = []
-        for item in pending:
+        for number, item in enumerate(pending):
             try:
                 accepted.append((self._memory(item), item.origin))
             except BadInputError as error:
-                refused.append((item.draft.ref or "", str(error)))
+                refused[number] = str(error)
                 refused_files.add(item.origin.file)
         prepared = self._preparer.prepare(accepted)
 

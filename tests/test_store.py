@@ -1,0 +1,323 @@
+"""What a store keeps, forgets and shares, through its public methods."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memory_store.records import (
+    BadInputError,
+    ConflictError,
+    MemoryDraft,
+    NotFoundError,
+)
+from memory_store.store import MemoryStore
+
+Make = Callable[..., MemoryStore]
+
+
+def write(folder: Path, **files: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_memory_comes_back_as_it_went_in(store: MemoryStore) -> None:
+    added = store.add(
+        "Grüße aus Łódź, 北京 and نص.\nSecond line.",
+        title="Postcards",
+        type="fact",
+        topics=["#Travel", "travel", "Old Letters"],
+        created="2021-03-04",
+        metadata={"box": 3},
+    )
+    got = store.get(added.id)
+    assert got == added
+    assert got.topics == ("Travel", "Old Letters")
+    assert got.created == "2021-03-04T00:00:00Z"
+    assert got.metadata == {"box": 3}
+    assert got.collection == "personal"
+    assert store.get(added.id[:8]).id == added.id
+
+
+def test_everything_survives_lock_and_unlock(store: MemoryStore, key_file: Path) -> None:
+    ids = [store.add(f"Entry {n} about barley.", topics=["farm"]).id for n in range(12)]
+    store.lock()
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        assert {m.id for m in opened.list()} == set(ids)
+        assert opened.topics() == {"farm": 12}
+        assert opened.search("barley", mode="keyword").total == 12
+
+
+def test_an_edit_makes_a_new_version_and_forgets_the_old_words(store: MemoryStore) -> None:
+    memory = store.add("We moor at the granary quay.", topics=["boat"])
+    after = store.edit(memory.id, text="We moor at the fish pier.", topics=["boat", "harbour"])
+    assert (after.version, after.created) == (2, memory.created)
+    assert store.get(memory.id).text == "We moor at the fish pier."
+    assert store.search("granary", mode="keyword").rows == ()
+    assert [r.id for r in store.search("pier", mode="keyword").rows] == [memory.id]
+    assert store.topics() == {"boat": 1, "harbour": 1}
+    assert store.verify()["failures"] == []
+
+
+def test_an_edit_over_somebody_elses_is_a_conflict(store: MemoryStore) -> None:
+    memory = store.add("Draft.")
+    store.edit(memory.id, text="Theirs.")
+    with pytest.raises(ConflictError, match="version 2, not 1"):
+        store.edit(memory.id, text="Mine.", expected_version=1)
+    assert store.get(memory.id).text == "Theirs."
+
+
+def test_done_marks_the_type_and_filters_by_status(store: MemoryStore) -> None:
+    task, other = store.add("Oil the hinge.", type="task"), store.add("Oil is cheap.")
+    assert store.done(task.id).type == "task_done"
+    assert store.done(task.id).version == 2
+    assert [m.id for m in store.list(status="done")] == [task.id]
+    assert [m.id for m in store.list(status="open")] == [other.id]
+
+
+def test_what_was_deleted_is_found_nowhere(store: MemoryStore) -> None:
+    memory = store.add("Forget the walnut cabinet.", topics=["furniture"])
+    store.add("Keep the oak table.", topics=["furniture"])
+    store.delete(memory.id)
+    with pytest.raises(NotFoundError):
+        store.get(memory.id)
+    assert store.search("walnut", mode="keyword").rows == ()
+    assert store.topics() == {"furniture": 1}
+
+
+@pytest.mark.parametrize(
+    ("draft", "parameter"),
+    [
+        ({"text": "  "}, "text"),
+        ({"text": "x", "type": "poem"}, "type"),
+        ({"text": "x", "created": "the day before"}, "created"),
+        ({"text": "x", "id": "seven"}, "id"),
+        ({"text": "x", "colour": "red"}, "colour"),
+        ({"text": "x", "topics": ["t" * 300]}, "topic"),
+        ({"text": "x", "metadata": {"m": "x" * 200_000}}, "metadata"),
+    ],
+)
+def test_bad_drafts_are_refused_by_field(
+    store: MemoryStore, draft: dict[str, object], parameter: str
+) -> None:
+    text = str(draft.pop("text"))
+    with pytest.raises(BadInputError) as refusal:
+        store.add(text, **draft)
+    assert refusal.value.parameter == parameter
+    assert store.list() == []
+
+
+def test_collections_have_names_and_keys_of_their_own(store: MemoryStore) -> None:
+    store.add("Mine.", topics=["garden"])
+    store.add("Ours.", collection="allotment", topics=["garden"])
+    assert {c.name: c.memories for c in store.collections()} == {"personal": 1, "allotment": 1}
+    assert store.topic_hash("garden") != store.topic_hash("garden", "allotment")
+    assert [m.text for m in store.list(collection="allotment")] == ["Ours."]
+    store.rename_collection("allotment", "plot 14")
+    assert [m.collection for m in store.list(collection="plot 14")] == ["plot 14"]
+    with pytest.raises(BadInputError, match="already"):
+        store.create_collection("personal")
+    with pytest.raises(NotFoundError, match="there is: personal, plot 14"):
+        store.list(collection="allotment")
+
+
+def test_import_skips_what_is_unchanged_and_replaces_what_changed(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", a="# Alpha\n\nFirst note.", b="# Beta\n\nSecond note.")
+    assert store.import_paths([notes]).summary() == (
+        "imported 2, unchanged 0, replaced 0, skipped 0, failed 0"
+    )
+    before = {m.ref: m for m in store.list()}
+    (notes / "b.md").write_text("# Beta\n\nSecond note, mended.")
+    report = store.import_paths([notes])
+    assert (report.imported, report.unchanged, report.replaced) == (0, 1, 1)
+    after = {m.ref: m for m in store.list()}
+    assert after["a.md"] == before["a.md"]
+    assert after["b.md"].id == before["b.md"].id
+    assert after["b.md"].version == 2
+    assert after["b.md"].text.endswith("mended.")
+    assert store.import_paths().unchanged == 2  # every known source again
+
+
+def test_two_identical_files_are_two_memories_that_share_one_content(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    text = "# Same\n\nThe heron stands in the reeds."
+    store.import_paths([write(tmp_path / "notes", one=text, two=text, other="# Other\n\nReeds.")])
+    assert len(store.list()) == 3
+    assert store.stats()["contents"] == 2
+    found = store.search("heron", mode="keyword").rows
+    assert len(found) == 1
+
+
+def test_prune_forgets_what_left_the_source_and_only_that(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.", c="Gamma.")
+    elsewhere = write(tmp_path / "other", d="Delta.")
+    store.import_paths([notes, elsewhere])
+    store.add("By hand.")
+    (notes / "b.md").unlink()
+    assert store.import_paths([notes]).pruned == 0
+    assert store.import_paths([notes], prune=True, dry_run=True).pruned == 1
+    assert len(store.list()) == 5
+    assert store.import_paths([notes], exclude=["c.md"], prune=True).pruned == 1
+    assert sorted(m.text for m in store.list()) == ["Alpha.", "By hand.", "Delta.", "Gamma."]
+    assert store.verify()["failures"] == []
+
+
+def test_a_dry_run_says_what_would_happen_and_changes_nothing(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.")
+    assert store.import_paths([notes], dry_run=True).imported == 2
+    assert store.list() == []
+
+
+def test_one_broken_file_loses_nothing_else(store: MemoryStore, tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", good="Fine.", bad="---\ntags: [unclosed\n---\nText.")
+    (notes / "odd.md").write_text(f"---\ntopics: [{'t' * 300}]\n---\nRoses.")
+    report = store.import_paths([notes])
+    assert (report.imported, report.failed) == (1, 2)
+    assert [m.text for m in store.list()] == ["Fine."]
+    assert {Path(name.split(":")[0]).name for name, _ in report.failures} == {"bad.md", "odd.md"}
+    (notes / "odd.md").write_text("---\ntype: note\n---\nRoses.")
+    assert store.import_paths([notes]).imported == 1
+
+
+def test_no_embed_leaves_vectors_to_reindex(store: MemoryStore, tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", a="The pump is primed by hand.", b="Rain since dawn.")
+    store.import_paths([notes], embed=False)
+    assert store.stats()["vectors"] == 0
+    assert len(store.search("pump", mode="keyword").rows) == 1
+    assert store.reindex() == 2
+    assert store.reindex() == 0
+    assert store.stats()["vectors"] == 2
+    assert store.search("pump primed", mode="vector").rows[0].preview.startswith("The pump")
+    assert store.verify()["failures"] == []
+
+
+def test_another_process_sees_what_was_committed_before_its_search(
+    store: MemoryStore, key_file: Path
+) -> None:
+    with MemoryStore.open(store.path, key_file=key_file) as reader:
+        for n in range(30):  # enough small segments that some are merged on the way
+            memory = store.add(f"Entry {n} on lighthouses.", topics=["sea"])
+            assert reader.search("lighthouses", mode="keyword").total == n + 1
+        store.delete(memory.id)
+        assert reader.search("lighthouses", mode="keyword").total == 29
+        store.edit(reader.list()[0].id, text="Now about windmills.")
+        assert len(reader.search("windmills", mode="keyword").rows) == 1
+        assert reader.stats()["segments"] < 20
+
+
+def test_writers_and_readers_in_many_threads_agree_in_the_end(store: MemoryStore) -> None:
+    errors: list[BaseException] = []
+
+    def writer(name: str) -> None:
+        for n in range(10):
+            store.add(f"{name} wrote entry {n} about otters.")
+
+    def reader() -> None:
+        for _ in range(20):
+            rows = store.search("otters", mode="keyword", limit=32).rows
+            assert all("otters" in row.preview for row in rows)
+
+    def guarded(work: Callable[..., None], *arguments: str) -> None:
+        try:
+            work(*arguments)
+        except BaseException as error:  # noqa: BLE001 - told to the test below
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(writer, f"w{n}")) for n in range(3)]
+    threads += [threading.Thread(target=guarded, args=(reader,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(store.list(limit=100)) == 30
+    assert store.verify()["failures"] == []
+
+
+KILLED = """
+import os, sys
+from memory_store.store import MemoryStore
+store = MemoryStore.open(sys.argv[1], key_file=sys.argv[2], embedder=sys.argv[3])
+def progress(name, done, total):
+    if done >= int(sys.argv[5]):
+        os.kill(os.getpid(), 9)
+store.import_paths([sys.argv[4]], progress=progress)
+"""
+
+
+@pytest.mark.parametrize("after", [70, 150])
+def test_a_killed_import_keeps_its_batches_and_goes_on(
+    make_store: Make, key_file: Path, tiny_model: Path, tmp_path: Path, after: int
+) -> None:
+    store = make_store()
+    store.lock()
+    notes = write(
+        tmp_path / "notes", **{f"n{n:03}": f"Note {n} about the mill race." for n in range(200)}
+    )
+    died = subprocess.run(
+        [sys.executable, "-c", KILLED, store.path, key_file, tiny_model, notes, str(after)],
+        check=False,
+        timeout=120,
+    )
+    assert died.returncode == -9
+    with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as again:
+        kept = len(again.list(limit=500))
+        assert kept == after // 64 * 64
+        assert again.verify()["failures"] == []
+        report = again.import_paths([notes])
+        assert (report.imported, report.unchanged) == (200 - kept, kept)
+        assert len(again.list(limit=500)) == 200
+        assert again.verify()["failures"] == []
+
+
+def test_add_many_adds_all_or_names_the_culprit(store: MemoryStore) -> None:
+    with pytest.raises(BadInputError, match="'poem'"):
+        store.add_many([MemoryDraft("Fine."), MemoryDraft("Bad.", type="poem")])
+    assert store.list() == []
+    first = store.add("One.", id="7d1f5d9a-2b9d-4c3e-9f4e-0d8f6f0a1b2c")
+    with pytest.raises(ConflictError, match=first.id):
+        store.add("Two.", id=first.id)
+
+
+def test_a_model_change_is_refused_until_reindex(
+    store: MemoryStore, key_file: Path, tmp_path: Path
+) -> None:
+    from tiny_embedder import build
+
+    store.add("The weir froze over.")
+    store.lock()
+    other = tmp_path / "other-model"
+    build(other, words=["weir", "windmill"])
+    with MemoryStore.open(store.path, key_file=key_file, embedder=str(other)) as opened:
+        (line,) = opened.model_state().degraded
+        assert "memory-store reindex" in line
+        answer = opened.search("weir")
+        assert answer.rows
+        assert any("reindex" in note for note in answer.degraded)
+        assert opened.reindex() == 1
+        assert opened.model_state().degraded == ()
+        assert opened.search("weir froze", mode="vector").rows
+
+
+def test_json_of_a_memory_is_plain_data(store: MemoryStore) -> None:
+    memory = store.add("Plain.", topics=["a"], metadata={"n": 1})
+    assert json.loads(json.dumps(memory.as_dict()))["topics"] == ["a"]
+    with sqlite3.connect(store.path) as connection:
+        assert connection.execute("select count(*) from memories").fetchone() == (1,)
+    connection.close()
