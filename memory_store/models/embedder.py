@@ -185,20 +185,30 @@ def load_embedder(name_or_folder: str | None = None, *, threads: int | None = No
 def locate_embedder(name_or_folder: str | None = None) -> ModelPlace | None:
     """Where :func:`load_embedder` finds the model without building or fetching it, else ``None``.
 
-    Loads nothing. Raises :class:`ModelUnavailableError` for what is neither name nor folder.
+    A model loaded from a folder is known by the folder's name: that name alone is enough where
+    ``MEMORY_STORE_MODEL`` holds the folder. Loads nothing. Raises
+    :class:`ModelUnavailableError` for what is neither name nor folder.
     """
     asked = _asked(name_or_folder)
-    folder = Path(asked).expanduser()
-    if asked != DEFAULT_MODEL and os.path.isdir(folder):  # unlike is_dir, takes any name
-        folder = folder.resolve()
-        flat = (folder / "model.onnx").is_file()
-        return ModelPlace(folder.name, folder, "model.onnx" if flat else "onnx/model.onnx")
+    given = _in_folder(asked)
+    if given is not None:
+        return given
     if MODEL_NAME_FORM.fullmatch(asked) is None:
         raise ModelUnavailableError(f"There is no model folder {asked!r} on this machine.", DOCTOR)
     cached = cache_folder() / "models" / asked
     if (cached / "model.onnx").is_file():
         return ModelPlace(asked, cached, registered=asked if asked == DEFAULT_MODEL else None)
-    return None
+    chosen = _in_folder(_asked(None))
+    return chosen if chosen is not None and chosen.name == asked else None
+
+
+def _in_folder(asked: str) -> ModelPlace | None:
+    folder = Path(asked).expanduser()
+    if asked == DEFAULT_MODEL or not os.path.isdir(folder):  # unlike is_dir, takes any name
+        return None
+    folder = folder.resolve()
+    flat = (folder / "model.onnx").is_file()
+    return ModelPlace(folder.name, folder, "model.onnx" if flat else "onnx/model.onnx")
 
 
 def _asked(name_or_folder: str | None) -> str:

@@ -109,6 +109,9 @@ def test_the_environment_chooses_the_model(tiny: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny))
     assert load_embedder() is load_embedder(str(tiny))
     assert load_embedder().name == "tiny"
+    assert load_embedder("tiny") is load_embedder()  # as a vault remembers it
+    with pytest.raises(ModelUnavailableError, match="FastEmbed knows no model named 'small'"):
+        load_embedder("small")
 
 
 def test_the_fingerprint_tells_models_apart_and_copies_together(
