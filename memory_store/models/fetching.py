@@ -80,8 +80,11 @@ def download(name: str, url: str, remedy: str) -> Iterator[None]:
     absent = f"The model {name} is not on this machine"
     if not network_allowed():
         raise ModelUnavailableError(f"{absent}, and the network is switched off.", remedy)
-    if time.monotonic() - _failed.get(name, -QUIET_SECONDS) < QUIET_SECONDS or not reachable(url):
-        _failed.setdefault(name, time.monotonic())
+    lately = name in _failed and time.monotonic() - _failed[name] < QUIET_SECONDS
+    if not lately and not reachable(url):
+        _failed[name] = time.monotonic()
+        lately = True
+    if lately:
         raise ModelUnavailableError(f"{absent}, and {url} cannot be reached.", remedy)
     try:
         yield
