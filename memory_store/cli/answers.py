@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -20,7 +20,6 @@ from memory_store.cli.terminal import (
     bar,
     colour_wanted,
     columns,
-    printable,
     printable_line,
     shortened,
     styled,
@@ -55,7 +54,9 @@ def print_answer(response: SearchResponse) -> None:
     if response.next:
         click.echo(styled(f"more: --continue {printable_line(response.next)}", DIM, colour))
     if response.why is not None:
-        click.echo(f"\nwhy: {printable(json.dumps(dict(response.why), ensure_ascii=False))}")
+        click.echo()
+        for line in why_lines(response.why, columns()):
+            click.echo(line)
     if response.explain:
         click.echo()
         for line in explain_lines(response.explain, columns()):
@@ -194,9 +195,22 @@ def explain_lines(stages: Sequence[StageReport], room: int) -> list[str]:
     return lines
 
 
+def why_lines(why: Mapping[str, object], room: int) -> list[str]:
+    """Why one memory was returned or not: the reason, then the figures behind it."""
+    said = {"id", "returned", "reason"}
+    about = printable_line(str(why.get("id", "")))[:SHORT_ID]
+    reason = printable_line(str(why.get("reason", "")))
+    figures = " · ".join(_detail(name, value) for name, value in why.items() if name not in said)
+    lines = textwrap.wrap(f"why {about}: {reason}", room, subsequent_indent=INDENT)
+    wrapped = textwrap.wrap(figures, room - len(INDENT), break_on_hyphens=False)
+    return lines + [INDENT + line for line in wrapped]
+
+
 def _detail(name: str, value: object) -> str:
     """One detail in words, cut where it would drown the others; ``--json`` has all of it."""
-    if isinstance(value, float):
+    if value is None:
+        shown = "none"
+    elif isinstance(value, float):
         shown = f"{value:.3g}"
     elif isinstance(value, (dict, list, tuple)):
         shown = json.dumps(value, ensure_ascii=False, default=str)

@@ -51,7 +51,7 @@ def said_plainly(error: BaseException) -> str | None:
     return None
 
 
-_ARGUMENTS = {"q": "QUERY", "query": "QUERY", "text": "TEXT", "id": "ID", "paths": "PATH"}
+_ARGUMENTS = {"q": "QUERY", "query": "QUERY", "text": "TEXT", "id": "ID", "ids": "ID"}
 
 
 def _as_typed(message: str, parameter: str | None) -> str:

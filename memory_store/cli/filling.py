@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
 @click.command("import")
 @database_argument
-@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(allow_dash=True))
+@click.argument(
+    "paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path, allow_dash=True)
+)
 @click.option("--collection", metavar="NAME", help="Collection to import into")
 @click.option("--type", metavar="NAME", help=f"Type of what is imported: {TYPE_NAMES}")
 @click.option("--topic", multiple=True, metavar="NAME", help="Topic to add (repeatable)")
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 @with_store
 def import_(
     store: MemoryStore,
-    paths: tuple[str, ...],
+    paths: tuple[Path, ...],
     collection: str | None,
     type: str | None,
     topic: tuple[str, ...],

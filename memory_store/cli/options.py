@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,10 +50,22 @@ def with_store(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(database: Path, key_file: Path | None, passphrase: bool, **parameters: Any) -> None:
+        _refuse_bytes(parameters)
         with unlocked(database, key_file, passphrase) as store:
             function(store, **parameters)
 
     return key_options(command)
+
+
+def _refuse_bytes(parameters: Mapping[str, Any]) -> None:
+    """Refuse text arguments that are not UTF-8: Python hands such bytes on as lone surrogates.
+
+    Paths may hold any bytes; they are ``Path`` here, not ``str``.
+    """
+    for name, given in parameters.items():
+        for value in given if isinstance(given, tuple) else (given,):
+            if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+                raise BadInputError(f"{name}: this is not valid UTF-8 text", name)
 
 
 def unlocked(database: Path, key_file: Path | None, passphrase: bool) -> MemoryStore:

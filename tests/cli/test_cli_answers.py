@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.cli.answers import opened_line, result_lines
+from memory_store.cli.progress import progress_line
 from memory_store.cli.terminal import bar, escaped, printable, printable_line, shortened, width
 from memory_store.records import Passage, SearchResponse, SearchResult
 
@@ -125,3 +126,20 @@ def test_shortened_text_fits(text: str, limit: int) -> None:
 @given(st.floats(min_value=-1, max_value=2))
 def test_a_bar_is_always_ten_cells(score: float) -> None:
     assert len(bar(score)) == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("a.md", 0, 10, 0, 0.0), "················ 0 of 10 · a.md"),
+        (("a.md", 5, 10, 5, 1.0), "████████········ 5 of 10 · a.md"),
+        (
+            ("a.md", 1200, 4800, 1200, 10.0),
+            "████············ 1,200 of 4,800 · 120/s · 30 s left · a.md",
+        ),
+        (("evil\x1b[2J.md", 3, None, 3, 0.5), "3 · evil[2J.md"),
+        (("", 10, 10, 10, 4.0), "████████████████ 10 of 10 · 2.5/s"),
+    ],
+)
+def test_the_progress_line(arguments: tuple[str, int, int | None, int, float], line: str) -> None:
+    assert progress_line(*arguments) == line

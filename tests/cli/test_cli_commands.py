@@ -131,6 +131,13 @@ def test_search_that_finds_nothing_is_an_answer(vault: Vault) -> None:
     assert " of 5 memories opened" in result.stdout
 
 
+def test_search_says_why_a_memory_was_not_found(vault: Vault) -> None:
+    bread = vault.json("list", "--topic", "baking")[0]
+    result = vault.run("search", "lease", "--mode", "keyword", "--why", bread["id"])
+    assert result.exit_code == 0, result.output
+    assert f"why {bread['id'][:8]}: " in result.stdout
+
+
 def test_search_explains_itself(vault: Vault) -> None:
     result = vault.run("search", "lease", "--mode", "keyword", "--explain")
     assert result.exit_code == 0, result.output
@@ -331,10 +338,13 @@ BAD = [
     (("list", "--limit", "0"), "limit"),
     (("add", "x", "--type", "poem"), "type"),
     (("add", ""), "text"),
+    (("search", "caf\udce9"), "query"),
+    (("get", "caf\udce9"), "id"),
+    (("add", "x", "--topic", "caf\udce9"), "--topic"),
 ]
 
 
-@pytest.mark.parametrize(("words", "culprit"), BAD, ids=[" ".join(w)[:30] for w, _ in BAD])
+@pytest.mark.parametrize(("words", "culprit"), BAD, ids=[ascii(" ".join(w))[:30] for w, _ in BAD])
 def test_bad_input_is_one_line_that_names_the_culprit(
     vault: Vault, words: tuple[str, ...], culprit: str
 ) -> None:
