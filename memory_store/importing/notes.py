@@ -95,9 +95,9 @@ def _lines_outside_code(text: str) -> Iterator[str]:
     for ended_line in io.StringIO(text):  # lazily: a text may be millions of lines
         line = ended_line.removesuffix("\n")
         if not line or line.isspace():
-            if not fence:
+            if not fence and not after_blank:
                 after_blank = True
-                yield line
+                yield ""
             continue
         if ("```" in line or "~~~" in line) and (found := _FENCE.match(line)):
             mark = found[1]

@@ -51,8 +51,9 @@ def read_file(
     """The memories in a file, and a :class:`Skip` or :class:`Failure` for what is none.
 
     ``table`` chooses the table of a SQLite file, ``text_column`` the field that holds the text of
-    rows (default: the first of ``text``, ``body``, ``content``, ``note`` that is there). Raises
-    nothing for bad input.
+    rows (default: the first of ``text``, ``body``, ``content``, ``note`` that is there). Every
+    draft has a ``ref``, but the exported ones of memories that had none: those have their ``id``.
+    Raises nothing for bad input.
     """
     columns = (text_column,) if text_column else TEXT_COLUMNS
     try:

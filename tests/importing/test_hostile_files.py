@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from limited_reading import LimitedReader
 
 Put = Callable[[str, "str | bytes"], Path]
 
@@ -87,61 +85,48 @@ HARMLESS = {
 }
 
 
-def read_in_a_small_process(path: Path, *, memory_bytes: int = MEMORY_BYTES) -> dict[str, object]:
-    """Reads the file where memory and processor time are limited; what came of it, as data."""
-    program = textwrap.dedent(
-        """
-        import json, resource, sys
-        sys.path.insert(0, sys.argv[1])
-        from reading_files import read
-        read("warm.md"), read("warm.csv"), read("warm.json"), read("warm.db")
-        size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-        limit = size + int(sys.argv[3])
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        used = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2])) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (used + int(sys.argv[4]),) * 2)
-        outcome = read(sys.argv[2])
-        print(json.dumps([len(outcome.drafts), outcome.skips, outcome.failures]))
-        """
-    )
-    here = str(Path(__file__).parent)
-    command = [sys.executable, "-c", program, here, path.name, str(memory_bytes), str(SECONDS)]
-    done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, (done.returncode, done.stderr[-2_000:])
-    drafts, skips, failures = json.loads(done.stdout)
-    return {"drafts": drafts, "skips": skips, "failures": failures}
-
-
 needs_limits = pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="limits of a process are set the Linux way"
 )
 
 
+@pytest.fixture(scope="module")
+def limited() -> Iterator[LimitedReader]:
+    reader = LimitedReader()
+    yield reader
+    reader.close()
+
+
 @needs_limits
 @pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_file_is_a_failure_within_tight_bounds(put: Put, what: str) -> None:
+def test_a_hostile_file_is_a_failure_within_tight_bounds(
+    put: Put, limited: LimitedReader, what: str
+) -> None:
     name, content = HOSTILE[what]
-    outcome = read_in_a_small_process(put(name, content.encode("latin-1")))
+    path = put(name, content.encode("latin-1"))
+    outcome = limited.read(path, memory_bytes=MEMORY_BYTES, seconds=SECONDS)
     assert outcome["drafts"] == 0
-    failures = outcome["failures"]
-    assert isinstance(failures, dict)
-    assert failures
-    for place, reason in failures.items():
+    assert outcome["failures"]
+    for place, reason in outcome["failures"].items():
         assert place.startswith(name)
         assert len(place) + len(reason) < 2_000
 
 
 @needs_limits
 @pytest.mark.parametrize("what", HARMLESS)
-def test_an_odd_file_is_read_within_tight_bounds(put: Put, what: str) -> None:
+def test_an_odd_file_is_read_within_tight_bounds(
+    put: Put, limited: LimitedReader, what: str
+) -> None:
     name, content = HARMLESS[what]
-    outcome = read_in_a_small_process(put(name, content))
+    outcome = limited.read(put(name, content), memory_bytes=MEMORY_BYTES, seconds=SECONDS)
     assert outcome == {"drafts": 1, "skips": {}, "failures": {}}
 
 
 @needs_limits
-def test_the_limits_of_these_tests_do_bite(put: Put) -> None:
+def test_the_limits_of_these_tests_do_bite(put: Put, limited: LimitedReader) -> None:
     """The positive control: a large file that is allowed does not fit a process this small."""
-    path = put("a.md", b"word " * (20 * 1024 * 1024 // 5))
+    path = put("a.md", b"word #a\n" * (16 * 1024 * 1024 // 8))
     with pytest.raises(AssertionError, match="MemoryError"):
-        read_in_a_small_process(path, memory_bytes=16 * 1024 * 1024)
+        limited.read(path, memory_bytes=16 * 1024 * 1024, seconds=SECONDS)
+    with pytest.raises(AssertionError, match="exit code -"):
+        limited.read(path, memory_bytes=MEMORY_BYTES, seconds=0)
