@@ -40,6 +40,10 @@ class Scored:
             return self
         return replace(self, score=score, steps=(*self.steps, (name, score)))
 
+    def opened(self, memory: Memory) -> Scored:
+        """The same result with its text."""
+        return replace(self, memory=memory)
+
 
 def base_type(type_: str) -> str:
     """``task`` for ``task_done``."""

@@ -6,7 +6,7 @@ Boundary: turns opened memories into what the asker reads. Grants are checked by
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 class Outcome:
     """What the stages hand to the answer.
 
-    ``rows`` are the page's opened results, ``more`` whether others follow; ``found`` counts all
+    ``rows`` are the page's opened results, ``more`` whether others follow;
+    ``ranking`` is the whole order as far as it is known, sealed rows included. ``found`` counts all
     candidates, ``reranked`` those a model read, ``opened`` those decrypted. ``marker`` gives the
     highlighter for a row.
     """
@@ -41,15 +42,23 @@ class Outcome:
     rows: tuple[Scored, ...]
     more: bool
     marker: Callable[[Scored], Marker]
+    ranking: tuple[Scored, ...] = ()
     found: int = 0
     opened: int = 0
     reranked: int = 0
     calibrated: bool = False
     degraded: tuple[str, ...] = ()
     embedder: Embedder | None = None
+    why: Mapping[str, Any] | None = None
 
     def completed(
-        self, *, found: int, opened: int, degraded: Sequence[str], embedder: Embedder | None
+        self,
+        *,
+        found: int,
+        opened: int,
+        degraded: Sequence[str],
+        embedder: Embedder | None,
+        why: Mapping[str, Any] | None,
     ) -> Outcome:
         """The outcome with what the stages before knew."""
         return replace(
@@ -58,12 +67,11 @@ class Outcome:
             opened=opened,
             degraded=(*degraded, *self.degraded),
             embedder=embedder,
+            why=why,
         )
 
 
-def respond(
-    context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace, **extra: Any
-) -> SearchResponse:
+def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) -> SearchResponse:
     """The response: previews, budget, counts, topics, the token for the next page."""
     options = plan.options
     with trace.stage("preview") as details:
@@ -94,7 +102,7 @@ def respond(
         degraded=tuple(dict.fromkeys((*context.degraded, *outcome.degraded))),
         milliseconds=trace.milliseconds,
         explain=trace.reports if options.explain else (),
-        **extra,
+        why=outcome.why,
     )
 
 

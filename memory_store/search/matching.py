@@ -6,14 +6,16 @@ Boundary: reads opened text and keeps nothing of it.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
+from functools import cache
 
 from memory_store.text.tokens import term
 
 # Scripts written without spaces have no word boundaries to look for.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _APOSTROPHES = str.maketrans({"’": "'", "ʼ": "'"})
-_MAXIMUM_TAIL = 12  # letters an inflected form may have beyond what it shares with the stem
+_LONGEST_ENDING = 12  # letters a word may have after what it shares with its stem
 
 
 def literal_pattern(text: str) -> re.Pattern[str]:
@@ -81,24 +83,49 @@ class WordMatcher:
 
 def _inflections(words: tuple[str, ...], language: str) -> re.Pattern[str] | None:
     """A pattern for everything that may share a stem with one of ``words``; stems then decide."""
-    heads = set()
-    for word in words:
-        stem = term(word, language)
-        shared = next((i for i, (a, b) in enumerate(zip(word, stem, strict=False)) if a != b), None)
-        heads.add(word[: min(len(word), len(stem)) if shared is None else shared] or word)
+    heads = {_shared_head(word, term(word, language)) for word in words}
     if not heads:
         return None
     parts = [_begins_with(head) for head in sorted(heads, key=len, reverse=True)]
     return re.compile("|".join(parts), re.IGNORECASE)
 
 
+def _shared_head(word: str, stem: str) -> str:
+    """What a word and its stem begin with alike, accents aside; the word, if that is nothing."""
+    bare = "".join(map(_without_accent, word))
+    pairs = enumerate(zip(bare, stem, strict=False))
+    differs = next((i for i, (a, b) in pairs if a != b), min(len(bare), len(stem)))
+    return bare[:differs] or word
+
+
 def _begins_with(head: str) -> str:
+    """A pattern for words that begin with ``head``, with or without accents and an ``'s``."""
     if _UNSPACED.search(head):
         return _spelled(head)
-    return rf"(?<!\w){_spelled(head)}\w{{0,{_MAXIMUM_TAIL}}}(?!\w)"
+    spelled = "".join(_accented().get(c, _spelled(c)) for c in head)
+    return rf"(?<!\w){spelled}\w{{0,{_LONGEST_ENDING}}}(?:['’ʼ]\w+)?(?!\w)"
+
+
+def _without_accent(character: str) -> str:
+    if not "\u00c0" <= character <= "\u1eff":
+        return character
+    return unicodedata.normalize("NFD", character)[0]
+
+
+@cache
+def _accented() -> dict[str, str]:
+    """Latin letter → a class of it and its accented forms: ``a`` → ``[aàáâ…]``."""
+    forms: dict[str, str] = {}
+    for number in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00)):
+        character = chr(number)
+        bare = _without_accent(character)
+        if bare != character and bare.isascii() and character.islower():
+            forms[bare] = forms.get(bare, bare) + character
+    return {bare: f"[{letters}]" for bare, letters in forms.items()}
 
 
 def _spelled(word: str) -> str:
+    """A word's pattern: itself, with any apostrophe for an apostrophe."""
     return re.sub("['’ʼ]", "['’ʼ]", re.escape(word))
 
 

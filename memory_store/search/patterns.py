@@ -13,7 +13,9 @@ Boundary: sees a pattern, never a text.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from memory_store.records import BadInputError
 from memory_store.text.tokens import words as words_of
@@ -22,12 +24,11 @@ MOST_NESTED = 50  # groups within groups
 
 _QUANTIFIER = re.compile(r"(?:([*+?])|\{(\d+)(,\d*)?\})\??")
 _GROUP_HEAD = re.compile(r"\(\?(?:P?<\w+>|[a-zA-Z-]*(?P<flags>[:)]))")
-_EDGES = frozenset("bAzsWtnrfva")  # escapes that are no letter or digit: \b, \s, \n …
+_SEPARATING_ESCAPES = frozenset("bAzstnrfva")  # \b, \s, \n … but not \W, which matches an é in RE2
 _LONG_ESCAPE = re.compile(r"[pP](?:\{[^}]*\}|.)|x(?:\{[^}]*\}|..)|[0-7]{1,3}", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]", re.DOTALL)
-_SEPARATING_CLASS = re.compile(r"\[(?:\\[stnrfv]|\\?[^\w\\^\]]|(?!^)\^)+\]", re.ASCII)
-
-_GAP, _EDGE = "gap", "edge"
+_SEPARATING_CLASS = re.compile(r"\[(?!\^)(?:\\[stnrfv]|\\?[^\w\\\]'])+\]", re.ASCII)
+_INSIDE_WORDS = "'’ʼ"  # an apostrophe joins what stands on both sides of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,40 @@ def needs(pattern: str) -> Needs:
 
     Raises :class:`BadInputError` when groups are nested more than 50 deep.
     """
-    return _Reader(pattern).alternatives(depth=0)
+    return _needs(_Reader(pattern).group(depth=0), before=False, after=False)
+
+
+class _Other(Enum):
+    """A piece that is neither text nor a group."""
+
+    GAP = "may match a letter"
+    EDGE = "matches no letter"
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Alternatives, each a row of items."""
+
+    branches: tuple[tuple[_Item, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A piece with its quantifier: least count, and whether it may repeat."""
+
+    piece: str | _Group | _Other
+    least: int = 1
+    repeats: bool = False
 
 
 class _Reader:
-    """Reads an expression once, from left to right."""
+    """Reads an expression once, from left to right, into groups of items."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._at = 0
 
-    def alternatives(self, depth: int) -> Needs:
+    def group(self, depth: int) -> _Group:
         """A whole pattern or the inside of a group, up to its end."""
         if depth > MOST_NESTED:
             raise BadInputError(f"q: groups nested more than {MOST_NESTED} deep", parameter="q")
@@ -74,122 +98,130 @@ class _Reader:
         while self._at < len(self._pattern) and self._pattern[self._at] == "|":
             self._at += 1
             branches.append(self._branch(depth))
-        if len(branches) == 1:
-            return branches[0]
-        return Needs() if any(b.nothing for b in branches) else Needs(choices=(tuple(branches),))
+        return _Group(tuple(branches))
 
-    def _branch(self, depth: int) -> Needs:
-        """Pieces in a row, up to ``|``, ``)`` or the end."""
-        row = _Row()
+    def _branch(self, depth: int) -> tuple[_Item, ...]:
+        items: list[_Item] = []
         while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
             piece = self._piece(depth)
-            row.add(piece, self._repeats())
-        return row.needs()
+            if piece is not None:
+                items += self._quantified(piece)
+        return tuple(items)
 
-    def _piece(self, depth: int) -> str | Needs | tuple[str]:
-        """The next piece: a literal character, a group's needs, a gap or an edge."""
+    def _piece(self, depth: int) -> str | _Group | _Other | None:
+        """The next piece; ``None`` for what holds nothing, such as ``(?i)``."""
         rest = self._pattern[self._at :]
-        character = rest[0]
-        if character == "(":
-            return self._group(rest, depth)
-        if character == "[":
+        if rest[0] == "(":
+            return self._inner(rest, depth)
+        if rest[0] == "[":
             whole = _CLASS.match(rest)
             self._at += whole.end() if whole else 1
             separates = whole is not None and _SEPARATING_CLASS.fullmatch(whole[0])
-            return (_EDGE,) if separates else (_GAP,)
-        if character == "\\":
+            return _Other.EDGE if separates else _Other.GAP
+        if rest[0] == "\\":
             return self._escape(rest)
         self._at += 1
-        if character in "^$":
-            return (_EDGE,)
-        return (_GAP,) if character == "." else character
+        if rest[0] in "^$":
+            return _Other.EDGE
+        return _Other.GAP if rest[0] == "." else rest[0]
 
-    def _group(self, rest: str, depth: int) -> Needs | tuple[str]:
+    def _inner(self, rest: str, depth: int) -> _Group | None:
         head = _GROUP_HEAD.match(rest)
         self._at += head.end() if head else 1
-        if head and head["flags"] == ")":  # (?i) sets a flag and holds nothing
-            return (_EDGE,)
-        inner = self.alternatives(depth + 1)
+        if head and head["flags"] == ")":
+            return None
+        inner = self.group(depth + 1)
         self._at += 1  # the closing parenthesis
         return inner
 
-    def _escape(self, rest: str) -> str | tuple[str]:
+    def _escape(self, rest: str) -> str | _Other:
         if rest.startswith("\\Q"):
             end = rest.find("\\E")
-            quoted = rest[2:] if end < 0 else rest[2:end]
             self._at += len(rest) if end < 0 else end + 2
-            return quoted
+            return rest[2:] if end < 0 else rest[2:end]
         long = _LONG_ESCAPE.match(rest, 1)
         if long:
             self._at += long.end()
-            return (_GAP,)
+            return _Other.GAP
         self._at += 2
         character = rest[1:2]
         if character.isascii() and character.isalpha():
-            return (_EDGE,) if character in _EDGES else (_GAP,)
+            return _Other.EDGE if character in _SEPARATING_ESCAPES else _Other.GAP
         return character
 
-    def _repeats(self) -> tuple[int, bool] | None:
-        """The quantifier that follows: least count, and whether more are allowed."""
+    def _quantified(self, piece: str | _Group | _Other) -> list[_Item]:
+        """The piece with the quantifier that follows; of a text it takes the last character."""
         found = _QUANTIFIER.match(self._pattern, self._at)
         if found is None:
-            return None
+            return [_Item(piece)]
         self._at = found.end()
         if found[1]:
-            return (1 if found[1] == "+" else 0), found[1] != "?"
-        least = int(found[2])
-        return least, least != 1 or found[3] is not None
-
-
-class _Row:
-    """A branch while it is read: runs of literal text, and what stands between them."""
-
-    def __init__(self) -> None:
-        self._words: set[str] = set()
-        self._choices: list[tuple[Needs, ...]] = []
-        self._text = ""
-        self._open = False  # whether a letter may stand right before the run
-
-    def add(self, piece: str | Needs | tuple[str], repeats: tuple[int, bool] | None) -> None:
-        """Take in a piece and its quantifier."""
-        optional = repeats is not None and repeats[0] == 0
-        if isinstance(piece, str):
-            self._add_text(piece, repeats)
-            return
-        if isinstance(piece, Needs) and not optional:
-            self._words |= piece.words
-            self._choices += piece.choices
-        edge = piece == (_EDGE,)
-        if edge and (optional or repeats is not None):
-            self._close(touching=optional)
+            least, repeats = (1 if found[1] == "+" else 0), found[1] != "?"
         else:
-            self._close(touching=not edge)
+            least, repeats = int(found[2]), found[2] != "1" or found[3] is not None
+        if isinstance(piece, str) and len(piece) > 1:
+            return [_Item(piece[:-1]), _Item(piece[-1], least, repeats)]
+        return [_Item(piece, least, repeats)]
 
-    def needs(self) -> Needs:
-        """What the branch needs as a whole."""
-        self._close(touching=False)
-        return Needs(frozenset(self._words), tuple(self._choices))
 
-    def _add_text(self, piece: str, repeats: tuple[int, bool] | None) -> None:
-        """Literal text; a quantifier belongs to its last character."""
-        if repeats is None:
-            self._text += piece
-            return
-        self._text += piece[:-1]
-        last = piece[-1:]
-        if last.isalnum():
-            self._close(touching=True)
-        elif repeats[0] == 0:
-            self._close(touching=True)  # a separator that may be missing joins its neighbours
-        else:
-            self._text += last
+def _needs(group: _Group, *, before: bool, after: bool) -> Needs:
+    """A group's needs, given whether a letter may stand right before and after it."""
+    branches = [_row_needs(branch, before=before, after=after) for branch in group.branches]
+    if len(branches) == 1:
+        return branches[0]
+    return Needs() if any(b.nothing for b in branches) else Needs(choices=(tuple(branches),))
 
-    def _close(self, *, touching: bool) -> None:
-        """End a run; ``touching``: a letter may follow it, and precede the next."""
-        found = words_of(self._text)
-        for word in found:
-            cut_before = self._open and word.start == 0
-            cut_after = touching and word.end == len(self._text)
-            if not cut_before and not cut_after:
-                self._words.add(word.text)
-        self._text, self._open = "", touching
+
+def _row_needs(items: Sequence[_Item], *, before: bool, after: bool) -> Needs:
+    """What a row of items needs: the whole words of its runs of text, and of its groups."""
+    words: set[str] = set()
+    choices: list[tuple[Needs, ...]] = []
+    run, joined = "", before
+    for place, item in enumerate(items):
+        if isinstance(item.piece, str) and item.least == 1 and not item.repeats:
+            run += item.piece
+            continue
+        words |= _whole_words(run, before=joined, after=_may_join(item))
+        if isinstance(item.piece, _Group) and item.least:
+            ahead = _joins_after(items, place, after)
+            behind = _ends_in_letter(run) if run else joined
+            inner = _needs(item.piece, before=behind or item.repeats, after=ahead or item.repeats)
+            words |= inner.words
+            choices += inner.choices
+        run, joined = "", _may_join(item)
+    words |= _whole_words(run, before=joined, after=after)
+    return Needs(frozenset(words), tuple(choices))
+
+
+def _may_join(item: _Item) -> bool:
+    """Whether words on both sides of an item may be one word, or go on into it."""
+    if item.least == 0 or isinstance(item.piece, _Group):
+        return True
+    if isinstance(item.piece, str):
+        return _ends_in_letter(item.piece)
+    return item.piece is _Other.GAP
+
+
+def _joins_after(items: Sequence[_Item], place: int, after: bool) -> bool:
+    """Whether a letter may follow the item at ``place``."""
+    if place + 1 == len(items):
+        return after
+    following = items[place + 1]
+    if isinstance(following.piece, str) and following.least:
+        return _ends_in_letter(following.piece[:1])
+    return _may_join(following)
+
+
+def _ends_in_letter(text: str) -> bool:
+    return text[-1:].isalnum() or text[-1:] in _INSIDE_WORDS
+
+
+def _whole_words(run: str, *, before: bool, after: bool) -> set[str]:
+    """The words of a run of text, less those at an end where a letter may go on."""
+    start = len(run) - len(run.lstrip(_INSIDE_WORDS))
+    end = len(run.rstrip(_INSIDE_WORDS))
+    return {
+        word.text
+        for word in words_of(run)
+        if not (before and word.start <= start) and not (after and word.end >= end)
+    }

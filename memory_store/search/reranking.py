@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from memory_store.records import Memory, ModelUnavailableError
+from memory_store.records import ModelUnavailableError
 from memory_store.search.adjustments import Scored, demotion, ranked
 from memory_store.search.candidates import Candidate
 from memory_store.search.matching import WordMatcher
@@ -124,7 +124,7 @@ def rerank(
     if not scored:
         results = in_fusion_order([o.candidate for o in pool], recipe)
         texts = {o.candidate.ordinal: o.memory for o in pool}
-        results = [_with_text(result, texts[result.candidate.ordinal]) for result in results]
+        results = [result.opened(texts[result.candidate.ordinal]) for result in results]
         why = f"budget_ms: no time to rerank any of {len(read)} candidates"
         return Reranked(tuple(results), 0, False, False, "out of time", (why,))
     values = _calibrated([score for _, (score, _) in scored], model)
@@ -159,10 +159,6 @@ def missing_model(error: ModelUnavailableError) -> str:
 def _unverified(share: float, recipe: Recipe) -> float:
     """Synthetic where the recipe caps what nobody verified, else the fusion score as it is."""
     return synthetic_score(share, None) if recipe.unverified_cap < 1.0 else share
-
-
-def _with_text(result: Scored, memory: Memory) -> Scored:
-    return Scored(result.candidate, result.score, memory, steps=result.steps)
 
 
 def _final(candidate: Candidate, value: float, recipe: Recipe) -> float:

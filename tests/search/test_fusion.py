@@ -1,0 +1,136 @@
+"""Fusion goes by rank alone, and the published examples come out to the digit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_store.search.fusion import (
+    LegEvidence,
+    RankedList,
+    agreement,
+    best_possible,
+    fuse,
+    leg_weights,
+    rrf,
+)
+from memory_store.search.recipes import DEFAULT, GNO, GNOSIS, PRX, QMD
+
+_LISTS = st.lists(st.lists(st.integers(0, 30), unique=True, max_size=20), max_size=4)
+
+
+def test_gno_s_worked_example() -> None:
+    scores = rrf([["both", "other"], ["x", "y", "both"]])
+    assert round(scores["both"], 4) == 0.0323
+    alone = rrf([["alone"], ["x", "y", "z"]])["alone"]
+    assert round(alone, 4) == 0.0164
+    assert scores["both"] > alone
+
+
+def test_the_rank_offset_moves_every_place() -> None:
+    assert rrf([["a"]], k=60, rank_offset=1)["a"] == 1 / 61
+    assert rrf([["a"]], k=60, rank_offset=2)["a"] == 1 / 62
+
+
+def test_a_list_s_weight_multiplies_what_it_gives() -> None:
+    scores = rrf([["a"], ["b"]], weights=[2.0, 0.5])
+    assert scores["a"] == 2 / 61
+    assert scores["b"] == 0.5 / 61
+
+
+def test_qmd_s_bonus_goes_by_the_best_place_in_any_list() -> None:
+    bonus = {"first_bonus": QMD.first_bonus, "podium_bonus": QMD.podium_bonus}
+    scores = rrf([["a", "b", "c", "d"], ["d", "c"]], **bonus)
+    assert scores["a"] == pytest.approx(1 / 61 + 0.05)
+    assert scores["b"] == pytest.approx(1 / 62 + 0.02)
+    assert scores["c"] == pytest.approx(1 / 63 + 1 / 62 + 0.02)
+    assert scores["d"] == pytest.approx(1 / 64 + 1 / 61 + 0.05)
+
+
+@given(_LISTS, st.randoms(use_true_random=False))
+def test_the_order_of_the_lists_does_not_matter(lists: list[list[int]], random: object) -> None:
+    shuffled = lists[:]
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    first, second = rrf(lists), rrf(shuffled)
+    assert first.keys() == second.keys()
+    assert all(first[item] == pytest.approx(second[item]) for item in first)
+
+
+@given(_LISTS, st.permutations(range(31)))
+def test_names_do_not_matter(lists: list[list[int]], names: list[int]) -> None:
+    renamed = rrf([[names[item] for item in ranked] for ranked in lists])
+    assert renamed == {names[item]: score for item, score in rrf(lists).items()}
+
+
+@given(_LISTS)
+def test_another_list_never_lowers_a_score(lists: list[list[int]]) -> None:
+    before, after = rrf(lists), rrf([*lists, [0, 1, 2]])
+    assert all(after[item] >= score for item, score in before.items())
+
+
+@given(st.lists(st.integers(0, 30), unique=True, min_size=1))
+def test_one_list_keeps_its_order(ranked: list[int]) -> None:
+    scores = rrf([ranked])
+    assert sorted(scores, key=lambda item: -scores[item]) == ranked
+
+
+def test_an_item_twice_in_a_list_counts_once() -> None:
+    assert rrf([["a", "b", "a"]])["a"] == 1 / 61
+
+
+def _fused(types: dict[int, str], recipe=GNOSIS):  # type: ignore[no-untyped-def]
+    lists = [RankedList("vector", tuple(types)), RankedList("topic", ())]
+    return fuse(lists, recipe, types=types, tie_break={n: str(n) for n in types})
+
+
+def test_preferences_and_summaries_are_boosted_in_fusion() -> None:
+    order = _fused(dict.fromkeys(range(40), "fact") | {20: "preference", 30: "summary"})
+    boosts = {item.ordinal: item.boost for item in order}
+    assert (boosts[20], boosts[30], boosts[0]) == (1.3, 1.4, 1.0)
+    places = [item.ordinal for item in order]
+    assert places.index(30) < 10
+    assert places.index(20) < 10
+
+
+def test_boosts_go_by_type_and_equal_scores_by_id() -> None:
+    lists = [RankedList("vector", (7,)), RankedList("topic", (3,))]
+    tied = fuse(lists, GNOSIS, types={7: "note", 3: "note"}, tie_break={7: "b", 3: "a"})
+    assert [item.ordinal for item in tied] == [3, 7]
+
+
+def test_shares_are_of_the_best_possible_sum() -> None:
+    lists = [RankedList("keyword", (1, 2), 2.0), RankedList("vector", (1,), 1.0)]
+    assert best_possible(lists, DEFAULT) == pytest.approx(3 / 61)
+    top, second = fuse(lists, DEFAULT, types={1: "note", 2: "note"}, tie_break={1: "", 2: ""})
+    assert top.share == pytest.approx(1.0)
+    assert 0 < second.share < top.share
+
+
+@pytest.mark.parametrize(("symbol_like", "alpha"), [(True, 0.3), (False, 0.5)])
+def test_prx_weighs_by_the_kind_of_query(symbol_like: bool, alpha: float) -> None:
+    weights = leg_weights(PRX, LegEvidence("en", symbol_like=symbol_like))
+    assert weights == {"vector": alpha, "keyword": 1 - alpha}
+
+
+def test_a_model_that_does_not_know_the_language_counts_less() -> None:
+    english = frozenset({"en"})
+    at_home = leg_weights(DEFAULT, LegEvidence("en", english))
+    abroad = leg_weights(DEFAULT, LegEvidence("de", english))
+    anywhere = leg_weights(DEFAULT, LegEvidence("de", frozenset()))
+    assert abroad["vector"] < at_home["vector"] == anywhere["vector"]
+    assert abroad["keyword"] == at_home["keyword"]
+
+
+def test_the_seeds_recipes_ignore_language() -> None:
+    for recipe in (GNOSIS, GNO, QMD):
+        at_home = leg_weights(recipe, LegEvidence("en", frozenset({"en"}), 0.0))
+        abroad = leg_weights(recipe, LegEvidence("de", frozenset({"en"}), 0.0))
+        assert at_home == abroad
+
+
+def test_agreement_is_what_two_heads_share() -> None:
+    assert agreement(range(10), range(10)) == 1.0
+    assert agreement(range(10), range(5, 15)) == 0.5
+    assert agreement([1, 2], range(10)) == 1.0
+    assert agreement([], range(10)) is None

@@ -1,0 +1,72 @@
+"""Whole words and phrases, in any case and inflection, never parts of words."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory_store.search.matching import WordMatcher, literal_pattern
+
+
+def marked(text: str, words: list[str], phrases: list[str] | None = None, language: str = "en"):  # type: ignore[no-untyped-def]
+    matcher = WordMatcher(words, phrases or [], language)
+    return [text[start:end] for start, end in matcher.spans(text)]
+
+
+def test_whole_words_are_marked_in_any_case() -> None:
+    assert marked("How to show HOW somehow", ["how"]) == ["How", "HOW"]
+
+
+def test_other_forms_of_a_word_are_marked_too() -> None:
+    assert marked("Running runs, the runner", ["run"]) == ["Running", "runs"]
+    assert marked("Die Häuser am Haus", ["Haus"], language="de") == ["Häuser", "Haus"]
+
+
+def test_a_phrase_is_marked_as_a_whole() -> None:
+    text = "the spare  key, spare parts"
+    assert marked(text, [], ["spare key"]) == ["spare  key"]
+
+
+def test_marks_do_not_overlap() -> None:
+    spans = WordMatcher(["spare", "key"], ["spare key"], "en").spans("a spare key here")
+    assert spans == [(2, 11)]
+
+
+def test_typographic_apostrophes_match_straight_ones() -> None:
+    assert marked("Mina’s boots", ["Mina's"]) == ["Mina’s"]
+
+
+def test_unspaced_scripts_need_no_boundaries() -> None:
+    assert marked("東京都の天気", ["東京"], language="ja") == ["東京"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "share"),
+    [
+        (("Harper called",), 1.0),
+        (("Harpers Ferry",), 0.0),
+        (("", "harper"), 1.0),
+    ],
+)
+def test_the_literal_share_wants_whole_words(texts: tuple[str, ...], share: float) -> None:
+    assert WordMatcher(["harper"], [], "en").literal_share(*texts) == share
+
+
+def test_one_of_two_words_is_half() -> None:
+    assert WordMatcher(["harper", "postgres"], [], "en").literal_share("Harper") == 0.5
+
+
+@pytest.mark.parametrize("text", ["spare key", "Spare-Key", "a spare\nkey."])
+def test_a_literal_phrase_may_be_broken_by_what_is_no_word(text: str) -> None:
+    assert literal_pattern("spare key").search(text)
+
+
+@pytest.mark.parametrize("text", ["spare keys", "spared key", "spare old key", "key spare"])
+def test_a_literal_phrase_is_not_found_in_other_words(text: str) -> None:
+    assert not literal_pattern("spare key").search(text)
+
+
+def test_the_densest_stretch_holds_most_different_words() -> None:
+    text = "lease " * 20 + "x " * 500 + "the lease ends in May " + "y " * 500
+    place = WordMatcher(["lease", "ends", "May"], [], "en").densest(text, 100)
+    assert place == text.index("lease ends")
+    assert WordMatcher(["boat"], [], "en").densest(text, 100) is None
