@@ -1,0 +1,524 @@
+"""Searching a real vault: what is found, what is opened for it, and what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from memory_store.records import BadInputError, MemoryDraft, SearchOptions, SearchResponse
+from memory_store.search import pipeline
+from memory_store.store import MemoryStore
+
+
+def refs(response: SearchResponse) -> list[str | None]:
+    return [row.ref for row in response.rows]
+
+
+def test_a_note_is_found_by_name_and_by_meaning(notes: MemoryStore) -> None:
+    assert refs(notes.search("Harper"))[0] == "5"
+    by_meaning = notes.search("car", mode="vector").rows[0]
+    assert (by_meaning.ref, by_meaning.keyword_rank, by_meaning.vector_rank) == ("0", None, 1)
+    assert refs(notes.search("car"))[0] == "0"
+
+
+def test_any_word_is_enough_and_stop_words_find_nothing_by_themselves(notes: MemoryStore) -> None:
+    response = notes.search("is the sourdough on a unicycle", mode="keyword")
+    assert refs(response) == ["4"]
+
+
+def test_stop_words_never_make_a_query_empty(notes: MemoryStore) -> None:
+    response = notes.search("the and", mode="keyword")
+    assert "3" in refs(response)
+
+
+def test_the_keyword_mode_ranks_as_bm25_does(store: MemoryStore) -> None:
+    from memory_store.sqlite import sqlite3
+
+    texts = [("pear " * (n % 4) + "plum " * (n % 3) + "filler " * n).strip() for n in range(1, 40)]
+    store.add_many([MemoryDraft(text, ref=str(n)) for n, text in enumerate(texts)])
+    connection = sqlite3.connect(":memory:")
+    connection.execute("create virtual table t using fts5(title, text, tokenize='porter')")
+    titles = {row.ref: row.title for row in store.list(limit=100)}
+    for number, text in enumerate(texts):
+        row = (number, titles[str(number)], text)
+        connection.execute("insert into t(rowid, title, text) values (?, ?, ?)", row)
+    reference = dict(
+        connection.execute("select rowid, bm25(t) from t where t match 'pear OR plum'").fetchall()
+    )
+    ranked = pipeline.rank(store.search_context(), "pear plum", SearchOptions(mode="keyword"))
+    found = [reference[int(store.get(id_).ref or "")] for id_, _ in ranked]
+    assert len(found) == len(reference) > 20
+    assert found == sorted(reference.values())
+
+
+class TestConditions:
+    def test_a_phrase_must_stand_as_quoted(self, notes: MemoryStore) -> None:
+        assert sorted(refs(notes.search("spare key", mode="keyword"))) == ["1", "2"]
+        assert refs(notes.search('"spare key"')) == ["1"]
+        assert refs(notes.search('"key spare"')) == []
+
+    def test_sealed_search_matches_phrases_by_stems_and_says_so(self, notes: MemoryStore) -> None:
+        response = notes.search('"spare key"', sealed=True)
+        assert sorted(refs(response)) == ["1", "2"]
+        assert any("spelling" in line for line in response.degraded)
+
+    def test_a_minus_takes_out_every_form_of_a_word(self, notes: MemoryStore) -> None:
+        assert refs(notes.search("spare -March", mode="keyword")) == ["1"]
+        assert refs(notes.search('spare -"spare keys"', mode="keyword")) == []
+        assert "2" not in refs(notes.search("spare -march", limit=32))
+
+    def test_a_condition_holds_before_the_cap(self, make_store: Callable[..., MemoryStore]) -> None:
+        store = make_store()
+        drafts = [MemoryDraft(f"garden notes {n} on garden work", ref=str(n)) for n in range(150)]
+        drafts.append(
+            MemoryDraft("a long list of other things, then a garden gnome, " * 5, ref="x")
+        )
+        store.add_many(drafts)
+        assert refs(store.search('garden "garden gnome"')) == ["x"]
+
+
+class TestFilters:
+    def test_a_rare_topic_loses_nothing(self, make_store: Callable[..., MemoryStore]) -> None:
+        store = make_store()
+        store.add_many(
+            MemoryDraft(
+                f"winter garden {n}", ref=str(n), topics=("rare",) if n % 30 == 7 else ("common",)
+            )
+            for n in range(300)
+        )
+        for mode in ("hybrid", "keyword", "vector"):
+            response = store.search("winter garden", mode=mode, topic="rare", limit=10)
+            assert sorted(refs(response), key=lambda r: int(r or 0)) == [
+                str(n) for n in range(300) if n % 30 == 7
+            ], mode
+
+    def test_prefixes_and_options_say_the_same(self, notes: MemoryStore) -> None:
+        by_prefix = notes.search("key topic:house", limit=32)
+        by_option = notes.search("key", topic=("house",), limit=32)
+        assert refs(by_prefix) == refs(by_option)
+        assert {row.topics for row in by_prefix.rows} == {("house",)}
+
+    def test_dates_bound_what_is_found(self, notes: MemoryStore) -> None:
+        words = "key lease sourdough boiler automobile"
+        response = notes.search(words, since="2024-03-01", until="2024-05-01", limit=32)
+        assert sorted(refs(response)) == ["2", "3", "4"]
+
+    def test_done_is_a_status(self, notes: MemoryStore) -> None:
+        done = notes.add("return the spare key", type="task")
+        notes.done(done.id)
+        assert done.id in [row.id for row in notes.search("spare key").rows]
+        open_ = notes.search("spare key", status="open", limit=32)
+        assert done.id not in [row.id for row in open_.rows]
+        assert [row.id for row in notes.search("spare key", status="done").rows] == [done.id]
+
+    def test_filters_alone_list_the_newest_first(self, notes: MemoryStore) -> None:
+        assert refs(notes.search("topic:house", limit=3)) == ["11", "9", "7"]
+
+    def test_metadata_is_looked_at_in_what_was_opened(self, notes: MemoryStore) -> None:
+        notes.add("spare wheel", ref="wheel", metadata={"shelf": 3})
+        assert refs(notes.search("spare", meta=(("shelf", "3"),))) == ["wheel"]
+
+    @pytest.mark.parametrize(
+        ("option", "value"),
+        [
+            ("collection", ("nowhere",)),
+            ("type", ("poem",)),
+            ("topic", ("#",)),
+            ("status", "maybe"),
+            ("since", "soon"),
+            ("until", "05/06/2024"),
+        ],
+    )
+    def test_a_filter_that_makes_no_sense_is_named(
+        self, notes: MemoryStore, option: str, value: object
+    ) -> None:
+        with pytest.raises(BadInputError) as refusal:
+            notes.search("key", **{option: value})
+        assert refusal.value.parameter == option
+
+
+class TestOpening:
+    def test_without_a_reranker_only_the_returned_rows_are_opened(self, notes: MemoryStore) -> None:
+        response = notes.search("the spare key", limit=3)
+        assert (len(response.rows), response.opened, response.total) == (3, 3, 12)
+
+    def test_sealed_search_opens_exactly_what_it_returns(
+        self, notes: MemoryStore, reranker: str
+    ) -> None:
+        response = notes.search("the spare key", limit=4, sealed=True)
+        assert (len(response.rows), response.opened) == (4, 4)
+        assert all(row.rerank_score is None and row.score <= 0.70 for row in response.rows)
+
+    def test_a_reranker_reads_the_pool_and_never_more(
+        self, make_store: Callable[..., MemoryStore], reranker: str
+    ) -> None:
+        store = make_store()
+        store.add_many(MemoryDraft(f"winter garden {n}", ref=str(n)) for n in range(300))
+        opened: list[int] = []
+        context = store.search_context()
+
+        def counting(ordinals):  # type: ignore[no-untyped-def]
+            opened.extend(ordinals)
+            return context.open_memories(ordinals)
+
+        watched = replace(context, open_memories=counting)
+        response = pipeline.run(watched, "winter garden", SearchOptions(recipe="gnosis"))
+        assert response.opened == len(opened) == len(set(opened)) == 64
+        deep = pipeline.run(watched, "winter garden", SearchOptions(recipe="gnosis", deep=True))
+        assert deep.opened == 256
+
+    def test_ranking_for_evaluation_opens_nothing(self, notes: MemoryStore) -> None:
+        def refuse(ordinals):  # type: ignore[no-untyped-def]
+            raise AssertionError("opened")
+
+        context = replace(notes.search_context(), open_memories=refuse)
+        for mode in ("keyword", "vector", "hybrid"):
+            ranked = pipeline.rank(context, "spare key", SearchOptions(mode=mode), depth=100)
+            assert ranked
+            assert [score for _, score in ranked] == sorted(
+                (score for _, score in ranked), reverse=True
+            )
+
+
+class TestReranking:
+    def test_scores_are_calibrated_and_banded(self, notes: MemoryStore, reranker: str) -> None:
+        response = notes.search("spare key")
+        best = response.rows[0]
+        assert best.ref == "1"
+        assert best.rerank_score is not None
+        assert best.band == "excellent"
+        assert response.counts == f"Reranked 12 of 12, returned {len(response.rows)}"
+        assert response.opened == 12
+        assert response.degraded == ()
+
+    def test_what_does_not_fit_at_all_is_not_returned(
+        self, notes: MemoryStore, reranker: str
+    ) -> None:
+        response = notes.search("zqzq jxjx")
+        assert response.rows == ()
+        assert response.counts == "Reranked 12 of 12, returned 0"
+
+    def test_a_name_is_never_buried(self, notes: MemoryStore, reranker: str) -> None:
+        words = "Harper unicorn zeppelin quagmire"
+        harper = next(row for row in notes.search(words).rows if row.ref == "5")
+        assert harper.score >= 0.30 / 4
+
+    def test_an_uncalibrated_model_is_scaled_per_query(
+        self, notes: MemoryStore, reranker: str, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        from tiny_reranker import build
+
+        folder = tmp_path_factory.mktemp("models") / "home-made"
+        build(folder)
+        response = notes.search("spare key", reranker=str(folder))
+        assert response.rows[0].rerank_score == 1.0
+        assert {row.band for row in response.rows} == {None}
+
+    def test_fewer_than_five_candidates_are_not_reranked(
+        self, make_store: Callable[..., MemoryStore], reranker: str
+    ) -> None:
+        store = make_store()
+        store.add_many(MemoryDraft(text) for text in ("red oak", "ash tree", "old yew", "red yew"))
+        response = store.search("red yew")
+        assert response.counts == "Reranked 0 of 4, returned 4"
+        assert all(0.40 <= row.score <= 0.70 for row in response.rows)
+        deep = store.search("red yew", deep=True)
+        assert deep.counts.startswith("Reranked 4 of 4")
+
+    def test_without_a_model_fusion_s_order_stands_and_it_is_said(self, notes: MemoryStore) -> None:
+        response = notes.search("spare key")
+        fused = [row.fusion_score or 0 for row in response.rows]
+        assert fused == sorted(fused, reverse=True)
+        assert all(row.score <= 0.70 and row.band is None for row in response.rows)
+        (line,) = response.degraded
+        assert "python -m memory_store.models" in line
+
+    def test_not_wanting_a_reranker_is_no_lack(self, notes: MemoryStore, reranker: str) -> None:
+        response = notes.search("spare key", rerank=False)
+        assert response.degraded == ()
+        assert response.counts.startswith("Reranked 0 of 12")
+
+    def test_no_time_is_said_and_costs_no_result(self, notes: MemoryStore, reranker: str) -> None:
+        context = notes.search_context()
+        options = SearchOptions(budget_ms=1, limit=12)
+        pipeline.run(context, "spare key", SearchOptions())  # models are loaded
+        response = pipeline.run(context, "spare key", options)
+        assert len(response.rows) == 12
+        assert any("budget_ms" in line for line in response.degraded)
+
+
+class TestModels:
+    def test_without_an_embedder_words_go_on(
+        self, notes: MemoryStore, private_folders: object
+    ) -> None:
+        from memory_store.records import ModelUnavailableError
+
+        def absent():  # type: ignore[no-untyped-def]
+            raise ModelUnavailableError("No model here.", "pip install a-model")
+
+        context = replace(notes.search_context(), embedder=absent)
+        response = pipeline.run(context, "spare key", SearchOptions(rerank=False))
+        assert sorted(refs(response)) == ["1", "2"]
+        assert response.degraded == ("No model here. Try: pip install a-model",)
+        with pytest.raises(ModelUnavailableError):
+            pipeline.run(context, "spare key", SearchOptions(mode="vector"))
+
+    def test_memories_without_vectors_are_still_found_by_word(self, store: MemoryStore) -> None:
+        store.add_many([MemoryDraft("the spare key")], embed=False)
+        response = store.search("spare", rerank=False)
+        assert len(response.rows) == 1
+        assert any("memory-store reindex" in line for line in response.degraded)
+
+
+class TestCopies:
+    def test_equal_contents_are_returned_once(self, notes: MemoryStore) -> None:
+        notes.add_many(MemoryDraft("a copied remark on barometers") for _ in range(40))
+        response = notes.search("barometers", limit=32)
+        assert [row.preview for row in response.rows].count("a copied remark on barometers") == 1
+
+    def test_copies_do_not_push_others_out(self, make_store: Callable[..., MemoryStore]) -> None:
+        store = make_store()
+        store.add_many(MemoryDraft("winter garden winter garden") for _ in range(400))
+        store.add_many(MemoryDraft(f"winter garden plan {n}", ref=str(n)) for n in range(20))
+        for mode in ("keyword", "vector", "hybrid"):
+            response = store.search("winter garden", mode=mode, limit=21)
+            assert len(response.rows) == 21, mode
+
+
+class TestTopics:
+    def test_a_query_s_words_meet_topics_of_up_to_three_words(self, notes: MemoryStore) -> None:
+        notes.add("nothing of the kind", topics=("point of sale",), ref="three")
+        notes.add("nothing of this sort", topics=("sale",), ref="one")
+        response = notes.search("point of sale", recipe="gnosis", limit=32)
+        ranks = {row.ref: row.topic_rank for row in response.rows if row.topic_rank}
+        assert ranks == {"three": 1, "one": 2}
+
+    def test_topics_come_by_rarity_then_the_newest(self, notes: MemoryStore) -> None:
+        notes.add("x", topics=("boat",), ref="rare")
+        response = notes.search("house boat", recipe="gnosis", limit=32)
+        ranks = {row.topic_rank: row.ref for row in response.rows if row.topic_rank}
+        assert [ranks[place] for place in (1, 2, 3)] == ["rare", "11", "9"]
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        ("options", "parameter"),
+        [
+            ({"limit": 33}, "limit"),
+            ({"limit": 0}, "limit"),
+            ({"limit": 101, "deep": True}, "limit"),
+            ({"limit": True}, "limit"),
+            ({"min_score": 1.5}, "min_score"),
+            ({"budget": 0}, "budget"),
+            ({"budget_ms": -1}, "budget_ms"),
+            ({"recipe": "google"}, "recipe"),
+            ({"mode": "psychic"}, "mode"),
+            ({"mode": "structural"}, "mode"),
+            ({"continue_": "not a token"}, "continue"),
+            ({"sealed": True, "meta": (("a", "b"),)}, "meta"),
+            ({"sealed": True, "mode": "literal"}, "sealed"),
+        ],
+    )
+    def test_what_cannot_be_is_refused_by_name(
+        self, notes: MemoryStore, options: dict[str, object], parameter: str
+    ) -> None:
+        with pytest.raises(BadInputError) as refusal:
+            notes.search("spare key", **options)
+        assert refusal.value.parameter == parameter
+        assert str(refusal.value).startswith(parameter)
+
+    def test_deep_search_wants_two_keywords(self, notes: MemoryStore) -> None:
+        for query in ("key", "the key", "key KEY"):
+            with pytest.raises(BadInputError, match="2 keywords"):
+                notes.search(query, deep=True)
+        assert len(notes.search("spare key", deep=True, limit=100).rows) == 12
+
+    def test_the_asker_s_own_floor_holds(self, notes: MemoryStore) -> None:
+        rows = notes.search("spare key", limit=32).rows
+        least = rows[2].score
+        kept = notes.search("spare key", limit=32, min_score=least).rows
+        assert len(kept) < len(rows)
+        assert min(row.score for row in kept) >= least - 1e-6
+
+
+class TestPages:
+    @pytest.mark.parametrize("rerank", [True, False])
+    def test_pages_join_to_the_whole_list(
+        self, notes: MemoryStore, reranker: str, rerank: bool
+    ) -> None:
+        whole = notes.search("the spare key", rerank=rerank, limit=32)
+        paged, token = [], None
+        for _ in range(10):
+            page = notes.search("the spare key", rerank=rerank, limit=5, continue_=token)
+            paged += page.rows
+            token = page.next
+            assert page.truncated is (token is not None)
+            if token is None:
+                break
+        assert [row.id for row in paged] == [row.id for row in whole.rows]
+        assert [row.rank for row in paged] == list(range(1, len(paged) + 1))
+
+    def test_a_token_serves_one_search_only(self, notes: MemoryStore) -> None:
+        token = notes.search("spare key", limit=2).next
+        assert token
+        for query, options in (("other words", {}), ("spare key", {"topic": ("house",)})):
+            with pytest.raises(BadInputError, match="another search"):
+                notes.search(query, limit=2, continue_=token, **options)
+
+    def test_a_budget_is_a_ceiling_and_skips_what_does_not_fit(self, notes: MemoryStore) -> None:
+        free = notes.search("the spare key", limit=10)
+        tight = notes.search("the spare key", limit=10, budget=40, explain=True)
+        assert 0 < len(tight.rows) < len(free.rows)
+        assert tight.truncated
+        preview = tight.explain[-1].details
+        assert preview["tokens"] <= 40
+        assert preview["tokens_counted_with"]
+        assert [row.id for row in tight.rows] == [
+            row.id for row in free.rows if row.id in {r.id for r in tight.rows}
+        ]
+
+
+class TestAnswers:
+    def test_short_notes_are_complete_and_their_words_marked(self, notes: MemoryStore) -> None:
+        row = notes.search("pots of blue", mode="keyword").rows[0]
+        (passage,) = row.passages
+        assert row.complete
+        assert row.preview == passage.text
+        assert [passage.text[start:end] for start, end in passage.highlights] == ["blue", "pot"]
+
+    def test_a_long_note_shows_the_part_that_answers(self, notes: MemoryStore) -> None:
+        filler = "Nothing to see in this part of the text at all. " * 60
+        text = filler + "The combination of the safe is kept by Aunt Frieda. " + filler
+        notes.add(text, ref="long")
+        row = notes.search("combination safe", mode="keyword").rows[0]
+        (passage,) = row.passages
+        assert row.ref == "long"
+        assert not row.complete
+        assert "combination of the safe" in row.preview
+        assert text[passage.start : passage.end] == row.preview
+        assert len(row.preview) < 400
+
+    def test_confident_results_are_shown_whole_up_to_three(
+        self, make_store: Callable[..., MemoryStore], reranker: str
+    ) -> None:
+        store = make_store()
+        filler = "more words follow here to make it longer than a preview. " * 10
+        store.add_many(MemoryDraft(f"spare key {n} {filler}", ref=str(n)) for n in range(6))
+        store.add(f"spare key {filler * 5}", ref="too long")
+        rows = store.search("spare key").rows
+        assert all(row.score > 0.80 for row in rows)
+        assert sum(row.complete for row in rows) <= 3
+        assert all(row.complete is (n < 3 and row.ref != "too long") for n, row in enumerate(rows))
+        deep = store.search("spare key", deep=True).rows
+        assert all(row.complete is (n < 5 and row.ref != "too long") for n, row in enumerate(deep))
+
+    def test_topics_and_types_are_counted_over_the_rows(self, notes: MemoryStore) -> None:
+        response = notes.search("the spare key", limit=5)
+        assert sum(response.topics.values()) == 5
+        assert response.types == {"note": 5}
+
+    def test_no_result_is_an_answer(self, notes: MemoryStore) -> None:
+        response = notes.search("zeppelin", mode="keyword")
+        assert response.rows == ()
+        assert response.counts == "Reranked 0 of 0, returned 0"
+        assert response.next is None
+
+    def test_an_empty_vault_answers(self, store: MemoryStore) -> None:
+        response = store.search("anything", rerank=False)
+        assert (response.rows, response.total, response.degraded) == ((), 0, ())
+
+    def test_explain_tells_each_stage_in_order(self, notes: MemoryStore, reranker: str) -> None:
+        response = notes.search("spare key", explain=True)
+        assert [report.stage for report in response.explain] == [
+            "analyse",
+            "fetch",
+            "fuse",
+            "open",
+            "rerank",
+            "adjust",
+            "preview",
+        ]
+        stages = {report.stage: report.details for report in response.explain}
+        assert stages["analyse"]["keywords"] == ["spare", "key"]
+        assert set(stages["fuse"]["weights"]) == {"keyword", "topic", "vector"}
+        assert stages["adjust"]["results"][0]["id"] == response.rows[0].id
+        assert notes.search("spare key").explain == ()
+
+
+class TestWhy:
+    def test_a_returned_memory_has_its_place(self, notes: MemoryStore) -> None:
+        row = notes.search("Harper").rows[0]
+        told = notes.search("Harper", why=row.id).why
+        assert told is not None
+        assert (told["returned"], told["rank"], told["keyword_rank"]) == (True, 1, 1)
+
+    def test_a_filtered_memory_says_so(self, notes: MemoryStore) -> None:
+        id_ = notes.search("Harper").rows[0].id
+        told = notes.search("Harper topic:errands", why=id_).why
+        assert told is not None
+        assert "filter" in told["reason"]
+        told = notes.search("Harper -surveyor", why=id_).why
+        assert told is not None
+        assert "excluded" in told["reason"]
+
+    def test_a_memory_no_leg_found_shows_where_it_would_have_been(self, notes: MemoryStore) -> None:
+        id_ = notes.search("Harper").rows[0].id
+        told = notes.search("boiler", mode="keyword", why=id_).why
+        assert told is not None
+        assert told["leg_ranks"] == {"keyword": None}
+        assert not told["returned"]
+
+    def test_an_unknown_memory_is_unknown(self, notes: MemoryStore) -> None:
+        told = notes.search("boiler", why="00000000-0000-4000-8000-000000000000").why
+        assert told is not None
+        assert "no such memory" in told["reason"]
+
+
+class TestLiteral:
+    def test_a_pattern_is_tried_on_the_memories_that_hold_its_words(
+        self, notes: MemoryStore
+    ) -> None:
+        response = notes.search(r"spare keys? (under|were)", mode="literal")
+        assert refs(response) == ["1"]
+        assert response.opened == 2
+        (passage,) = response.rows[0].passages
+        marked = [passage.text[start:end] for start, end in passage.highlights]
+        assert marked == ["spare key under"]
+
+    def test_case_is_the_pattern_s_own_business(self, notes: MemoryStore) -> None:
+        assert refs(notes.search("spare key", mode="literal")) == ["1"]
+        assert sorted(refs(notes.search("(?i)SPARE KEY", mode="literal"))) == ["1", "2"]
+        assert refs(notes.search("SPARE KEY", mode="literal")) == []
+
+    def test_blanks_at_the_ends_count_inside_slashes(self, notes: MemoryStore) -> None:
+        assert refs(notes.search("/(?i)spare key /", mode="literal")) == ["1"]
+
+    def test_auto_takes_slashes_for_a_pattern(self, notes: MemoryStore) -> None:
+        response = notes.search(r"/leaves at \w+/", mode="auto")
+        assert (response.mode, refs(response)) == ("literal", ["8"])
+
+    def test_filters_hold_for_patterns_too(self, notes: MemoryStore) -> None:
+        assert refs(notes.search("spare", mode="literal", topic=("errands",))) == []
+        assert refs(notes.search("spare", mode="literal", topic=("house",))) == ["1"]
+
+    @pytest.mark.parametrize("pattern", ["(", "a{5,2}", r"\w+", "x" * 1_001, "(?=look)ahead"])
+    def test_a_pattern_that_cannot_serve_is_refused(self, notes: MemoryStore, pattern: str) -> None:
+        with pytest.raises(BadInputError) as refusal:
+            notes.search(pattern, mode="literal")
+        assert refusal.value.parameter == "q"
+
+    def test_a_pattern_that_would_hang_others_is_over_at_once(self, notes: MemoryStore) -> None:
+        notes.add("spare " + "a" * 20_000)
+        response = notes.search("spare (a+)+$ ?b", mode="literal")
+        assert response.milliseconds < 5_000
+
+    def test_no_more_than_256_are_opened_and_it_is_said(
+        self, make_store: Callable[..., MemoryStore]
+    ) -> None:
+        store = make_store()
+        store.add_many((MemoryDraft(f"spare part {n}") for n in range(300)), embed=False)
+        response = store.search(r"spare part \d+", mode="literal", limit=32)
+        assert response.opened == 256
+        assert "44 more" in response.degraded[0]
