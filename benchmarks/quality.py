@@ -65,10 +65,11 @@ class DevelopmentSet:
 
 
 def tidy(folder: Path) -> Part:
-    """A set in the form corpus.jsonl, queries.jsonl, qrels.tsv."""
+    """A set in the form corpus.jsonl, queries.jsonl, qrels.tsv; empty documents are no memories."""
     records = {
         row["id"]: MemoryDraft(row["text"], title=row.get("title") or "", ref=row["id"])
         for row in _lines(folder / "corpus.jsonl")
+        if row["text"].strip() or row.get("title")
     }
     queries = {str(row["id"]): row["text"] for row in _lines(folder / "queries.jsonl")}
     return Part(records, queries, read_judgements(folder / "qrels.tsv"))

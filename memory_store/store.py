@@ -51,6 +51,7 @@ from memory_store.vault.transactions import erase_traces
 if TYPE_CHECKING:
     from memory_store.index.vectors import VectorIndex
     from memory_store.models.embedder import Embedder
+    from memory_store.models.reranker import Reranker
     from memory_store.search.context import SearchContext
 
 ADD_BATCH = 64
@@ -523,7 +524,6 @@ class MemoryStore:
 
     def search_context(self) -> SearchContext:
         """One consistent view of the vault for one search."""
-        from memory_store.models.reranker import load_reranker
         from memory_store.search.context import SearchContext
 
         snapshot = self._vault.snapshot()
@@ -537,7 +537,7 @@ class MemoryStore:
             vector_index=self.vector_index(snapshot) if snapshot.vectors else None,
             blinder=lambda collection: keyring.of(collection).blinder,
             embedder=self.embedder,
-            reranker=load_reranker,
+            reranker=_load_reranker,
             open_memories=open_ordinals,
             collection_names=self._vault.collection_names(),
             strict=self._vault.strict,
@@ -555,6 +555,13 @@ class MemoryStore:
                 made = make_vector_index(snapshot, strict=self._vault.strict, previous=previous)
                 held = self._vector_index = (snapshot, made)
             return held[1]
+
+
+def _load_reranker(name: str | None) -> Reranker:
+    """Imported when first asked for: a keyword search need not wait for it."""
+    from memory_store.models.reranker import load_reranker
+
+    return load_reranker(name)
 
 
 def search_options(**options: Any) -> SearchOptions:

@@ -7,7 +7,7 @@ Each purpose has a key of its own, so a tag of one purpose is never comparable w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from cryptography.hazmat.primitives import hashes, hmac
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TAG_BYTES = 16
 TERM_BYTES = 8
+STREAM_BLOCK = 1 << 20
 CACHED_TERMS = 400_000  # about 40 MB: every distinct word of a very large import
 
 
@@ -39,6 +40,16 @@ class Tagger:
             state.update(len(part).to_bytes(4, "big"))
             state.update(part)
         return state.finalize()[:length]
+
+    def tag_stream(self, stream: BinaryIO, *parts: bytes) -> bytes:
+        """The tag of some parts and of everything in a stream, read in blocks."""
+        state = self._state.copy()
+        for part in (*parts, b""):
+            state.update(len(part).to_bytes(4, "big"))
+            state.update(part)
+        while block := stream.read(STREAM_BLOCK):
+            state.update(block)
+        return state.finalize()[:TAG_BYTES]
 
     def wipe(self) -> None:
         self._secret.wipe()

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memory_store.importing.dates import parse_time
+from memory_store.importing.dates import format_time, parse_time
 from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, Memory, MemoryDraft
 from memory_store.text.canonical import canonical_text, normalise_topic
 
@@ -25,8 +25,8 @@ DEFAULT_TYPE = "note"
 
 
 def now() -> str:
-    """The present moment as the store writes times: ISO 8601 in UTC, to the microsecond."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    """The present moment as the store writes times: ISO 8601 in UTC."""
+    return format_time(datetime.now(UTC))
 
 
 def checked_type(given: str | None) -> str:

@@ -123,7 +123,7 @@ class _Run:
         self.seen_files.add(tag)
         content = self._content_tag(file)
         known = self.session.known_file(tag)
-        if content is not None and known is not None and known.content == content:
+        if known is not None and known.memories and known.content == content:
             self.tally.unchanged += known.memories
             return
         records = self.seen_records.setdefault(tag, set())
@@ -144,10 +144,10 @@ class _Run:
         if file.kind in ("sqlite", "stdin"):
             return None
         try:
-            data = file.path.read_bytes()
+            with file.path.open("rb") as stream:
+                return self.tagger.tag_stream(stream, b"content", self.options.shaping())
         except OSError:
             return None  # reading it again for its records reports the error
-        return self.tagger.tag(b"content", data, self.options.shaping())
 
     def _read(self, file: SourceFile) -> Iterator[MemoryDraft | Skip | Failure]:
         try:
@@ -163,11 +163,11 @@ class _Run:
         self, file: SourceFile, file_tag: bytes, draft: MemoryDraft, records: set[bytes]
     ) -> None:
         draft = self._shaped(draft, file)
-        origin_tag = self.tagger.tag(b"record", _encoded(draft.source), _encoded(draft.ref))
+        name = f"{file.name}: {draft.ref or draft.id}"
+        identity = draft.id if draft.ref is None else draft.ref
+        origin_tag = self.tagger.tag(b"record", _encoded(draft.source), _encoded(identity))
         if origin_tag in records or origin_tag in self._origins_in_batch:
-            self.tally.failures.append(
-                (f"{draft.ref}", "the same ref occurs twice; first one kept")
-            )
+            self.tally.failures.append((name, "the same ref occurs twice; the first is kept"))
             return
         records.add(origin_tag)
         draft_tag = self.tagger.tag(b"draft", _canonical(draft), self.options.shaping())
@@ -175,21 +175,29 @@ class _Run:
         if known is not None and known.draft == draft_tag:
             self.tally.unchanged += 1
             return
+        if known is not None and draft.id and known.memory != draft.id.lower():
+            self.tally.failures.append((name, "its ref is that of a memory with another id"))
+            return
+        if known is not None and known.origin not in (None, origin_tag):
+            self.tally.failures.append((name, "its id is that of a memory from another source"))
+            return
         origin = Origin(origin_tag, draft_tag, file_tag)
-        self.pending.append(Pending(draft, origin, known.memory if known else None))
+        self.pending.append(Pending(draft, origin, known.memory if known else None, name))
         self._origins_in_batch.add(origin_tag)
         self.characters += len(draft.text)
         if len(self.pending) >= BATCH_MEMORIES or self.characters >= BATCH_CHARACTERS:
             self.flush()
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
-        """The draft with the caller's type and topics, and with its origin spelled out."""
+        """The draft with the caller's type and topics, and with its origin spelled out.
+
+        Readers leave ``ref`` out only for an exported memory that never had a source.
+        """
         return replace(
             draft,
             type=draft.type or self.options.type,
             topics=tuple(dict.fromkeys((*draft.topics, *self.options.topics))),
-            source=draft.source or str(file.root),
-            ref=draft.ref or file.ref,
+            source=draft.source if draft.ref is None else draft.source or str(file.root),
         )
 
     def flush(self) -> None:
@@ -199,7 +207,7 @@ class _Run:
             refused = self.session.write(self.pending, self.marks)
         for number, item in enumerate(self.pending):
             if number in refused:
-                self.tally.failures.append((item.draft.ref or "", refused[number]))
+                self.tally.failures.append((item.name, refused[number]))
             elif item.replaces is None:
                 self.tally.imported += 1
             else:

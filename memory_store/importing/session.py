@@ -43,11 +43,15 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A draft to be written: new, or replacing the memory that has the same origin."""
+    """A draft to be written: new, or replacing the memory that has the same origin.
+
+    ``name`` is what messages call it.
+    """
 
     draft: MemoryDraft
     origin: Origin
     replaces: str | None
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class KnownRecord:
 
     memory: str
     draft: bytes | None
+    origin: bytes | None
 
 
 class ImportSession:
@@ -106,12 +111,12 @@ class ImportSession:
         """The memory that this record became before: by origin, else by the id it carries."""
         connection = self.vault.reader()
         row = connection.execute(
-            "select memory, draft from memory_sources where origin = ?", (origin,)
+            "select memory, draft, origin from memory_sources where origin = ?", (origin,)
         ).fetchone()
         if row is None and draft.id:
             row = connection.execute(
                 """
-                select m.id, s.draft from memories m
+                select m.id, s.draft, s.origin from memories m
                 left join memory_sources s on s.memory = m.id where m.id = ?
                 """,
                 (draft.id.lower(),),

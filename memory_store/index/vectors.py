@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from memory_store.index.snapshot import Mask, Snapshot
 
-EXACT_UP_TO = 20_000  # vectors; above, NumPy scans bits first and vec0 takes too long
+EXACT_UP_TO = 20_000  # vectors; above, NumPy scans bits first
+VEC0_UP_TO = 5_000  # vectors; filling vec0 costs 14 µs each at unlock, a search 1 ms per thousand
 
 Kind = Literal["auto", "numpy", "vec0"]
 
@@ -65,7 +66,7 @@ def make_vector_index(
     """An index over the snapshot's vectors, with the reason for its kind in ``reason``.
 
     ``auto`` is ``vec0`` where sqlite-vec loads, the vault is not ``strict`` and there are at most
-    ``EXACT_UP_TO`` vectors; else NumPy. ``previous``, the index of an older snapshot, lets
+    ``VEC0_UP_TO`` vectors; else NumPy. ``previous``, the index of an older snapshot, lets
     ``vec0`` add only what is new. Raises ``ValueError`` for an unknown kind or ``vec0`` in a
     strict vault, ``ExtensionUnavailable`` when ``vec0`` was asked for and cannot be loaded.
     """
@@ -81,8 +82,8 @@ def make_vector_index(
         if kind == "vec0":
             raise ValueError("vector index: a strict vault cannot use vec0, which is not wipeable")
         return NumpyVectors(snapshot, reason="the vault is strict and vec0 cannot be wiped")
-    if kind == "auto" and snapshot.vectors > EXACT_UP_TO:
-        return NumpyVectors(snapshot, reason=f"more than {EXACT_UP_TO:,} vectors")
+    if kind == "auto" and snapshot.vectors > VEC0_UP_TO:
+        return NumpyVectors(snapshot, reason=f"more than {VEC0_UP_TO:,} vectors")
     older = previous if isinstance(previous, Vec0Vectors) else None
     try:
         return Vec0Vectors(snapshot, previous=older)

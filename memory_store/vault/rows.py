@@ -214,6 +214,10 @@ def memory_of(row: MemoryRow, head: dict[str, Any], text: str) -> Memory:
 def resolve_id(connection: sqlite3.Connection, given: str) -> str:
     """The memory id that an id, or a unique beginning of one (8 characters or more), names."""
     wanted = given.strip().lower()
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise NotFoundError("no memory of that name: it is not valid text") from None
     if len(wanted) >= 8 and all(character in "0123456789abcdef-" for character in wanted):
         found = connection.execute(
             "select id from memories where id >= ? and id < ? limit 2", (wanted, wanted + "g")

@@ -297,7 +297,7 @@ def test_without_sqlite_vec_small_vaults_get_numpy_and_say_why(monkeypatch):
 
 
 def test_large_vaults_get_numpy(monkeypatch):
-    monkeypatch.setattr(vectors, "EXACT_UP_TO", 10)
+    monkeypatch.setattr(vectors, "VEC0_UP_TO", 10)
     index = make_vector_index(crowd(25, [50]))
     assert (index.kind, index.reason) == ("numpy", "more than 10 vectors")
 
