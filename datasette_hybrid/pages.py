@@ -291,7 +291,7 @@ async def _section(datasette: Any, vault: Vault, asked: asking.Question) -> dict
 
 def hybrid_path(datasette: Any, database: str) -> str:
     """The address of a database's search page."""
-    return str(datasette.urls.path(f"{datasette.urls.database(database)}/-/hybrid"))
+    return f"{datasette.urls.database(database)}/-/hybrid"
 
 
 def _all(given: dict[str, Any], name: str) -> list[str]:

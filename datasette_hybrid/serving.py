@@ -120,5 +120,5 @@ def database_menu(datasette: Any, database: str) -> list[dict[str, str]]:
         vaults_of(datasette).of(database)
     except NotAVaultError:
         return []
-    href = datasette.urls.path(f"{datasette.urls.database(database)}/-/hybrid")
+    href = f"{datasette.urls.database(database)}/-/hybrid"
     return [{"href": href, "label": "Search memories"}]

@@ -1,0 +1,189 @@
+"""A real Datasette (0.65 or 1.0, whichever is installed) over a real vault."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasette.app import Datasette
+
+from memory_store.store import MemoryStore
+
+PASSPHRASE = "four small grey herons"
+HOSTILE = "<script>alert('x')</script> \"><img src=x onerror=alert(1)> {{ 7 * 7 }}"
+
+SEARCHERS = {"id": ["root", "alice", "bob", "wanda"]}
+READERS = {"id": ["root", "bob"]}
+WRITERS = {"id": ["root", "wanda"]}
+ALLOW = {"hybrid-search": SEARCHERS, "hybrid-decrypt": READERS, "hybrid-write": WRITERS}
+
+
+@dataclass
+class Served:
+    """A Datasette with its vault's database, and requests made by somebody."""
+
+    datasette: Any
+    database: str = "notes"
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def base(self) -> str:
+        """The search page's path."""
+        return f"/{self.database}/-/hybrid"
+
+    def by(self, actor: Any) -> Served:
+        """The same Datasette asked by an actor: an id, a whole actor, or ``None``."""
+        if actor is None:
+            return Served(self.datasette, self.database)
+        whole = {"id": actor} if isinstance(actor, str) else actor
+        return Served(
+            self.datasette,
+            self.database,
+            {"ds_actor": self.datasette.sign({"a": whole}, "actor")},
+        )
+
+    async def get(self, path: str, **options: Any) -> Any:
+        """GET a path; one that starts with a dot or a question mark continues the search page's."""
+        return await self.datasette.client.get(self.full(path), cookies=self.cookies, **options)
+
+    async def send(self, method: str, path: str, value: Any, **options: Any) -> Any:
+        """Send JSON, with a token instead of cookies where there is an actor."""
+        return await self.datasette.client.request(
+            method, self.full(path), json=value, cookies=self.cookies, **options
+        )
+
+    async def submit(self, path: str, fields: dict[str, str], page: str | None = None) -> Any:
+        """Fill in the form on ``page`` as a browser does, with its token and its cookies."""
+        shown = await self.get(page or path)
+        cookies = {**self.cookies, **dict(shown.cookies)}
+        token = re.search(r'name="csrftoken" value="([^"]+)"', shown.text)
+        data = {**fields, "csrftoken": token[1] if token else ""}
+        return await self.datasette.client.post(self.full(path), data=data, cookies=cookies)
+
+    async def sql(self, sql: str, **parameters: str) -> list[dict[str, Any]]:
+        """Rows of a query on the vault's database, through Datasette's own JSON."""
+        path = f"/{self.database}.json"
+        response = await self.datasette.client.get(
+            path,
+            params={"sql": sql, "_shape": "array", **parameters},
+            cookies=self.cookies,
+            follow_redirects=True,
+        )
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def full(self, path: str) -> str:
+        """A path below the search page, or a whole one."""
+        return path if path.startswith("/") and path.count("/") > 1 else self.base + path
+
+
+@pytest.fixture
+def model(tiny_model: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tiny model as everybody's default."""
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
+    return tiny_model
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A vault on disk, locked, and what opens it."""
+
+    path: Path
+    key_file: Path
+    recovery_code: str
+
+
+@pytest.fixture(scope="session")
+def original(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    """A vault with a few memories, some of them hostile; made once, copied for each test."""
+    folder = tmp_path_factory.mktemp("plugin")
+    key_file = folder / "keys" / "notes.key"
+    (folder / "vaults").mkdir()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("MEMORY_STORE_STATE", str(folder / "state"))
+        environment.setenv("MEMORY_STORE_CACHE", str(folder / "cache"))
+        environment.setenv("MEMORY_STORE_OFFLINE", "1")
+        store, code = MemoryStore.create(
+            folder / "vaults" / "notes.db",
+            key_file=key_file,
+            passphrase=PASSPHRASE,
+            embedder=str(tiny_model),
+        )
+        fill(store)
+        store.close()
+    return Filled(store.path, key_file, code)
+
+
+def fill(store: MemoryStore) -> None:
+    """A memory to find, another one, and one that attacks whoever shows it."""
+    store.add(
+        "The tomatoes want water every second day.\n\n- feed on Sundays",
+        title="Watering the tomatoes",
+        topics=("garden", "water"),
+        type="note",
+        id="00000000-0000-4000-8000-000000000001",
+    )
+    store.add(
+        "We chose Postgres for the archive, after a long talk.",
+        title="The database",
+        topics=("work",),
+        type="decision",
+        id="00000000-0000-4000-8000-000000000002",
+    )
+    store.add(
+        f"A hostile tomato. {HOSTILE}",
+        title=f"Hostile {HOSTILE}",
+        topics=("<b>bold</b>",),
+        metadata={"<i>key</i>": "<i>value</i>"},
+        id="00000000-0000-4000-8000-000000000003",
+    )
+
+
+@pytest.fixture
+def filled(original: Filled, model: Path, tmp_path: Path) -> Filled:
+    """This test's own copy of the vault."""
+    folder = tmp_path / "vaults"
+    folder.mkdir()
+    shutil.copy(original.path, folder / "notes.db")
+    return Filled(folder / "notes.db", original.key_file, original.recovery_code)
+
+
+Serve = Callable[..., Awaitable[Served]]
+
+
+@pytest.fixture
+def serve(model: Path) -> Any:
+    """Starts Datasette over files, with plugin options by database."""
+    started: list[Any] = []
+
+    async def start(*paths: Path, options: dict[str, Any] | None = None, **more: Any) -> Served:
+        configuration = {"plugins": {"datasette-hybrid": {"databases": options or {}}}}
+        datasette = plain_datasette(paths, configuration, **more)
+        await datasette.invoke_startup()
+        started.append(datasette)
+        return Served(datasette, paths[0].stem if paths else "_memory")
+
+    yield start
+    from datasette_hybrid.vaults import vaults_of
+
+    for datasette in started:
+        vaults_of(datasette).lock_all()
+
+
+def plain_datasette(paths: tuple[Path, ...], configuration: dict[str, Any], **more: Any) -> Any:
+    """A Datasette, configured by whichever name this version gives configuration."""
+    name = "config" if "config" in inspect.signature(Datasette).parameters else "metadata"
+    return Datasette([str(path) for path in paths], **{name: configuration}, **more)
+
+
+@pytest.fixture
+async def served(filled: Filled, serve: Serve) -> Served:
+    """The vault opened at start by its configured key file, with grants for several actors."""
+    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
+    return await serve(filled.path, options={"notes": settings})

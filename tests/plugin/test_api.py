@@ -1,0 +1,205 @@
+"""The JSON API: search by GET and POST, one memory, and clear refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_store.records import RESULT_COLUMNS, BadInputError
+from memory_store.sql.options import OPTION_NAMES, search_options
+
+from .conftest import Served
+
+ONE = "00000000-0000-4000-8000-000000000001"
+TOKEN = {"Authorization": "Bearer nothing"}
+
+
+async def test_get_and_post_give_the_same_answer(served: Served) -> None:
+    bob = served.by("bob")
+    got = (await bob.get(".json?q=tomatoes&limit=2&topic=garden&status=open")).json()
+    fields = {"q": "tomatoes", "limit": 2, "topic": ["garden"], "status": "open"}
+    posted = (await bob.send("POST", ".json", fields, headers=TOKEN)).json()
+    for answer in (got, posted):
+        answer.pop("milliseconds")
+        for row in answer["rows"]:
+            row["score"] = round(row["score"], 4)
+    assert got == posted
+    assert [row["id"] for row in got["rows"]] == [ONE]
+
+
+async def test_the_answer_has_the_documented_shape(served: Served) -> None:
+    data = (await served.by("bob").get(".json?q=tomatoes")).json()
+    assert data["ok"] is True
+    for key in ("query", "mode", "rows", "counts", "opened", "total", "topics", "next", "next_url"):
+        assert key in data
+    row = data["rows"][0]
+    assert set(RESULT_COLUMNS) <= set(row)
+    assert isinstance(row["topics"], list)
+    assert isinstance(row["complete"], bool)
+    assert 0 <= row["score"] <= 1
+    assert row["created"].endswith("Z")
+    assert data["total"] == 3
+    assert data["counts"].startswith("Reranked ")
+
+
+async def test_other_shapes(served: Served) -> None:
+    bob = served.by("bob")
+    rows = (await bob.get(".json?q=tomatoes&_shape=array")).json()
+    assert rows[0]["id"] == ONE
+    results, counts, topics = (await bob.get(".json?q=tomatoes&_shape=compact")).json()
+    assert results[0]["id"] == ONE
+    assert results[0]["score"] == pytest.approx(rows[0]["score"] * 100, abs=0.1)
+    assert "returned" in counts
+    assert ["garden", 1] in topics
+
+
+async def test_paging_goes_on_where_it_stopped(served: Served) -> None:
+    bob = served.by("bob")
+    first = (await bob.get(".json?q=tomatoes&limit=1")).json()
+    assert first["next"]
+    assert first["next_url"].startswith("http")
+    second = (await bob.get(f".json?q=tomatoes&limit=1&continue={first['next']}")).json()
+    assert second["rows"][0]["id"] != first["rows"][0]["id"]
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("q=", "q"),
+        ("", "q"),
+        ("q=x&limit=many", "limit"),
+        ("q=x&limit=33", "limit"),
+        ("q=x&limit=0", "limit"),
+        ("q=x&mode=psychic", "mode"),
+        ("q=x&status=lost", "status"),
+        ("q=x&deep=perhaps", "deep"),
+        ("q=x&since=someday", "since"),
+        ("q=x&min_score=high", "min_score"),
+        ("q=x&meta=nothing", "meta"),
+        ("q=x&type=opinion", "type"),
+        ("q=x&lmit=3", "lmit"),
+        ("q=x&_shape=round", "_shape"),
+        ("q=" + "x" * 9000, "q"),
+    ],
+)
+async def test_bad_input_is_a_400_that_names_the_parameter(
+    served: Served, query: str, parameter: str
+) -> None:
+    response = await served.by("bob").get(f".json?{query}")
+    data = response.json()
+    assert response.status_code == 400, data
+    assert data["ok"] is False
+    assert data["errors"] == [data["error"]]
+    assert data["status"] == 400
+    assert data["parameter"] == parameter
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'{"q": 3}'])
+async def test_a_body_that_is_no_question_is_a_400(served: Served, body: bytes) -> None:
+    headers = {**TOKEN, "Content-Type": "application/json"}
+    response = await served.datasette.client.post(
+        served.full(".json"), content=body, headers=headers, cookies=served.by("bob").cookies
+    )
+    assert response.status_code == 400
+    assert response.json()["ok"] is False
+
+
+async def test_a_body_of_many_megabytes_is_refused(served: Served) -> None:
+    response = await served.by("bob").send("POST", ".json", {"q": "x" * 9_000_000}, headers=TOKEN)
+    assert response.status_code == 413
+
+
+async def test_a_memory_is_added_read_changed_finished_and_deleted(served: Served) -> None:
+    root = served.by("root")
+    memories = f"{served.base}/memories"
+    new = {"text": "Oil the hinges of the gate.", "title": "Gate", "type": "task"}
+    created = await root.send("POST", f"{memories}.json", new, headers=TOKEN)
+    assert created.status_code == 201
+    one = created.json()["rows"][0]
+    path = f"{memories}/{one['id']}.json"
+    assert (await root.get(path)).json()["rows"][0]["text"] == new["text"]
+    found = (await root.get(".json?q=hinges")).json()
+    assert found["rows"][0]["id"] == one["id"]
+
+    change = {"topics": ["house"], "version": one["version"]}
+    changed = (await root.send("PATCH", path, change, headers=TOKEN)).json()["rows"][0]
+    assert changed["topics"] == ["house"]
+    assert changed["text"] == new["text"]
+    stale = await root.send("PATCH", path, change, headers=TOKEN)
+    assert stale.status_code == 409
+
+    done = await root.send("POST", path.replace(".json", "/done.json"), {}, headers=TOKEN)
+    assert done.json()["rows"][0]["type"] == "task_done"
+    assert (await root.send("DELETE", path, None, headers=TOKEN)).json() == {"ok": True}
+    assert (await root.get(path)).status_code == 404
+
+
+async def test_many_memories_are_added_at_once_or_not_at_all(served: Served) -> None:
+    root = served.by("root")
+    path = f"{served.base}/memories.json"
+    both = {"memories": [{"text": "The first of two"}, {"text": "The second of two"}]}
+    added = await root.send("POST", path, both, headers=TOKEN)
+    assert len(added.json()["rows"]) == 2
+    half = [{"text": "Good enough"}, {"text": "", "title": "Empty"}]
+    refused = await root.send("POST", path, half, headers=TOKEN)
+    assert refused.status_code == 400
+    assert refused.json()["parameter"] == "text"
+    assert (await root.get(".json?q=good+enough&mode=keyword")).json()["rows"] == []
+
+
+@pytest.mark.parametrize(
+    ("value", "parameter"),
+    [
+        ({"text": "x", "colour": "red"}, "colour"),
+        ({"text": "x", "topics": "garden"}, "topics"),
+        ({"text": "x", "metadata": []}, "metadata"),
+        ({"text": 3}, "text"),
+        ({"text": "x", "type": "opinion"}, "type"),
+        ([], "memories"),
+        ("x", "body"),
+    ],
+)
+async def test_a_malformed_memory_is_a_400_that_names_the_field(
+    served: Served, value: Any, parameter: str
+) -> None:
+    path = f"{served.base}/memories.json"
+    response = await served.by("root").send("POST", path, value, headers=TOKEN)
+    assert response.status_code == 400
+    assert response.json()["parameter"] == parameter
+
+
+async def test_writing_without_reading_gives_nothing_back_to_read(served: Served) -> None:
+    wanda = served.by("wanda")
+    path = f"{served.base}/memories/{ONE}.json"
+    changed = await wanda.send("PATCH", path, {"title": "Renamed"}, headers=TOKEN)
+    assert changed.status_code == 200
+    assert changed.json()["rows"][0]["text"] is None
+    assert "every second day" not in changed.text
+
+
+async def test_another_method_is_refused(served: Served) -> None:
+    response = await served.by("root").send("PUT", ".json", {}, headers=TOKEN)
+    assert response.status_code == 405
+    assert response.json()["ok"] is False
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@given(st.dictionaries(st.sampled_from(OPTION_NAMES) | st.text(max_size=8), VALUES, max_size=4))
+def test_any_options_are_read_or_refused_by_name(values: dict[str, Any]) -> None:
+    culprit, options = None, {}
+    try:
+        options = search_options(values)
+    except BadInputError as refusal:
+        culprit = refusal.parameter
+    said = {name for name, value in values.items() if value is not None and value != []}
+    assert culprit in values or {name.rstrip("_") for name in options} == said

@@ -1,0 +1,227 @@
+"""The HTML pages: what they show, what they never let through, what they say when stuck."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+
+from datasette_hybrid import admission
+
+from .conftest import HOSTILE, Filled, Serve, Served
+
+ONE = "00000000-0000-4000-8000-000000000001"
+HOSTILE_ID = "00000000-0000-4000-8000-000000000003"
+
+
+def soup(response: Any) -> BeautifulSoup:
+    return BeautifulSoup(response.text, "html.parser")
+
+
+async def test_the_page_shows_ranked_results_and_how_many_were_opened(served: Served) -> None:
+    response = await served.by("bob").get("?q=tomatoes")
+    page = soup(response)
+    titles = [title.get_text(strip=True) for title in page.select(".hy-result h2")]
+    assert titles[0] == "Watering the tomatoes"
+    assert "of 3 memories opened for this search" in page.select_one(".hy-opened").get_text(
+        " ", strip=True
+    )
+    assert page.select_one(".hy-preview mark").get_text() == "tomatoes"
+    assert page.select_one(".hy-result h2 a")["href"].startswith(f"{served.base}/memories/{ONE}")
+    bar = page.select_one(".hy-score rect.fill")
+    assert 0 < int(bar["width"]) <= 100
+
+
+async def test_facets_add_and_remove_a_filter(served: Served) -> None:
+    bob = served.by("bob")
+    page = soup(await bob.get("?q=tomatoes"))
+    garden = next(link for link in page.select("a.hy-value") if link.span.text == "garden")
+    narrowed = soup(await bob.get(garden["href"]))
+    titles = [title.get_text(strip=True) for title in narrowed.select(".hy-result h2")]
+    assert titles == ["Watering the tomatoes"]
+    chosen = narrowed.select_one("a.hy-value.chosen")
+    assert chosen.span.get_text() == "garden"
+    widened = soup(await bob.get(chosen["href"]))
+    assert len(widened.select(".hy-result")) > 1
+
+
+async def test_the_explanation_has_every_stage_and_the_rank_in_every_list(served: Served) -> None:
+    page = soup(await served.by("bob").get("?q=tomatoes&explain=1"))
+    stages = [stage.get_text() for stage in page.select(".hy-stages h3")]
+    assert [name.split()[0] for name in stages][:2] == ["analyse", "fetch"]
+    first = page.select_one(".hy-explain tbody tr")
+    assert first.th.get_text(strip=True) == "Watering the tomatoes"
+    assert first.td.get_text(strip=True) == "1"
+
+
+async def test_hostile_text_is_shown_and_never_run(served: Served) -> None:
+    bob = served.by("bob")
+    plain = soup(await bob.get("?q=zebra"))
+    for path in ("?q=hostile", "?q=hostile&explain=1", f"{served.base}/memories/{HOSTILE_ID}"):
+        response = await bob.get(path)
+        page = soup(response)
+        assert response.status_code == 200
+        assert HOSTILE in page.get_text()
+        assert not page.select("img, iframe, b b, i i, [onerror]")
+        assert len(page.select("script")) == len(plain.select("script"))
+        assert "49" not in page.select_one(".hy-page h1").get_text()
+
+
+async def test_a_hostile_query_is_shown_and_never_run(served: Served) -> None:
+    response = await served.by("bob").get('?q="><script>alert(1)</script>&topic="><svg onload=x>')
+    assert "<script>alert(1)" not in response.text
+    assert "<svg onload" not in response.text
+
+
+@pytest.mark.parametrize(
+    "path", ["", "?q=tomatoes", f"/memories/{ONE}", "/unlock", ".json?q=tomatoes", "?q=x&limit=999"]
+)
+async def test_every_page_is_kept_from_caches_frames_and_referrers(
+    served: Served, path: str
+) -> None:
+    full = served.base + path if path.startswith("/") else path
+    headers = (await served.by("bob").get(full)).headers
+    assert "no-store" in headers["cache-control"]
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["x-content-type-options"] == "nosniff"
+    if ".json" not in path:
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        scripts = policy.split("script-src")[1].split(";")[0]
+        assert "'unsafe-inline'" not in scripts
+        assert "frame-ancestors 'none'" in policy
+
+
+async def test_the_memory_page_shows_the_whole_memory(served: Served) -> None:
+    response = await served.by("bob").get(f"{served.base}/memories/{ONE}?q=tomatoes")
+    page = soup(response)
+    assert page.h1.get_text(strip=True) == "Watering the tomatoes"
+    assert [item.get_text() for item in page.select(".hy-text li")] == ["feed on Sundays"]
+    assert page.select_one(".hy-back a")["href"].endswith("/notes/-/hybrid?q=tomatoes")
+    assert "garden" in page.select_one("header.hy-title").get_text()
+
+
+async def test_a_bad_option_keeps_the_form_and_names_the_culprit(served: Served) -> None:
+    response = await served.by("bob").get("?q=tomatoes&since=someday")
+    page = soup(response)
+    assert response.status_code == 400
+    assert "since" in page.select_one("[role=alert]").get_text()
+    assert page.select_one("input[name=q]")["value"] == "tomatoes"
+    long = await served.by("bob").get("?q=" + "tomato+" * 2000)
+    assert long.status_code == 400
+
+
+async def test_nothing_found_is_an_answer(served: Served) -> None:
+    response = await served.by("bob").get("?q=xylophone&mode=keyword")
+    assert response.status_code == 200
+    assert "Nothing found" in response.text
+    assert "0 of 3" in soup(response).select_one(".hy-opened").get_text()
+
+
+async def test_what_is_missing_is_said_with_the_command_that_mends_it(served: Served) -> None:
+    page = soup(await served.by("bob").get("?q=tomatoes"))
+    data = (await served.by("bob").get(".json?q=tomatoes")).json()
+    notes = page.select(".hy-note")
+    assert len(notes) == len(data["degraded"])
+    assert all("Degraded" in note.get_text() for note in notes)
+
+
+async def test_an_unknown_memory_database_or_vault_says_so(served: Served) -> None:
+    bob = served.by("bob")
+    missing = await bob.get(f"{served.base}/memories/00000000-0000-4000-8000-00000000ffff")
+    assert missing.status_code == 404
+    assert "No such memory" in missing.text
+    assert (await bob.get("/nowhere/-/hybrid")).status_code == 404
+
+
+async def test_a_database_without_a_vault_says_how_to_make_one(serve: Serve, tmp_path: Any) -> None:
+    import sqlite3
+
+    path = tmp_path / "plain.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table t (x)")
+    served = await serve(path)
+    response = await served.by("root").get("")
+    assert response.status_code == 404
+    assert "memory-store init" in response.text
+    answer = (await served.by("root").sql("select hybrid_search('x') answer"))[0]["answer"]
+    assert "holds no vault" in answer
+
+
+async def test_private_queries_stand_in_no_address(filled: Filled, serve: Serve) -> None:
+    settings = {"key-file": str(filled.key_file), "private-queries": True}
+    served = (await serve(filled.path, options={"notes": settings})).by("root")
+    form = soup(await served.get("")).select_one("form.hy-form")
+    assert form["method"] == "post"
+    response = await served.submit("", {"q": "tomatoes"})
+    page = soup(response)
+    assert response.status_code == 200
+    assert page.select_one(".hy-result h2").get_text(strip=True) == "Watering the tomatoes"
+    assert not [link for link in page.select("a[href]") if "tomatoes" in link["href"]]
+    narrowed = soup(await served.submit("", {"q": "tomatoes", "topic": "garden"}))
+    assert len(narrowed.select(".hy-result")) == 1
+
+
+async def test_the_page_across_databases_asks_each_vault_the_asker_may_search(
+    served: Served,
+) -> None:
+    page = await served.by("bob").get("/-/hybrid?q=tomatoes")
+    assert "Watering the tomatoes" in page.text
+    stranger = await served.get("/-/hybrid?q=tomatoes")
+    assert stranger.status_code == 200
+    assert "Watering" not in stranger.text
+    assert "not open to you" in stranger.text
+
+
+async def test_links_lead_to_the_search_from_datasettes_own_pages(served: Served) -> None:
+    assert 'href="/-/hybrid"' in (await served.by("bob").get("/notes/memories")).text
+    database = await served.datasette.client.get("/notes", cookies=served.by("bob").cookies)
+    assert 'href="/notes/-/hybrid"' in database.text
+
+
+async def test_table_cells_show_titles_to_readers_and_sizes_to_others(served: Served) -> None:
+    own = await served.by("bob").get("/notes/memories")
+    assert "Watering the tomatoes" in own.text
+    for actor in (None, "alice"):
+        other = await served.by(actor).get("/notes/memories")
+        assert other.status_code == 200
+        assert "Watering" not in other.text
+        assert "sealed," in other.text
+    assert HOSTILE not in own.text
+
+
+async def test_addresses_keep_a_base_url(filled: Filled, serve: Serve) -> None:
+    settings = {"key-file": str(filled.key_file)}
+    served = await serve(
+        filled.path, options={"notes": settings}, settings={"base_url": "/prefix/"}
+    )
+    page = soup(await served.by("root").get("?q=tomatoes"))
+    own = [tag["href"] for tag in page.select(".hy-page a[href]")]
+    assert own
+    assert all(href.startswith(("/prefix/", "#")) for href in own)
+    assert page.select_one("form.hy-form")["action"] == "/prefix/notes/-/hybrid"
+
+
+async def test_a_full_queue_is_said_at_once_and_other_pages_go_on(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from datasette_hybrid import asking
+
+    queue = admission.WorkQueue(workers=1, waiting=1)
+    monkeypatch.setattr(asking, "work", queue)
+    release = threading.Event()
+    busy = [asyncio.ensure_future(queue.run(release.wait)) for _ in range(2)]
+    await asyncio.sleep(0)
+    try:
+        response = await served.by("bob").get(".json?q=tomatoes")
+        assert response.status_code == 429
+        assert response.headers["retry-after"] == "1"
+        assert (await served.by("bob").get("?q=tomatoes")).status_code == 429
+        assert (await served.by("bob").get("/notes/memories")).status_code == 200
+    finally:
+        release.set()
+        await asyncio.gather(*busy)
+    assert (await served.by("bob").get(".json?q=tomatoes")).status_code == 200

@@ -1,0 +1,144 @@
+"""The SQL functions, on a plain connection and in Datasette."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from memory_store.records import NotAVaultError
+from memory_store.sql.functions import ALL_GRANTS, Grants, StoreAndGrants, register
+from memory_store.sqlite import sqlite3
+from memory_store.store import MemoryStore
+
+from .conftest import Filled, Served, fill
+
+ONE = "00000000-0000-4000-8000-000000000001"
+
+
+@pytest.fixture
+def ask(
+    make_store: Callable[..., MemoryStore], model: object
+) -> Callable[..., list[tuple[Any, ...]]]:
+    """Runs SQL on a connection to a filled vault, as somebody with the given grants."""
+    store = make_store()
+    fill(store)
+
+    def run(sql: str, *parameters: Any, grants: Grants = ALL_GRANTS) -> list[tuple[Any, ...]]:
+        def resolve(named: str | None) -> StoreAndGrants:
+            if named not in (None, "notes"):
+                raise NotAVaultError(f"{named} holds no vault")
+            return StoreAndGrants(store, grants)
+
+        connection = sqlite3.connect(store.path)
+        try:
+            register(connection, resolve)
+            return connection.execute(sql, parameters).fetchall()
+        finally:
+            connection.close()
+
+    return run
+
+
+def test_results_join_with_the_vaults_own_tables(ask: Any) -> None:
+    rows = ask(
+        """
+        select m.type, found.value ->> 'title'
+        from json_each(hybrid_search('tomatoes', 1)) as found
+        join memories as m on m.id = found.value ->> 'id'
+        """
+    )
+    assert rows == [("note", "Watering the tomatoes")]
+
+
+@pytest.mark.parametrize("limit", [1, "1", '{"limit": 1}', '{"limit": "1", "database": "notes"}'])
+def test_the_limit_may_be_a_number_its_digits_or_an_option(ask: Any, limit: Any) -> None:
+    ((answer,),) = ask("select hybrid_search('tomatoes', ?)", limit)
+    assert [row["id"] for row in json.loads(answer)] == [ONE]
+
+
+@pytest.mark.parametrize(
+    ("second", "culprit"),
+    [
+        ("{", "options"),
+        ("[1]", "options"),
+        (b"x", "options"),
+        (99, "limit"),
+        ('{"lmit": 3}', "lmit"),
+        ('{"database": "elsewhere"}', "elsewhere"),
+        ('{"database": 3}', "database"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(ask: Any, second: Any, culprit: str) -> None:
+    ((answer,),) = ask("select hybrid_search('tomatoes', ?)", second)
+    refusal = json.loads(answer)
+    assert refusal["ok"] is False
+    assert culprit in refusal["error"]
+
+
+def test_null_asks_nothing(ask: Any) -> None:
+    assert ask("select hybrid_search(null), memory_text(null), topic_hash(null)") == [
+        (None, None, None)
+    ]
+
+
+def test_topic_hash_finds_the_memories_of_a_topic_without_opening_one(ask: Any) -> None:
+    rows = ask("select memory from memory_topics where lower(hex(topic)) = topic_hash('#Garden')")
+    assert rows == [(ONE,)]
+
+
+def test_memory_text_is_the_whole_text_or_null(ask: Any) -> None:
+    ((text, missing),) = ask("select memory_text(?), memory_text('nothing-like-it')", ONE)
+    assert "every second day" in text
+    assert missing is None
+
+
+def test_reading_alone_does_not_search_and_searching_alone_does_not_read(ask: Any) -> None:
+    sql = "select hybrid_search('tomatoes', 1), memory_text(?), topic_hash('garden') is null"
+    ((found, text, hidden),) = ask(sql, ONE, grants=Grants(search=True))
+    assert json.loads(found)[0]["id"] == ONE
+    assert json.loads(found)[0]["title"] is None
+    assert (text, hidden) == (None, 0)
+    ((found, text, hidden),) = ask(sql, ONE, grants=Grants(decrypt=True))
+    assert (found, hidden) == ("[]", 1)
+    assert "every second day" in text
+
+
+def test_rrf_is_the_sum_of_weighted_reciprocal_ranks(ask: Any) -> None:
+    rows = ask(
+        """
+        select name, rrf(rank), rrf(rank, 10), rrf(rank, 60, weight)
+        from (select 'a' as name, 1 as rank, 2.0 as weight union all select 'a', null, 1.0
+              union all select 'a', 3, 1.0 union all select 'b', null, 1.0)
+        group by name order by name
+        """
+    )
+    assert rows[0] == (
+        "a",
+        pytest.approx(1 / 61 + 1 / 63),
+        pytest.approx(1 / 11 + 1 / 13),
+        pytest.approx(2 / 61 + 1 / 63),
+    )
+    assert rows[1] == ("b", None, None, None)
+
+
+async def test_gnos_worked_example(served: Served) -> None:
+    """0.0323 for first and third place, 0.0164 for one first place (GNO's documentation)."""
+    rows = await served.sql(
+        "select round(rrf(r), 4) both from (select 1 as r union all select 3) "
+        "union all select round(rrf(1), 4)"
+    )
+    assert [row["both"] for row in rows] == [0.0323, 0.0164]
+
+
+async def test_a_search_in_sql_leaves_the_page_a_page(served: Served, filled: Filled) -> None:
+    """Whatever is asked, the table page answers 200."""
+    where = "id in (select value ->> 'id' from json_each(hybrid_search('tomatoes', 1)))"
+    for actor, rows in (("bob", 1), (None, 0)):
+        response = await served.by(actor).get(
+            "/notes/memories.json", params={"_where": where, "_shape": "array"}
+        )
+        assert response.status_code == 200
+        assert len(response.json()) == rows

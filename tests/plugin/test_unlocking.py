@@ -1,0 +1,235 @@
+"""Opening a vault at start or in the browser, and everything that locks it again."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasette.utils import StartupError
+
+from datasette_hybrid import configuration, vaults
+from datasette_hybrid.admission import ATTEMPTS
+
+from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, plain_datasette
+
+
+async def unlocked(served: Served, secret: str = PASSPHRASE) -> Served:
+    """A browser session that sent the secret."""
+    response = await served.submit("/unlock", {"secret": secret})
+    assert response.status_code == 303, response.text
+    cookies = {name: response.cookies[name] for name in response.cookies}
+    return Served(served.datasette, served.database, {**served.cookies, **cookies})
+
+
+async def test_a_locked_vault_says_how_to_open_it(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path)
+    page = await served.get("?q=tomatoes")
+    assert page.status_code == 423
+    assert "notes is locked" in page.text
+    assert 'action="/notes/-/hybrid/unlock"' in page.text
+    assert 'value="tomatoes"' in page.text  # the question is not lost
+    data = await served.get(".json?q=tomatoes")
+    assert data.status_code == 423
+    assert data.json()["ok"] is False
+    assert "locked" in data.json()["error"]
+    rows = await served.by("root").sql("select hybrid_search('x') s, memory_text('y') t")
+    assert rows == [{"s": "[]", "t": None}]
+
+
+@pytest.mark.parametrize("kind", ["passphrase", "recovery code", "key file"])
+async def test_each_secret_unlocks_for_this_browser_alone(
+    filled: Filled, serve: Serve, kind: str
+) -> None:
+    secret = {
+        "passphrase": PASSPHRASE,
+        "recovery code": filled.recovery_code.lower(),
+        "key file": filled.key_file.read_text(),
+    }[kind]
+    served = await serve(filled.path)
+    session = await unlocked(served, secret)
+    page = await session.get("?q=tomatoes")
+    assert page.status_code == 200
+    assert "Watering the tomatoes" in page.text
+    row = (await session.sql("select hybrid_search('tomatoes', 1) found"))[0]
+    assert "Watering the tomatoes" in row["found"]
+    assert (await served.get("?q=tomatoes")).status_code == 403
+    assert (await served.by("mallory").get(".json?q=tomatoes")).status_code == 403
+
+
+async def test_the_session_cookie_is_guarded(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path)
+    response = await served.submit("/unlock", {"secret": PASSPHRASE})
+    cookie = response.headers["set-cookie"]
+    assert cookie.startswith("ds_hybrid_")
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert PASSPHRASE not in cookie
+    forged = Served(served.datasette, "notes", {re.split("=", cookie)[0]: "forged"})
+    assert (await forged.get("?q=tomatoes")).status_code == 403
+
+
+async def test_a_token_does_not_borrow_the_browser_session(filled: Filled, serve: Serve) -> None:
+    session = await unlocked(await serve(filled.path))
+    headers = {"Authorization": "Bearer something"}
+    assert (await session.get(".json?q=tomatoes", headers=headers)).status_code == 403
+    assert (await session.get(".json?q=tomatoes")).status_code == 200
+
+
+async def test_a_wrong_secret_is_refused_and_never_repeated(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path)
+    response = await served.submit("/unlock", {"secret": "five small grey herons"})
+    assert response.status_code == 403
+    assert "does not open this vault" in response.text
+    assert "herons" not in response.text
+    assert "set-cookie" not in response.headers or "ds_hybrid" not in response.headers["set-cookie"]
+    assert (await served.submit("/unlock", {"secret": " "})).status_code == 400
+    assert (await served.submit("/unlock", {"secret": "x" * 5000})).status_code == 400
+
+
+async def test_guessing_is_slowed_down(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path)
+    guesses = [
+        (await served.submit("/unlock", {"secret": f"guess number {i}"})).status_code
+        for i in range(ATTEMPTS + 1)
+    ]
+    assert guesses == [403] * ATTEMPTS + [429]
+    right = await served.submit("/unlock", {"secret": PASSPHRASE})
+    assert right.status_code == 429
+    assert int(right.headers["retry-after"]) > 0
+
+
+async def test_another_site_cannot_lock_or_unlock(filled: Filled, serve: Serve) -> None:
+    session = await unlocked(await serve(filled.path))
+    response = await session.datasette.client.post(
+        session.full("/lock"),
+        data={},
+        cookies=session.cookies,
+        headers={"Origin": "https://elsewhere.example", "Sec-Fetch-Site": "cross-site"},
+    )
+    assert response.status_code == 403
+    assert (await session.get("?q=tomatoes")).status_code == 200
+
+
+async def test_the_button_locks_for_everybody_and_ends_the_sessions(
+    filled: Filled, serve: Serve
+) -> None:
+    served = await serve(filled.path)
+    session = await unlocked(served)
+    assert (await served.by("root").get("?q=tomatoes")).status_code == 200
+    assert (await served.submit("/lock", {}, page="/unlock")).status_code == 403
+    assert (await session.submit("/lock", {}, page="?q=x")).status_code == 303
+    assert (await session.get("?q=tomatoes")).status_code == 423
+    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 423
+    again = await unlocked(served)
+    assert (await again.get("?q=tomatoes")).status_code == 200
+    assert (await session.get("?q=tomatoes")).status_code == 403  # the old cookie is worth nothing
+
+
+async def test_a_quiet_while_locks(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path, options={"notes": {"idle-minutes": 0.02}})
+    session = await unlocked(served)
+    assert (await session.get("?q=tomatoes")).status_code == 200
+    await asyncio.sleep(1.4)
+    assert (await session.get("?q=tomatoes")).status_code == 423
+    assert not vaults.vaults_of(served.datasette).of("notes").is_open
+
+
+async def test_twelve_hours_lock_however_busy(
+    filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await unlocked(await serve(filled.path))
+    assert (await session.get("?q=tomatoes")).status_code == 200
+    monkeypatch.setattr(configuration, "ABSOLUTE_HOURS", 0.0)
+    assert (await session.get("?q=tomatoes")).status_code == 423
+
+
+async def test_a_configured_vault_rests_and_comes_back_for_those_with_a_grant(
+    filled: Filled, serve: Serve
+) -> None:
+    settings = {"key-file": str(filled.key_file), "idle-minutes": 0.01, "allow": ALLOW}
+    served = await serve(filled.path, options={"notes": settings})
+    vault = vaults.vaults_of(served.datasette).of("notes")
+    assert (await served.by("bob").get("?q=tomatoes")).status_code == 200
+    await asyncio.sleep(0.8)
+    assert (await served.by("mallory").get("?q=tomatoes")).status_code == 403
+    assert not vault.is_open  # a stranger's request wakes nothing
+    rows = await served.by("bob").sql("select hybrid_search('tomatoes', 1) found")
+    assert "Watering" in rows[0]["found"]
+    assert vault.is_open
+
+
+async def test_stopping_the_server_wipes_the_keys(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path, options={"notes": {"key-file": str(filled.key_file)}})
+    vault = vaults.vaults_of(served.datasette).of("notes")
+    store = vault.use()
+    messages = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send(message: Any) -> None:
+        pass
+
+    await served.datasette.app()({"type": "lifespan"}, receive, send)
+    assert store.locked
+    assert vault.locked
+
+
+async def test_a_key_file_in_the_environment_opens_what_it_fits(
+    filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from memory_store.store import MemoryStore
+
+    MemoryStore.create(tmp_path / "vaults" / "other.db", passphrase=PASSPHRASE)[0].close()
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(filled.key_file))
+    served = await serve(filled.path, tmp_path / "vaults" / "other.db")
+    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
+    assert (await served.get(".json?q=tomatoes")).status_code == 403
+    other = Served(served.datasette, "other").by("root")
+    assert (await other.get(".json?q=tomatoes")).status_code == 423
+
+
+async def test_a_passphrase_may_come_from_a_variable(
+    filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTES_SECRET", PASSPHRASE)
+    served = await serve(filled.path, options={"notes": {"passphrase": {"$env": "NOTES_SECRET"}}})
+    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
+
+
+async def test_a_missing_or_wrong_configured_key_leaves_the_vault_locked_and_says_why(
+    filled: Filled, serve: Serve, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = await serve(filled.path, options={"notes": {"key-file": str(tmp_path / "none.key")}})
+    assert "none.key" in capsys.readouterr().err
+    assert (await served.by("root").get("?q=x")).status_code == 423
+    assert "none.key" in (await served.by("root").get("?q=x")).text
+    assert "none.key" not in (await served.get("?q=x")).text
+    assert (await (await unlocked(served)).get("?q=tomatoes")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "culprit"),
+    [
+        ({"passphrase": "four small grey herons"}, "passphrase"),
+        ({"recovery-code": "ABCD-EFGH"}, "recovery-code"),
+        ({"key": "c2VjcmV0"}, "key"),
+        ({"key-file": "q" * 43 + "="}, "key-file"),
+        ({"keyfile": "/x"}, "keyfile"),
+        ({"idle-minutes": "soon"}, "idle-minutes"),
+        ({"allow": {"hybrid-serch": True}}, "allow"),
+    ],
+)
+async def test_a_bad_or_secret_configuration_stops_the_start(
+    filled: Filled, model: Path, options: dict[str, Any], culprit: str
+) -> None:
+    configured = {"plugins": {"datasette-hybrid": {"databases": {"notes": options}}}}
+    with pytest.raises(StartupError) as refusal:
+        await plain_datasette((filled.path,), configured).invoke_startup()
+    assert culprit in str(refusal.value)
+    assert "notes" in str(refusal.value)
+    assert "herons" not in str(refusal.value)
+    assert "q" * 43 not in str(refusal.value)
