@@ -57,6 +57,16 @@ class LegEvidence:
     symbol_like: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What fusion leaves: the ``pool``, best first; the ``order`` of all candidates, the pool's
+    among them, as ordinals; the ``weights`` the legs got."""
+
+    pool: tuple[Candidate, ...]
+    order: tuple[int, ...]
+    weights: Mapping[str, float]
+
+
 def rrf(
     lists: Sequence[Sequence[Item]],
     *,
@@ -124,11 +134,12 @@ def fuse(
     recipe: Recipe,
     *,
     types: Mapping[int, str],
-    tie_break: Mapping[int, str],
+    tie_break: Mapping[int, tuple[int, ...]],
 ) -> list[Fused]:
     """All candidates of all lists, best first, type boosts applied.
 
-    ``types`` names each ordinal's type; ``tie_break`` (the ids) orders equal scores.
+    ``types`` names each ordinal's type; ``tie_break`` (the ids, as numbers) orders
+    equal scores.
     """
     scores = rrf(
         [ranked.ordinals for ranked in lists],
@@ -154,9 +165,14 @@ def best_possible(lists: Sequence[RankedList], recipe: Recipe) -> float:
 
 
 def merge(
-    fetched: Fetched, analysis: Analysis, context: SearchContext, recipe: Recipe, mode: str
-) -> tuple[list[Candidate], dict[str, float]]:
-    """All candidates, best first, and the weights the legs got.
+    fetched: Fetched,
+    analysis: Analysis,
+    context: SearchContext,
+    recipe: Recipe,
+    mode: str,
+    pool: int,
+) -> Merged:
+    """Fuse the lists and cut the pool.
 
     A search in one leg keeps that leg's order and scale; boosts belong to fusion.
     """
@@ -176,9 +192,10 @@ def merge(
             lists,
             recipe if mode == "hybrid" else replace(recipe, fusion_boosts={}),
             types={ordinal: snapshot.type(ordinal) for ordinal in seen},
-            tie_break={ordinal: snapshot.id(ordinal) for ordinal in seen},
+            tie_break={ordinal: tuple(snapshot.id_words[ordinal].tolist()) for ordinal in seen},
         )
-    return _described(ordered, filled, context), weights
+    pooled = _described(ordered[:pool], filled, context)
+    return Merged(tuple(pooled), tuple(item.ordinal for item in ordered), weights)
 
 
 def evidence(fetched: Fetched, analysis: Analysis) -> LegEvidence:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from memory_store.records import BadInputError, SearchOptions, SearchResponse
 from memory_store.search.analysis import Analysis, analyse
 from memory_store.search.answering import Outcome, respond
-from memory_store.search.candidates import Candidate, Fetched, fetch, newest
+from memory_store.search.candidates import MOST_NEWEST, Fetched, fetch, newest
 from memory_store.search.context import SearchContext
-from memory_store.search.fusion import merge
+from memory_store.search.fusion import Merged, merge
 from memory_store.search.literal import search_literally
 from memory_store.search.opening import Opening
 from memory_store.search.planning import Plan, check_deep, make_plan
@@ -53,8 +53,8 @@ def rank(
     if plan.mode == "literal":
         raise BadInputError("mode: a literal search cannot be ranked unopened", parameter="mode")
     analysis = analyse(parse(plan.query, options), context, options)
-    candidates = _fused(context, plan, analysis, Trace())[0]
-    ordered = sealed_order(plan, candidates)
+    merged = _fused(context, plan, analysis, Trace())[0]
+    ordered = sealed_order(plan, merged.pool)
     return [(result.candidate.id, result.score) for result in ordered[:depth]]
 
 
@@ -77,13 +77,13 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
             "topic_groups": len(analysis.topics),
             "searchable": int(analysis.mask.sum()),
         }
-    candidates, fetched = _fused(context, plan, analysis, trace)
+    merged, fetched = _fused(context, plan, analysis, trace)
     opening = Opening(context.open_memories)
     reading = Reading(context, plan, analysis, opening, trace)
-    outcome = reading.read(candidates[: plan.pool])
-    told = why(context, plan, analysis, candidates, outcome) if plan.options.why else None
+    outcome = reading.read(merged.pool)
+    told = why(context, plan, analysis, merged, outcome) if plan.options.why else None
     return outcome.completed(
-        found=len(candidates),
+        found=len(merged.order),
         opened=opening.opened,
         degraded=fetched.degraded,
         embedder=fetched.embedder,
@@ -93,8 +93,8 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
 
 def _fused(
     context: SearchContext, plan: Plan, analysis: Analysis, trace: Trace
-) -> tuple[list[Candidate], Fetched]:
-    """Fetch and fuse: every candidate, best first, still sealed."""
+) -> tuple[Merged, Fetched]:
+    """Fetch, fuse and cut: the final pool, still sealed."""
     with trace.stage("fetch") as details:
         if analysis.parsed.reading:
             fetched = fetch(analysis, context, plan.recipe, plan.legs, plan.depths)
@@ -105,11 +105,12 @@ def _fused(
             "leg_milliseconds": {leg: round(ms, 3) for leg, ms in fetched.milliseconds.items()},
         }
     with trace.stage("fuse") as details:
-        candidates, weights = merge(fetched, analysis, context, plan.recipe, plan.mode)
+        pool = plan.pool if analysis.parsed.reading else MOST_NEWEST  # a list to leaf through
+        merged = merge(fetched, analysis, context, plan.recipe, plan.mode, pool)
         details |= {
             "recipe": plan.recipe.name,
-            "weights": {leg: round(weight, 4) for leg, weight in weights.items()},
-            "candidates": len(candidates),
-            "pool": min(len(candidates), plan.pool),
+            "weights": {leg: round(weight, 4) for leg, weight in merged.weights.items()},
+            "candidates": len(merged.order),
+            "pool": len(merged.pool),
         }
-    return candidates, fetched
+    return merged, fetched

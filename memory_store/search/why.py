@@ -5,13 +5,13 @@ Boundary: tells only what the same search could tell; opens nothing itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from memory_store.search.analysis import Analysis, Blinding, filters
 from memory_store.search.answering import Outcome
-from memory_store.search.candidates import Candidate, fetch
+from memory_store.search.candidates import fetch
 from memory_store.search.context import SearchContext
+from memory_store.search.fusion import Merged
 from memory_store.search.planning import Plan
 
 
@@ -19,7 +19,7 @@ def why(
     context: SearchContext,
     plan: Plan,
     analysis: Analysis,
-    candidates: Sequence[Candidate],
+    merged: Merged,
     outcome: Outcome,
 ) -> dict[str, Any]:
     """What became of the memory named by the option ``why`` (its full id)."""
@@ -30,18 +30,18 @@ def why(
         return {**answer, "reason": "there is no such memory in the collections you can read"}
     if not analysis.mask[ordinal]:
         return {**answer, "reason": _left_out(context, plan, analysis, ordinal)}
-    candidate = next((one for one in candidates if one.ordinal == ordinal), None)
-    if candidate is None:
-        return {**answer, **_not_found(context, plan, analysis, candidates, ordinal)}
+    if ordinal not in merged.order:
+        return {**answer, **_not_found(context, plan, analysis, merged, ordinal)}
+    answer["fusion_rank"] = merged.order.index(ordinal) + 1
+    if answer["fusion_rank"] > len(merged.pool):
+        reason = f"it came out of fusion below the pool, which ends at {len(merged.pool)}"
+        return {**answer, "reason": reason}
+    candidate = merged.pool[answer["fusion_rank"] - 1]
     answer |= {
-        "fusion_rank": candidate.fusion_rank,
         "keyword_rank": candidate.keyword_rank,
         "topic_rank": candidate.topic_rank,
         "vector_rank": candidate.vector_rank,
     }
-    if candidate.fusion_rank > plan.pool:
-        reason = f"it came out of fusion at {candidate.fusion_rank}, the pool ends at {plan.pool}"
-        return {**answer, "reason": reason}
     return {**answer, **_placed(plan, outcome, ordinal)}
 
 
@@ -56,14 +56,15 @@ def _not_found(
     context: SearchContext,
     plan: Plan,
     analysis: Analysis,
-    candidates: Sequence[Candidate],
+    merged: Merged,
     ordinal: int,
 ) -> dict[str, Any]:
     """No leg had it among its first: at which place would each have had it?"""
     tags = context.snapshot.content_tags
-    for other in candidates:
-        if (tags[other.ordinal] == tags[ordinal]).all():
-            return {"reason": f"it has the same content as {other.id}, which stands for both"}
+    for other in merged.order:
+        if (tags[other] == tags[ordinal]).all():
+            standing = context.snapshot.id(other)
+            return {"reason": f"it has the same content as {standing}, which stands for both"}
     everything = dict.fromkeys(plan.legs, context.snapshot.size)
     fetched = fetch(analysis, context, plan.recipe, plan.legs, everything)
     places: dict[str, int | None] = dict.fromkeys(plan.legs)

@@ -116,6 +116,17 @@ class TestFilters:
     def test_filters_alone_list_the_newest_first(self, notes: MemoryStore) -> None:
         assert refs(notes.search("topic:house", limit=3)) == ["11", "9", "7"]
 
+    def test_a_list_by_filters_can_be_leafed_through_to_its_end(self, store: MemoryStore) -> None:
+        store.add_many(
+            (MemoryDraft(f"remark {n}", topics=("log",)) for n in range(100)), embed=False
+        )
+        seen, token = set(), None
+        for _ in range(4):
+            page = store.search("topic:log", limit=32, continue_=token)
+            seen |= {row.id for row in page.rows}
+            token = page.next
+        assert (len(seen), token) == (100, None)
+
     def test_metadata_is_looked_at_in_what_was_opened(self, notes: MemoryStore) -> None:
         notes.add("spare wheel", ref="wheel", metadata={"shelf": 3})
         assert refs(notes.search("spare", meta=(("shelf", "3"),))) == ["wheel"]
