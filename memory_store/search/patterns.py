@@ -104,8 +104,12 @@ class _Reader:
         items: list[_Item] = []
         while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
             piece = self._piece(depth)
-            if piece is not None:
+            if piece:
                 items += self._quantified(piece)
+            elif found := _QUANTIFIER.match(self._pattern, self._at):
+                # After (?i) or \Q\E a quantifier belongs to what stood before: nobody's need.
+                self._at = found.end()
+                items[-1:] = [_Item(_Other.GAP, least=0, repeats=True)]
         return tuple(items)
 
     def _piece(self, depth: int) -> str | _Group | _Other | None:
