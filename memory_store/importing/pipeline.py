@@ -20,6 +20,7 @@ from memory_store.vault.rows import Origin
 
 BATCH_MEMORIES = 64
 BATCH_CHARACTERS = 400_000
+UNEMBEDDED_BATCH = 8  # times as large where nothing is embedded: commits would take half the time
 STDIN = "-"
 
 Progress = Callable[[str, int, "int | None"], None]
@@ -88,6 +89,7 @@ def _found_files(
 ) -> Iterator[tuple[str, SourceFile]]:
     seen: set[Path] = set()
     for path in paths:
+        source = _source_path(path)
         for found in walk([path], options.glob, options.exclude):
             if isinstance(found, Skip):
                 tally.skips.append((found.name, found.reason))
@@ -95,7 +97,7 @@ def _found_files(
                 tally.failures.append((found.name, found.reason))
             elif found.path not in seen:
                 seen.add(found.path)
-                yield _source_path(path), found
+                yield source, found
 
 
 class _Run:
@@ -114,6 +116,7 @@ class _Run:
         self.pending: list[Pending] = []
         self.marks: list[FileMark] = []
         self.characters = 0
+        self.batch = 1 if session.embeds else UNEMBEDDED_BATCH
         self._origins_in_batch: set[bytes] = set()
 
     def take(self, source: str, file: SourceFile) -> None:
@@ -185,7 +188,8 @@ class _Run:
         self.pending.append(Pending(draft, origin, known.memory if known else None, name))
         self._origins_in_batch.add(origin_tag)
         self.characters += len(draft.text)
-        if len(self.pending) >= BATCH_MEMORIES or self.characters >= BATCH_CHARACTERS:
+        full = len(self.pending) >= self.batch * BATCH_MEMORIES
+        if full or self.characters >= self.batch * BATCH_CHARACTERS:
             self.flush()
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:

@@ -91,6 +91,11 @@ class ImportSession:
         self._files = self._read_known_files()
         self._sources: dict[str, str] = {}
 
+    @property
+    def embeds(self) -> bool:
+        """Whether a model makes vectors of what is written, which takes most of the time."""
+        return self._preparer.embeds
+
     def _read_known_files(self) -> dict[bytes, KnownFile]:
         rows = self.vault.reader().execute(
             """

@@ -189,7 +189,10 @@ class LiveIndex:
 
 
 def load_segment(connection: sqlite3.Connection, keys: CollectionKeys, row: SegmentRow) -> Segment:
-    """Open and decode one segment; its pairs stay sealed until a phrase is asked for. Raises TamperedError when its bytes are not a segment."""
+    """Open and decode one segment; its pairs stay sealed until a phrase is asked for.
+
+    Raises TamperedError when its bytes are not a segment.
+    """
     main = read_part(connection, keys, row, "main")
     vectors = read_part(connection, keys, row, "vectors")
     pairs = read_sealed_part(connection, row, "pairs")

@@ -38,6 +38,11 @@ class Preparer:
                 with vault.writing() as connection, transaction(connection):
                     vault.adopt_model(connection, embedder)
 
+    @property
+    def embeds(self) -> bool:
+        """Whether there is a model to make vectors with."""
+        return self._embedder is not None
+
     def model(self) -> IndexModel:
         """The model whose vectors the entries hold."""
         return self._vault.model()
