@@ -1,3 +1,4 @@
+# mypy: allow-untyped-decorators
 """A Datasette plugin: private memories, sealed at rest and searchable by name and by meaning.
 
 Hook implementations only, each one delegating. Everything heavy is imported inside a hook, so

@@ -19,6 +19,7 @@ from datasette.utils import tilde_decode
 from memory_store.records import (
     BadInputError,
     ConflictError,
+    FormatError,
     LockedError,
     MemoryStoreError,
     ModelMismatchError,
@@ -46,6 +47,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (WrongKeyError, 403),
     (Forbidden, 403),
     (ConflictError, 409),
+    (FormatError, 409),
     (LockedError, 423),
     (QueueFullError, 429),
     (TooManyAttemptsError, 429),

@@ -14,7 +14,7 @@ from datasette import Forbidden, Response
 from memory_store.records import BadInputError, WrongKeyError
 
 from . import asking, pages, presenting
-from .admission import TooManyAttemptsError, door, work
+from .admission import TooManyAttemptsError, door, locksmith
 from .grants import asker
 from .sessions import end_session, grant_session
 from .vaults import Vault
@@ -44,7 +44,7 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, query: s
     address = (request.scope.get("client") or ("unknown",))[0]
     try:
         door.knock(address, str(vault.path))
-        await work.run(lambda: vault.unlock(secret))
+        await locksmith.run(lambda: vault.unlock(secret))
     except TooManyAttemptsError as error:
         return await unlock_page(
             datasette,
@@ -78,7 +78,7 @@ async def lock(datasette: Any, request: Any) -> Response:
     vault = await asking.visible_vault(datasette, request)
     if not asker.get().on(vault.database):
         raise Forbidden(f"{vault.database}: only those who may search it can lock it")
-    await work.run(vault.lock)
+    await locksmith.run(vault.lock)
     path = pages.hybrid_path(datasette, vault.database)
     response = Response.redirect(
         f"{path}/unlock", status=303, headers={"Cache-Control": "no-store"}

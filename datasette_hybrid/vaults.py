@@ -68,10 +68,13 @@ class Vault:
 
     @property
     def locked(self) -> bool:
-        """Whether a use would need somebody to unlock it first."""
-        with self._lock:
-            self.rest_if_due()
-            return self._store is None and not self._resting
+        """Whether a use would need somebody to unlock it first. Never waits for an opening."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self.rest_if_due()
+            finally:
+                self._lock.release()
+        return self._store is None and not self._resting
 
     @property
     def is_open(self) -> bool:

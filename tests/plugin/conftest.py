@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import shutil
 from collections.abc import Awaitable, Callable
@@ -178,7 +177,7 @@ def serve(model: Path) -> Any:
 
 def plain_datasette(paths: tuple[Path, ...], configuration: dict[str, Any], **more: Any) -> Any:
     """A Datasette, configured by whichever name this version gives configuration."""
-    name = "config" if "config" in inspect.signature(Datasette).parameters else "metadata"
+    name = "config" if hasattr(Datasette, "get_internal_database") else "metadata"
     return Datasette([str(path) for path in paths], **{name: configuration}, **more)
 
 
