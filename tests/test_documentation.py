@@ -1,0 +1,284 @@
+"""The examples in README.md and docs/ do what they say, and the tables say what the code does.
+
+A fenced block is run when the line before it is one of these comments:
+
+    <!-- run -->               bash, python, sql or yaml; it must succeed
+    <!-- run: exit 3 -->       bash that must end with that code
+    <!-- run: served -->       bash with curl, against a Datasette that serves the vault
+    <!-- run: served by 1.0 -->  the same, where Datasette is 1.0 or newer
+
+The blocks of one document run in order, in a temporary home with the demo's notes in ``~/notes``.
+README.md starts from nothing; every other document from an imported ``notes.db`` whose key file is
+``~/keys/notes.key``. SQL runs in sqlite-utils and must return rows; YAML must start a Datasette.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasette
+import pytest
+
+from memory_store.sqlite import connect
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SHOWN_ADDRESS = "127.0.0.1:8001"
+SECRET = "a secret of these tests"
+BLOCK = re.compile(
+    r"^<!-- run(?:: (?P<how>[^>]*?))? -->\n```(?P<kind>\w+)\n(?P<code>.*?)^```$", re.M | re.S
+)
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One example: how it runs, its language, and its text."""
+
+    how: str
+    kind: str
+    code: str
+
+
+def blocks(document: Path) -> list[Block]:
+    return [
+        Block(found["how"] or "", found["kind"], found["code"])
+        for found in BLOCK.finditer(document.read_text("utf-8"))
+    ]
+
+
+class Home:
+    """A home folder in which examples run one after another, sharing exported variables."""
+
+    def __init__(self, folder: Path, model: Path) -> None:
+        self.folder = folder
+        self.variables = folder / ".variables"
+        kept = {n: v for n, v in os.environ.items() if not n.startswith("MEMORY_STORE_")}
+        self.environment = {
+            **kept,
+            "HOME": str(folder),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+            "MEMORY_STORE_MODEL": str(model),
+            "MEMORY_STORE_OFFLINE": "1",
+            **{
+                f"MEMORY_STORE_{name}": str(folder / ".private" / name.lower())
+                for name in ("CACHE", "CONFIG", "STATE")
+            },
+            "DATASETTE_SECRET": SECRET,
+        }
+        shutil.copytree(ROOT / "demo" / "notes", folder / "notes")
+        self.variables.write_text("")
+
+    def bash(self, code: str, *, expected: int = 0) -> str:
+        """Run shell commands; what they export is there for the next block."""
+        script = (
+            f"set -euo pipefail\n. {self.variables}\n"
+            f"trap 'export -p > {self.variables}' EXIT\n{code}"
+        )
+        done = self.run("bash", "-c", script)
+        assert done.returncode == expected, f"{code}\nexit {done.returncode}\n{done.stderr}"
+        return done.stdout
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+            check=False,
+        )
+
+    def python(self, code: str) -> None:
+        (self.folder / "example.py").write_text(code)
+        self.bash(f"{shlex.quote(sys.executable)} example.py")
+
+    def sql(self, code: str) -> None:
+        rows = json.loads(self.bash(f"sqlite-utils query notes.db {shlex.quote(code)}"))
+        assert rows, f"no row came back from\n{code}"
+        assert not any('"ok": false' in str(cell) for row in rows for cell in row.values()), rows
+
+    def configuration(self, code: str) -> None:
+        (self.folder / "metadata.yml").write_text(code)
+        shown = self.bash("datasette notes.db -m metadata.yml --get /-/versions.json")
+        assert json.loads(shown)["datasette"]["version"] == datasette.__version__
+
+
+@pytest.fixture
+def home(tmp_path: Path, tiny_model: Path) -> Home:
+    """A home folder with notes in it, and nothing else."""
+    return Home(tmp_path, tiny_model)
+
+
+def make_vault(home: Home) -> None:
+    home.bash(
+        "memory-store init notes.db --key-file ~/keys/notes.key\n"
+        "export MEMORY_STORE_KEY_FILE=~/keys/notes.key\n"
+        "memory-store import notes.db ~/notes"
+    )
+
+
+@contextmanager
+def served(home: Home) -> Iterator[str]:
+    """Serve the vault; ``cookies.txt`` then signs in as root. Yields host and port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = home.folder / "datasette.log"
+    with log.open("w") as output:
+        server = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "datasette", "serve", "notes.db", "--root"),
+                *("--port", str(port), "--secret", SECRET),
+            ],
+            cwd=home.folder,
+            env={**home.environment, "MEMORY_STORE_KEY_FILE": str(home.folder / "keys/notes.key")},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        link = signing_in(server, log)
+        home.bash(f"curl -sS -f -o /dev/null -c cookies.txt {shlex.quote(link)}")
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def signing_in(server: subprocess.Popen[bytes], log: Path) -> str:
+    """The link that Datasette prints, once it answers."""
+    for _ in range(300):
+        text = log.read_text()
+        found = re.search(r"http://\S+/-/auth-token\?token=\w+", text)
+        if found and "startup complete" in text:
+            return found[0]
+        assert server.poll() is None, text
+        time.sleep(0.1)
+    raise AssertionError(f"Datasette did not start\n{log.read_text()}")
+
+
+def run_block(home: Home, block: Block) -> None:
+    if block.how.startswith("served"):
+        with served(home) as address:
+            home.bash(block.code.replace(SHOWN_ADDRESS, address))
+    elif block.kind == "bash":
+        code = block.how.removeprefix("exit ")
+        home.bash(block.code, expected=int(code) if code else 0)
+    else:
+        {"python": home.python, "sql": home.sql, "yaml": home.configuration}[block.kind](block.code)
+
+
+@pytest.mark.parametrize(
+    "document", [d for d in DOCUMENTS if blocks(d)], ids=lambda document: document.name
+)
+def test_the_examples_run(document: Path, home: Home) -> None:
+    if document.name != "README.md":
+        make_vault(home)
+    for block in blocks(document):
+        if "1.0" in block.how and not newer_than_0():
+            continue  # that example is for Datasette 1.0; CI runs this test on both
+        run_block(home, block)
+
+
+def newer_than_0() -> bool:
+    return not datasette.__version__.startswith("0.")
+
+
+def test_the_readme_and_the_guides_hold_examples() -> None:
+    with_examples = {document.name for document in DOCUMENTS if blocks(document)}
+    assert with_examples >= {
+        *("README.md", "search.md", "sealing.md", "importing.md"),
+        *("sql.md", "json-api.md", "models.md", "recipes.md"),
+    }
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_every_marked_block_is_understood(document: Path) -> None:
+    text = document.read_text("utf-8")
+    assert len(re.findall(r"^<!-- run\b", text, re.M)) == len(blocks(document))
+    for block in blocks(document):
+        assert block.kind in ("bash", "python", "sql", "yaml")
+        assert re.fullmatch(r"|exit \d|served|served by 1\.0", block.how)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_links_between_documents_lead_somewhere(document: Path) -> None:
+    for target, anchor in LINK.findall(document.read_text("utf-8")):
+        if target.endswith(".png"):
+            continue
+        file = (document.parent / target).resolve() if target else document
+        assert file.is_file(), f"{document.name} links to {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in anchors(file), f"{document.name} links to {target}#{anchor}"
+
+
+def anchors(document: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", document.read_text("utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_column_of_a_vault_is_in_the_table_of_what_is_sealed(home: Home) -> None:
+    make_vault(home)
+    connection = connect(home.folder / "notes.db", read_only=True)
+    tables = [
+        name
+        for (name,) in connection.execute("select name from sqlite_master where type = 'table'")
+        if name.startswith(("vault_", "memor")) or name == "collections"
+    ]
+    columns = {
+        (table, row[1]): row[2] for table in tables for row in connection.execute(
+            f"pragma table_info({table})"
+        )
+    }  # fmt: skip
+    told = told_columns()
+    assert set(told) == set(columns)
+    for (table, column), state in told.items():
+        assert (columns[table, column] == "BLOB") == (state != "in clear"), (table, column)
+        if state == "sealed":
+            values = connection.execute(
+                f"select {column} from {table} where {column} is not null"
+            ).fetchall()
+            assert all(value[:2] == b"\x01\x01" for (value,) in values), (table, column)
+    connection.close()
+
+
+def told_columns() -> dict[tuple[str, str], str]:
+    """(table, column) → ``in clear``, ``sealed``, ``keyed hash`` or ``public bytes``."""
+    section = (ROOT / "docs" / "sealing.md").read_text("utf-8")
+    found = re.findall(
+        r"^\| `(\w+)` \| ([^|]+) \| (in clear|sealed|keyed hash|public bytes) \|", section, re.M
+    )
+    return {
+        (table, column): state for table, names, state in found
+        for column in re.findall(r"`(\w+)`", names)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "document",
+    [d for d in DOCUMENTS if "[[[cog" in d.read_text("utf-8")],
+    ids=lambda document: document.name,
+)
+def test_the_generated_parts_are_current(document: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cogapp", "--check", str(document)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 0, f"run: make docs\n{done.stdout}{done.stderr}"
