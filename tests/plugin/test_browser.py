@@ -84,15 +84,20 @@ def fits(page: Any) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
+def answer(page: Any, secret: str) -> None:
+    """Type into the field that has the focus by itself."""
+    page.locator("#hy-secret:focus").wait_for()
+    page.keyboard.type(secret)
+    page.keyboard.press("Enter")
+
+
 def test_unlock_search_read_and_lock_by_keyboard(address: str, page: Any) -> None:
     page.goto(f"{address}/notes/-/hybrid?q=tomatoes")
     assert page.locator("h1").inner_text() == "notes is locked"
     assert fits(page)
-    page.keyboard.type("not the passphrase")  # the field has the focus
-    page.keyboard.press("Enter")
+    answer(page, "not the passphrase")
     page.get_by_role("alert").wait_for()
-    page.keyboard.type(PASSPHRASE)
-    page.keyboard.press("Enter")
+    answer(page, PASSPHRASE)
 
     page.wait_for_url("**/notes/-/hybrid?q=tomatoes")  # the question was kept
     first = page.locator(".hy-result").first
@@ -120,8 +125,7 @@ def test_hostile_memories_run_nothing(address: str, page: Any) -> None:
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     page.goto(f"{address}/notes/-/hybrid/unlock")
-    page.keyboard.type(PASSPHRASE)
-    page.keyboard.press("Enter")
+    answer(page, PASSPHRASE)
     page.wait_for_url("**/notes/-/hybrid")
     page.goto(f"{address}/notes/-/hybrid?q=hostile&explain=1")
     link = page.locator(".hy-result h2 a", has_text="Hostile")
