@@ -104,6 +104,16 @@ def render_cell(
 
 
 @hookimpl
+def filters_from_request(request: Any, database: str, table: str, datasette: Any) -> Any:
+    """``?_hybrid=query`` on the table page of memories."""
+    if table != "memories" or not request.args.get("_hybrid"):
+        return None
+    from .filtering import found_memories
+
+    return found_memories(datasette, request, database)
+
+
+@hookimpl
 def menu_links(datasette: Any, actor: Any, request: Any) -> Any:
     """A way to the search from every page."""
     from .serving import menu

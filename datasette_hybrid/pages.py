@@ -249,21 +249,27 @@ async def memory(datasette: Any, request: Any) -> Response:
     return await render(datasette, request, "hybrid_memory.html", context)
 
 
-@page("GET", "HEAD")
+@page("GET", "HEAD", "POST")
 async def across(datasette: Any, request: Any) -> Response:
     """``/-/hybrid``: the same question to every vault the asker may search."""
-    given = await asking.parameters(request)
-    asked = asking.question(given, strict=False)
-    sections = []
-    for vault in vaults_of(datasette).all():
-        if await compat.may_view(datasette, request.actor, vault.database):
-            sections.append(await _section(datasette, vault, asked))
-    context = {"q": asked.query, "sections": sections}
+    asked = asking.question(await asking.parameters(request), strict=False)
+    shown = [
+        vault
+        for vault in vaults_of(datasette).all()
+        if await compat.may_view(datasette, request.actor, vault.database)
+    ]
+    # one vault that keeps queries out of addresses is enough: the question goes to all of them
+    private = any(vault.settings.private_queries for vault in shown)
+    sections = [await _section(datasette, vault, asked, private) for vault in shown]
+    context = {"q": asked.query, "sections": sections, "private_queries": private}
     return await render(datasette, request, "hybrid_across.html", context)
 
 
-async def _section(datasette: Any, vault: Vault, asked: asking.Question) -> dict[str, Any]:
+async def _section(
+    datasette: Any, vault: Vault, asked: asking.Question, private: bool
+) -> dict[str, Any]:
     """One database's part of the page across all of them."""
+    keep = "" if private else presenting.changed({"q": asked.query}, "")
     grants = asker.get().on(vault.database)
     path = hybrid_path(datasette, vault.database)
     section: dict[str, Any] = {
@@ -271,7 +277,7 @@ async def _section(datasette: Any, vault: Vault, asked: asking.Question) -> dict
         "path": path,
         "locked": vault.locked,
         "searchable": grants.search and not vault.locked,
-        "all_href": presenting.changed({"q": asked.query}, path),
+        "all_href": path + keep,
         "results": [],
         "refusal": None,
         "response": None,
@@ -284,7 +290,6 @@ async def _section(datasette: Any, vault: Vault, asked: asking.Question) -> dict
             section["refusal"] = str(error) or "this took too long"
         else:
             section["response"] = response
-            keep = presenting.changed({"q": asked.query}, "")
             section["results"] = presenting.results(response, grants, path, keep)
     return section
 

@@ -163,6 +163,10 @@ async def test_private_queries_stand_in_no_address(filled: Filled, serve: Serve)
     assert not [link for link in page.select("a[href]") if "tomatoes" in link["href"]]
     narrowed = soup(await served.submit("", {"q": "tomatoes", "topic": "garden"}))
     assert len(narrowed.select(".hy-result")) == 1
+    across = soup(await served.submit("/-/hybrid", {"q": "tomatoes"}))
+    assert across.select_one("form.hy-form")["method"] == "post"
+    assert across.select_one(".hy-result h2").get_text(strip=True) == "Watering the tomatoes"
+    assert not [link for link in across.select("a[href]") if "tomatoes" in link["href"]]
 
 
 async def test_the_page_across_databases_asks_each_vault_the_asker_may_search(
@@ -191,6 +195,18 @@ async def test_table_cells_show_titles_to_readers_and_sizes_to_others(served: Se
         assert "Watering" not in other.text
         assert "sealed," in other.text
     assert HOSTILE not in own.text
+
+
+async def test_the_native_table_page_shows_what_a_search_finds(served: Served) -> None:
+    path = "/notes/memories.json?_shape=array&_hybrid="
+    found = (await served.by("bob").get(f"{path}postgres")).json()
+    assert "00000000-0000-4000-8000-000000000002" in [row["id"] for row in found]
+    assert (await served.get(f"{path}postgres")).json() == []
+    assert (await served.by("bob").get(f"{path}-postgres")).json() == []
+    page = await served.by("bob").get("/notes/memories?_hybrid=<b>postgres")
+    assert page.status_code == 200
+    assert "found by searching for" in page.text
+    assert "<b>postgres" not in page.text
 
 
 async def test_addresses_keep_a_base_url(filled: Filled, serve: Serve) -> None:
