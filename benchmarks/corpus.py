@@ -19,6 +19,7 @@ import numpy as np
 
 SEED = 20_240_601
 DISTINCT_WORDS = 30_000
+SHORT_WORDS = 3_000  # the frequent ones have one or two syllables, the others two or three
 FLATTENING = 2.7  # Mandelbrot's constant for English
 SHORTEST, MEDIAN, LONGEST = 40, 180, 2_000  # words of a note's text
 SPREAD = 0.6  # of the lengths' logarithms; the mean is then 215 words
@@ -58,7 +59,7 @@ def vocabulary(random: np.random.Generator) -> list[str]:
     while len(words) < DISTINCT_WORDS:
         syllables = [
             random.choice(BEGINNINGS) + random.choice(MIDDLES) + random.choice(ENDINGS)
-            for _ in range(random.integers(1, 4))
+            for _ in range(random.integers(1, 3) + (len(words) > SHORT_WORDS))
         ]
         words.setdefault("".join(syllables))
     return list(words)
