@@ -89,6 +89,7 @@ class Home:
         )
         done = self.run("bash", "-c", script)
         assert done.returncode == expected, f"{code}\nexit {done.returncode}\n{done.stderr}"
+        assert "Nothing found." not in done.stdout, code
         return done.stdout
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
