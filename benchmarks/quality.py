@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import sqlite3
 import sys
 import tempfile
 import time
@@ -85,7 +84,8 @@ def _lines(path: Path) -> Iterator[dict[str, str]]:
 def locomo(folder: Path) -> list[Part]:
     """LoCoMo, one part a conversation: turns as memories, questions of categories 1 to 4."""
     spec = importlib.util.spec_from_file_location("locomo_load", folder / "load.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     loader = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loader)
     parts = []
@@ -177,8 +177,7 @@ class SealedPart:
         wanted = SearchOptions(**options)  # type: ignore[arg-type]
         return {
             query: [
-                self.references[memory]
-                for memory, _ in rank(context, text, wanted, depth=DEPTH)
+                self.references[memory] for memory, _ in rank(context, text, wanted, depth=DEPTH)
             ]
             for query, text in self.part.queries.items()
             if query in self.part.judgements
@@ -191,22 +190,24 @@ def evaluate(
     """The measure over all parts' queries together, and the runs it comes from."""
     runs = [part.run(**options) for part in parts]
     values = [
-        per_query(run, part.part.judgements, measure)
-        for run, part in zip(runs, parts, strict=True)
+        per_query(run, part.part.judgements, measure) for run, part in zip(runs, parts, strict=True)
     ]
     return estimate(np.concatenate(values)), runs
 
 
 def keyword_agreement(part: SealedPart, run: dict[str, list[str]]) -> tuple[int, int]:
-    """(queries whose first 100 equal FTS5's in order, queries of words alone); ties may swap."""
+    """(queries whose first 100 equal FTS5's in order, queries of words alone).
+
+    Memories that share one content count once, as in every search; equal scores may swap.
+    """
     from benchmarks.reference import PlainKeywords, is_plain
 
     reference = PlainKeywords(part.store)
     same = 0
     plain = {query: ranked for query, ranked in run.items() if is_plain(part.part.queries[query])}
     for query, ranked in plain.items():
-        scores = reference.scores(part.part.queries[query])
-        expected = sorted(scores.values())[: len(ranked)]
+        scores, best = reference.ranked_scores(part.part.queries[query])
+        expected = best[: len(ranked)]
         ours = [scores.get(ref) for ref in ranked]
         if None not in ours and np.allclose(expected, np.array(ours, float), rtol=1e-4):
             same += 1

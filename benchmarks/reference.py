@@ -26,8 +26,9 @@ class PlainKeywords:
         )
         self._fts = sqlite3.connect(":memory:")
         self._fts.execute("create virtual table plain using fts5(ref unindexed, title, body)")
-        memories = store.list(limit=snapshot.total)
-        for memory in memories:
+        self.contents: dict[str, tuple[str, str]] = {}
+        for memory in store.list(limit=snapshot.total):
+            self.contents[str(memory.ref)] = (memory.title, memory.text)
             ordinal = snapshot.ordinal_of(memory.id)
             assert ordinal is not None
             language = snapshot.language(ordinal)
@@ -36,6 +37,12 @@ class PlainKeywords:
                 for text in (memory.title, memory.text)
             ]
             self._fts.execute("insert into plain values (?, ?, ?)", (memory.ref, *columns))
+
+    def ranked_scores(self, query: str) -> tuple[dict[str, float], list[float]]:
+        """The scores of :meth:`scores`, and those of distinct contents, best first."""
+        scores = self.scores(query)
+        distinct = {self.contents[ref]: score for ref, score in scores.items()}
+        return scores, sorted(distinct.values())
 
     def scores(self, query: str) -> dict[str, float]:
         """Reference → bm25() (smaller is better) of every memory that holds a query word.
@@ -63,7 +70,9 @@ class PlainKeywords:
 
     def _matching(self, match: str) -> int:
         return int(
-            self._fts.execute("select count(*) from plain where plain match ?", (match,)).fetchone()[0]
+            self._fts.execute(
+                "select count(*) from plain where plain match ?", (match,)
+            ).fetchone()[0]
         )
 
     def _idf_ratio(self, stem: str, held: int) -> float:
@@ -76,7 +85,7 @@ class PlainKeywords:
 
 
 def is_plain(query: str) -> bool:
-    """Whether a query is words alone: no phrase, exclusion or filter that narrows what is ranked."""
+    """Whether a query is words alone: no phrase, exclusion or filter narrows what is ranked."""
     parsed = parse(query, SearchOptions())
     narrowed = (parsed.required, parsed.excluded, parsed.topics, parsed.types, parsed.collections)
     return not any((*narrowed, parsed.since, parsed.until))

@@ -20,10 +20,11 @@ KEYS = FOLDER / "keys"
 KEY_FILE = KEYS / "notes.key"
 PASSPHRASE_FILE = KEYS / "passphrase.txt"
 WORDS = (
-    "amber anchor barley beacon birch cedar clover copper cricket ember fennel gable garnet harbour "
-    "hazel heron juniper kettle lantern linen maple marble meadow nettle oyster pebble quarry "
-    "rowan saffron thistle willow"
-).split()
+    *("amber", "anchor", "barley", "beacon", "birch", "cedar", "clover", "copper", "cricket"),
+    *("ember", "fennel", "gable", "garnet", "harbour", "hazel", "heron", "juniper", "kettle"),
+    *("lantern", "linen", "maple", "marble", "meadow", "nettle", "oyster", "pebble", "quarry"),
+    *("rowan", "saffron", "thistle", "willow"),
+)
 
 SEARCHES = (
     ("by name", ["harper", "-n", "2"]),

@@ -46,7 +46,7 @@ from memory_store.records import (
 from memory_store.text.canonical import canonical_text, normalise_topic
 from memory_store.text.tokens import forget_words
 from memory_store.vault.rows import Origin, open_head, open_memories, read_rows, resolve_id
-from memory_store.vault.transactions import erase_traces
+from memory_store.vault.transactions import erase_traces, reading
 
 if TYPE_CHECKING:
     from memory_store.index.vectors import VectorIndex
@@ -240,8 +240,11 @@ class MemoryStore:
         collection: str | None = None,
         expected_version: int | None = None,
     ) -> Memory:
-        """Change a memory; what is None stays. Raises NotFoundError, ConflictError, BadInputError."""
-        before = self._open([self._resolve(memory_id)])[0]
+        """Change a memory; what is None stays.
+
+        Raises NotFoundError, ConflictError (see ``expected_version``), BadInputError.
+        """
+        before = self._open_one(memory_id)
         if expected_version is not None and before.version != expected_version:
             raise ConflictError(
                 f"memory {before.id} is at version {before.version}, not {expected_version}"
@@ -368,7 +371,7 @@ class MemoryStore:
 
     def get(self, memory_id: str) -> Memory:
         """One memory with its whole text, by id, the beginning of an id, or ref."""
-        return self._shown(self._open([self._resolve(memory_id)]))[0]
+        return self._shown([self._open_one(memory_id)])[0]
 
     def _shown(self, memories: Sequence[Memory]) -> builtins.list[Memory]:
         """Memories as callers see them: with their collection's name for its id."""
@@ -378,13 +381,19 @@ class MemoryStore:
     def _open(self, ids: Sequence[str]) -> builtins.list[Memory]:
         return list(open_memories(self._vault.reader(), self._vault.keyring, ids))
 
+    def _open_one(self, given: str) -> Memory:
+        opened = self._open([self._resolve(given)])
+        if not opened:  # somebody deleted it since it was resolved
+            raise NotFoundError(f"no memory {given!r}")
+        return opened[0]
+
     def _resolve(self, given: str) -> str:
-        try:
-            found = resolve_id(self._vault.reader(), given)
-        except NotFoundError:
-            found = self._by_ref(given)
-        row = read_rows(self._vault.reader(), [found])[found]
-        self._vault.keyring.of(row.collection)
+        with reading(self._vault.reader()) as connection:
+            try:
+                found = resolve_id(connection, given)
+            except NotFoundError:
+                found = self._by_ref(given)
+            self._vault.keyring.of(read_rows(connection, [found])[found].collection)
         return found
 
     def _by_ref(self, ref: str) -> str:
@@ -442,7 +451,7 @@ class MemoryStore:
     def _collection_ids(self, names: Sequence[str]) -> tuple[str, ...] | None:
         return tuple(self._vault.find_collection(name) for name in names) or None
 
-    def _topic_group(self, topic: str) -> dict[str, list[bytes]]:
+    def _topic_group(self, topic: str) -> dict[str, builtins.list[bytes]]:
         normalised = normalise_topic(topic)
         if not normalised:
             raise BadInputError(f"{topic!r} is no topic", "topic")

@@ -1,6 +1,6 @@
 """Secret keys and how they come from one another.
 
-Boundary: key bytes live in :class:`SecretKey` buffers that are overwritten by :meth:`SecretKey.wipe`.
+Boundary: key bytes live in :class:`SecretKey` buffers, which :meth:`SecretKey.wipe` overwrites.
 They never appear in a repr, an exception, a log line, a pickle or on disk unsealed. OpenSSL keeps
 copies of its own inside cipher objects while those live; they are freed, not overwritten by us.
 """
@@ -136,7 +136,7 @@ def key_from_passphrase(passphrase: str, salt: bytes, cost: Argon2Parameters) ->
 
 
 def key_from_strong_secret(secret: SecretKey, salt: bytes) -> SecretKey:
-    """The key-encryption key of a secret that is random already: key file, keyring, recovery code."""
+    """The key-encryption key of a random secret: of a key file, keyring or recovery code."""
     return secret.derive("slot", salt)
 
 

@@ -128,9 +128,9 @@ class ImportSession:
             ).fetchone()
         return KnownRecord(*row) if row is not None else None
 
-    def write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> list[tuple[str, str]]:
-        """Write a batch in one transaction. Returns the drafts that are no memories, with why."""
-        refused: list[tuple[str, str]] = []
+    def write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> dict[int, str]:
+        """Write a batch in one transaction. Returns which drafts are no memories, and why."""
+        refused: dict[int, str] = {}
         refused_files: set[bytes | None] = set()
         accepted = []
         for number, item in enumerate(pending):

@@ -82,6 +82,34 @@ def document_frequency(
     return _frequency([match for match in map(_match, hits) if match is not None])
 
 
+def coverage(
+    snapshot: Snapshot,
+    groups: Sequence[TermGroup],
+    ordinals: Array,
+    visible: Collection[str] | None = None,
+) -> npt.NDArray[np.float64]:
+    """How much of the query each document of ``ordinals`` holds: 0–1, float64 [n].
+
+    The idf of the words it holds over the idf of all words of the query, so that a rare word
+    counts more than a common one, and a word nobody holds counts most. The idf is Lucene's
+    (never below 0), since shares need a scale without floor.
+    """
+    _, documents = _norms(snapshot, visible, K1, B)
+    covered = np.zeros(len(ordinals))
+    total = 0.0
+    for hits in _hits(snapshot, groups, visible):
+        matches = [match for match in map(_match, hits) if match is not None]
+        frequency = _frequency(matches)
+        idf = math.log1p((documents - frequency + 0.5) / (frequency + 0.5))
+        total += idf
+        for part, docs, _, _ in matches:
+            inside = np.flatnonzero((ordinals >= part.base) & (ordinals < part.end))
+            rows = ordinals[inside] - part.base
+            places = np.minimum(np.searchsorted(docs, rows), len(docs) - 1)
+            covered[inside[docs[places] == rows]] += idf
+    return covered / total if total > 0 else covered
+
+
 def has_term(snapshot: Snapshot, group: TermGroup, ordinals: Array | None = None) -> Mask:
     """Whether each document of ``ordinals`` (``None``: of the snapshot) holds the word."""
     held = np.zeros(snapshot.size, dtype=bool)

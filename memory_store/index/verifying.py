@@ -16,6 +16,7 @@ from memory_store.sqlite import sqlite3
 from memory_store.vault.manifest import read_manifest, recount
 from memory_store.vault.rows import content_tag, open_memories, topic_tags
 from memory_store.vault.segments import list_segments
+from memory_store.vault.transactions import reading
 
 Check = Callable[[], None]
 
@@ -24,16 +25,16 @@ def verify(
     vault: OpenVault, progress: Callable[[str, int, int | None], None] | None = None
 ) -> dict[str, Any]:
     """``{"records": how many were authenticated, "failures": ["what is wrong", …]}``."""
-    connection = vault.reader()
-    checks = list(_checks(vault, connection))
     failures = []
-    for done, (name, check) in enumerate(checks):
-        if progress is not None:
-            progress(name, done, len(checks))
-        try:
-            check()
-        except (MemoryStoreError, ValueError, sqlite3.DatabaseError) as error:
-            failures.append(f"{name}: {error}")
+    with reading(vault.reader()) as connection:  # what others write meanwhile is left out
+        checks = list(_checks(vault, connection))
+        for done, (name, check) in enumerate(checks):
+            if progress is not None:
+                progress(name, done, len(checks))
+            try:
+                check()
+            except (MemoryStoreError, ValueError, sqlite3.DatabaseError) as error:
+                failures.append(f"{name}: {error}")
     if progress is not None:
         progress("", len(checks), len(checks))
     return {"records": len(checks), "failures": failures}

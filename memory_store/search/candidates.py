@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory_store.index.terms import keyword_scores, top_k
+from memory_store.index.terms import coverage, keyword_scores, top_k
 from memory_store.index.topics import topic_matches
 from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.analysis import Analysis
@@ -67,7 +67,9 @@ class LegList:
     """One ranked list of a leg: ``ordinals`` best first, ``scores`` on the leg's own scale.
 
     ``kind`` is ``original``, or the kind of the variant that was searched for. ``windows`` are
-    the numbers of the nearest windows within their documents (vector leg only).
+    the numbers of the nearest windows within their documents (vector leg only). ``strengths`` say
+    how good each match is in itself (0–1): the share of the query's words that a memory holds,
+    or its similarity as a share of the best one's; empty where the leg does not tell.
     """
 
     leg: str
@@ -75,6 +77,7 @@ class LegList:
     scores: tuple[float, ...]
     kind: str = "original"
     windows: tuple[int, ...] = ()
+    strengths: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,14 @@ def _keyword_list(
 
     def best(k: int) -> LegList:
         top = top_k(snapshot, found.ordinals, found.scores, k)
-        return LegList("keyword", tuple(top.ordinals.tolist()), tuple(top.scores.tolist()), kind)
+        held = coverage(snapshot, groups, top.ordinals) if recipe.coverage_power else np.empty(0)
+        return LegList(
+            "keyword",
+            tuple(top.ordinals.tolist()),
+            tuple(top.scores.tolist()),
+            kind,
+            strengths=tuple(held.tolist()),
+        )
 
     return enough(best, depth, context, recipe)
 
@@ -242,17 +252,25 @@ def _vector_leg(
                 tuple(found.similarities.tolist()),
                 kind,
                 tuple(found.windows.tolist()),
+                _of_the_best(found.similarities),
             )
 
         lists.append(enough(nearest, depth, context, recipe))
     return Fetched(tuple(lists), embedder=embedder)
 
 
+def _of_the_best(similarities: NDArray[np.float32]) -> tuple[float, ...]:
+    """Each cosine as a share of the first one, 0–1."""
+    if not len(similarities) or similarities[0] <= 0:
+        return (0.0,) * len(similarities)
+    return tuple(np.clip(similarities / similarities[0], 0.0, 1.0).tolist())
+
+
 def missing_embedder(error: ModelUnavailableError | ModelMismatchError) -> str:
     """The line for ``degraded`` when queries cannot be embedded, ending in what mends it."""
     remedy = error.remedy if isinstance(error, ModelUnavailableError) else "memory-store reindex"
     message = str(error).rstrip(".")
-    return message if message.endswith(remedy) else f"{message}. Try: {remedy}"
+    return message if remedy in message else f"{message}. Try: {remedy}"
 
 
 def enough(
@@ -275,16 +293,16 @@ def enough(
 
 
 def _unique(one: LegList, snapshot: Snapshot, standing: Mapping[bytes, int], depth: int) -> LegList:
-    rows: dict[int, tuple[float, int]] = {}
-    windows = one.windows or (-1,) * len(one.ordinals)
-    for ordinal, score, window in zip(one.ordinals, one.scores, windows, strict=True):
-        rows.setdefault(standing[snapshot.content_tags[ordinal].tobytes()], (score, window))
-    kept = list(rows.items())[:depth]
+    places: dict[int, int] = {}
+    for place, ordinal in enumerate(one.ordinals):
+        places.setdefault(standing[snapshot.content_tags[ordinal].tobytes()], place)
+    kept = list(places.items())[:depth]
     return replace(
         one,
         ordinals=tuple(ordinal for ordinal, _ in kept),
-        scores=tuple(score for _, (score, _) in kept),
-        windows=tuple(window for _, (_, window) in kept) if one.windows else (),
+        scores=tuple(one.scores[place] for _, place in kept),
+        windows=tuple(one.windows[place] for _, place in kept) if one.windows else (),
+        strengths=tuple(one.strengths[place] for _, place in kept) if one.strengths else (),
     )
 
 

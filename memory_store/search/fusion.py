@@ -21,11 +21,15 @@ AGREEMENT_DEPTH = 10  # how far down two legs are compared
 
 @dataclass(frozen=True, slots=True)
 class RankedList:
-    """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times."""
+    """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times.
+
+    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution.
+    """
 
     leg: str
     ordinals: tuple[int, ...]
     weight: float = 1.0
+    strengths: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,14 @@ def rrf(
     *,
     k: float = 60.0,
     weights: Sequence[float] | None = None,
+    strengths: Sequence[Sequence[float]] | None = None,
     rank_offset: int = 1,
     first_bonus: float = 0.0,
     podium_bonus: float = 0.0,
 ) -> dict[Item, float]:
     """The reciprocal rank fusion score of every item: Σ weight ÷ (k + position + rank_offset).
 
+    With ``strengths`` (a list per list, empty for 1) each term is multiplied by its own.
     Positions count from 0, so the usual formula over ranks from 1 is ``rank_offset=1``. An item
     that stands twice in a list counts once, at its better place. Bonuses (QMD) go by the best
     place in any list: first, or second and third. The answer keeps the order of first appearance.
@@ -86,12 +92,15 @@ def rrf(
     best: dict[Item, int] = {}
     for index, ranked in enumerate(lists):
         weight = 1.0 if weights is None else weights[index]
+        own = strengths[index] if strengths is not None else ()
         seen: set[Item] = set()
         for position, item in enumerate(ranked):
             if item in seen:
                 continue
             seen.add(item)
-            scores[item] = scores.get(item, 0.0) + weight / (k + position + rank_offset)
+            strength = own[position] if own else 1.0
+            term = weight * strength / (k + position + rank_offset)
+            scores[item] = scores.get(item, 0.0) + term
             best[item] = min(position, best.get(item, position))
     for item, position in best.items():
         if position == 0:
@@ -145,6 +154,7 @@ def fuse(
         [ranked.ordinals for ranked in lists],
         k=recipe.rrf_k,
         weights=[ranked.weight for ranked in lists],
+        strengths=[ranked.strengths for ranked in lists],
         rank_offset=recipe.rank_offset,
         first_bonus=recipe.first_bonus,
         podium_bonus=recipe.podium_bonus,
@@ -183,7 +193,12 @@ def merge(
     else:
         weights = leg_weights(recipe, evidence(fetched, analysis))
         lists = [
-            RankedList(one.leg, one.ordinals, weights.get(one.leg, 1.0) * _share_of(one, recipe))
+            RankedList(
+                one.leg,
+                one.ordinals,
+                weights.get(one.leg, 1.0) * _share_of(one, recipe),
+                _powered(one, recipe),
+            )
             for one in fetched.lists
         ]
         seen = {ordinal for one in lists for ordinal in one.ordinals}
@@ -194,8 +209,20 @@ def merge(
             types={ordinal: snapshot.type(ordinal) for ordinal in seen},
             tie_break={ordinal: tuple(snapshot.id_words[ordinal].tolist()) for ordinal in seen},
         )
+    if not recipe.boosts_order:
+        ordered = [*_without_boosts(ordered[:pool]), *ordered[pool:]]
     pooled = _described(ordered[:pool], filled, context)
     return Merged(tuple(pooled), tuple(item.ordinal for item in ordered), weights)
+
+
+def _without_boosts(pool: Sequence[Fused]) -> list[Fused]:
+    """The pool by its own evidence: a boost brought some of it in, and has no say in the order.
+
+    RRF scores lie close together, so that a factor of 1.4 would lift a summary from far down to
+    the top, where only a reranker's reading should put it.
+    """
+    plain = [replace(one, score=one.score / one.boost, share=one.share / one.boost) for one in pool]
+    return sorted(plain, key=lambda one: -one.score)
 
 
 def evidence(fetched: Fetched, analysis: Analysis) -> LegEvidence:
@@ -215,6 +242,13 @@ def _share_of(one: LegList, recipe: Recipe) -> float:
     if one.kind == "original":
         return recipe.original_weight
     return recipe.hyde_weight if one.kind == "hyde" else recipe.variant_weight
+
+
+def _powered(one: LegList, recipe: Recipe) -> tuple[float, ...]:
+    """The strengths of a list's matches, to the recipe's power; empty where it does not ask."""
+    powers = {"keyword": recipe.coverage_power, "vector": recipe.similarity_power}
+    power = powers.get(one.leg, 0.0)
+    return tuple(strength**power for strength in one.strengths) if power else ()
 
 
 def _alone(one: LegList) -> list[Fused]:

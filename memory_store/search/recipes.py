@@ -64,11 +64,14 @@ class Recipe:
     hyde_weight: float = 1.0  # the list of a hyde: variant
     first_bonus: float = 0.0  # added to a first place in any list
     podium_bonus: float = 0.0  # added to a second or third place
+    coverage_power: float = 0.0  # keyword places × (share of the query's idf held) ** this
+    similarity_power: float = 0.0  # vector places × (cosine ÷ the best one's) ** this
     symbol_alpha: float | None = None  # vector's share for symbol-like queries; 1 − α is keyword's
     text_alpha: float | None = None  # the same for any other query
     foreign_vector_weight: float = 1.0  # × when the embedder does not know the query's language
     disagreement_weight: float = 1.0  # × on the vector leg when it shares nothing with keywords
     fusion_boosts: Mapping[str, float] = field(default_factory=lambda: _frozen({}))
+    boosts_order: bool = True  # False: boosts decide who enters the pool, not the order in it
 
     # The pool: what may be opened
     pool: Depth = Depth(64, 256)  # Gnosis, "Two Search Modes"
@@ -81,6 +84,7 @@ class Recipe:
     blending: str = "replace"  # "replace" or "position"
     blend_fusion: str = "normalised"  # with "position": "normalised" (GNO) or "reciprocal" (QMD)
     skip_below: int = 0  # standard search with fewer candidates skips the reranker
+    unverified_demotion: float = 1.0  # without a reranker: demotions and done penalty ** this
     unverified_cap: float = 0.70  # Gnosis: "capped at 0.70 … no reranker verification occurred"
 
     # Adjustments after the reranker, in this order
@@ -132,15 +136,20 @@ GNOSIS = Recipe(
 
 DEFAULT = Recipe(
     name="default",
-    keyword_depth=Depth(128, 256),
+    keyword_depth=Depth(256, 256),
     topic_depth=Depth(48, 192),
-    vector_depth=Depth(128, 256),
-    # Development sets, nDCG@10 at keyword weights 1, 1.5 and 2: Cranfield .411 .410 .404, while
-    # SciFact and short chat turns gain with it. A German set under an English model, all 1,190
-    # questions: keywords alone .937; vectors at .2, .1, .05, .03 times: .927 .935 .940 .938.
+    vector_depth=Depth(256, 256),
+    # Tuned together on the demo notes, Cranfield, XQuAD-de and LoCoMo (docs/quality.md): a keyword
+    # match of one word in four, or a vector far behind the best, counts for less than its rank.
+    rrf_k=30.0,
     keyword_weight=1.5,
-    foreign_vector_weight=0.05,
+    topic_weight=0.5,
+    coverage_power=0.75,
+    similarity_power=1.5,
+    foreign_vector_weight=0.3,
     fusion_boosts=GNOSIS.fusion_boosts,
+    boosts_order=False,
+    unverified_demotion=0.25,
     skip_below=GNOSIS.skip_below,
     rerank_boosts=GNOSIS.rerank_boosts,
     demotions=GNOSIS.demotions,

@@ -93,7 +93,7 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
     results = []
     for candidate in candidates:
         result = Scored(candidate, candidate.share)
-        factor = demotion(candidate.type, recipe)
+        factor = demotion(candidate.type, recipe) ** recipe.unverified_demotion
         results.append(result.moved("demotion", result.score * factor))
     return [
         result.moved("not verified", _unverified(result.score, recipe))

@@ -17,6 +17,7 @@ from memory_store.records import Memory, NotFoundError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.transactions import reading
 
 HEAD_KEYS = (
     "type",
@@ -161,17 +162,23 @@ def open_memories(
 
     Raises TamperedError naming the row that does not authenticate.
     """
-    rows = read_rows(connection, ids)
-    bodies: dict[str, bytes] = {}
-    for part in _parts([row.content for row in rows.values()]):
-        marks = ", ".join("?" * len(part))
-        bodies.update(
-            connection.execute(f"select id, body from memory_bodies where id in ({marks})", part)
-        )
+    with reading(connection):  # or an edit between the two reads would take a body away
+        rows = read_rows(connection, ids)
+        bodies = _read_bodies(connection, [row.content for row in rows.values()])
     for memory_id in ids:
         row = rows.get(memory_id)
         if row is not None:
             yield _open_row(keyring, row, bodies)
+
+
+def _read_bodies(connection: sqlite3.Connection, contents: Sequence[str]) -> dict[str, bytes]:
+    bodies: dict[str, bytes] = {}
+    for part in _parts(contents):
+        marks = ", ".join("?" * len(part))
+        bodies.update(
+            connection.execute(f"select id, body from memory_bodies where id in ({marks})", part)
+        )
+    return bodies
 
 
 def _open_row(keyring: Keyring, row: MemoryRow, bodies: dict[str, bytes]) -> Memory:

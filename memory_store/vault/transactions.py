@@ -21,6 +21,20 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("commit")
 
 
+@contextmanager
+def reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Everything read inside is of one moment. Within a transaction it is that one's."""
+    if connection.in_transaction:
+        yield connection
+        return
+    connection.execute("begin")
+    try:
+        yield connection
+    finally:
+        if connection.in_transaction:
+            connection.execute("rollback")
+
+
 def erase_traces(connection: sqlite3.Connection) -> None:
     """After a deletion: empty the write-ahead log, where old pages would stay readable.
 

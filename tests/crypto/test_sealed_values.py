@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections import Counter
@@ -167,7 +168,7 @@ def test_pair_hashes_are_those_of_each_adjacent_pair(stems: list[str]) -> None:
     blinder = Blinder(SecretKey(b"b" * 32))
     terms = [blinder.term("en", stem) for stem in stems]
     pairs = blinder.pairs(terms).tolist()
-    assert pairs == [blinder.pair(a, b) for a, b in zip(terms, terms[1:], strict=False)]
+    assert pairs == [blinder.pair(a, b) for a, b in itertools.pairwise(terms)]
 
 
 def test_hashes_differ_by_key_language_and_purpose() -> None:

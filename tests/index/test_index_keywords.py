@@ -16,6 +16,7 @@ from made_up_entries import entry, pair_hash, snapshot_of, word_hash
 
 from memory_store.index.snapshot import Filters, Snapshot
 from memory_store.index.terms import (
+    coverage,
     document_frequency,
     has_pair,
     has_term,
@@ -210,3 +211,29 @@ def test_a_wiped_snapshot_finds_nothing():
     assert len(keyword_scores(snapshot, [word_group("tea")]).ordinals) == 1
     snapshot.wipe()
     assert keyword_scores(snapshot, [word_group("tea")]).ordinals.tolist() == []
+
+
+@given(documents, queries)
+def test_coverage_is_the_share_of_the_query_s_words_by_rarity(texts, query):
+    rows = with_ids(texts)
+    snapshot = snapshot_of(entries_of(rows))
+    groups = [word_group(word) for word in query]
+    ordinals = np.arange(len(rows), dtype=np.int32)
+    shares = coverage(snapshot, groups, ordinals)
+    for ordinal, share in enumerate(shares.tolist()):
+        title, body = rows[snapshot.id(ordinal)]
+        held = [word in {*title, *body} for word in query]
+        assert -1e-9 <= share <= 1 + 1e-9
+        assert (share > 1 - 1e-9) == all(held)
+        assert (share < 1e-9) == (not any(held))
+
+
+def test_a_word_nobody_holds_weighs_most():
+    rows = with_ids([(["mill"], ["race"]), ([], ["race"]), ([], ["race"])])
+    snapshot = snapshot_of(entries_of(rows))
+    known, unknown = (
+        coverage(snapshot, [word_group("race"), word_group(other)], np.arange(3))
+        for other in ("mill", "unheard-of")
+    )
+    assert known[1] > unknown[1]
+    assert unknown.max() < 0.5 < known.max()

@@ -145,6 +145,6 @@ def test_without_a_reranker_fusion_s_order_stands_and_scores_are_capped() -> Non
 
 
 def test_without_a_reranker_what_is_done_still_sinks_below_what_is_not() -> None:
-    pool = [candidate(0, "task_done", 0.9), candidate(1, "task", 0.8), candidate(2, "fact", 0.3)]
+    pool = [candidate(0, "task_done", 0.85), candidate(1, "task", 0.8), candidate(2, "fact", 0.3)]
     order = [result.candidate.ordinal for result in in_fusion_order(pool, DEFAULT)]
     assert order == [1, 0, 2]

@@ -33,6 +33,17 @@ def test_the_rank_offset_moves_every_place() -> None:
     assert rrf([["a"]], k=60, rank_offset=2)["a"] == 1 / 62
 
 
+def test_a_match_s_own_strength_multiplies_what_its_place_gives() -> None:
+    scores = rrf([["a", "b"], ["b"]], strengths=[[0.5, 1.0], []])
+    assert scores["a"] == 0.5 / 61
+    assert scores["b"] == 1 / 62 + 1 / 61
+
+
+@given(_LISTS)
+def test_full_strengths_change_nothing(lists: list[list[int]]) -> None:
+    assert rrf(lists, strengths=[[1.0] * len(ranked) for ranked in lists]) == rrf(lists)
+
+
 def test_a_list_s_weight_multiplies_what_it_gives() -> None:
     scores = rrf([["a"], ["b"]], weights=[2.0, 0.5])
     assert scores["a"] == 2 / 61
@@ -101,7 +112,7 @@ def test_boosts_go_by_type_and_equal_scores_by_id() -> None:
 
 def test_shares_are_of_the_best_possible_sum() -> None:
     lists = [RankedList("keyword", (1, 2), 2.0), RankedList("vector", (1,), 1.0)]
-    assert best_possible(lists, DEFAULT) == pytest.approx(3 / 61)
+    assert best_possible(lists, DEFAULT) == pytest.approx(3 / (DEFAULT.rrf_k + 1))
     top, second = fuse(lists, DEFAULT, types={1: "note", 2: "note"}, tie_break={1: (1,), 2: (2,)})
     assert top.share == pytest.approx(1.0)
     assert 0 < second.share < top.share

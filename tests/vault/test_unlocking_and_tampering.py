@@ -152,9 +152,7 @@ def test_a_cheaper_passphrase_slot_is_refused(tmp_path: Path, private_folders: P
         (2**30, 3, FormatError),
         (19_456, 2, WrongKeyError),  # allowed, but not what the key was wrapped under
     ):
-        parameters = json.dumps(
-            {"memory_kib": memory_kib, "iterations": iterations, "lanes": 4}
-        )
+        parameters = json.dumps({"memory_kib": memory_kib, "iterations": iterations, "lanes": 4})
         change(path, "update vault_slots set parameters = ? where kind = 'passphrase'", parameters)
         with pytest.raises(error):
             MemoryStore.open(path, passphrase=PASSPHRASE)
@@ -272,7 +270,9 @@ def test_a_deleted_memory_leaves_no_sealed_copy_behind(store: MemoryStore) -> No
     kept = store.add("Stays.")
     gone = store.add("Goes.", topics=["away"])
     with sqlite3.connect(store.path) as connection:
-        (head,) = connection.execute("select head from memories where id = ?", (gone.id,)).fetchone()
+        (head,) = connection.execute(
+            "select head from memories where id = ?", (gone.id,)
+        ).fetchone()
     connection.close()
     store.delete(gone.id)
     assert [m.id for m in store.list()] == [kept.id]
