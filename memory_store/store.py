@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from memory_store.importing.dates import parse_moment
+from memory_store.dates import parse_moment
 from memory_store.importing.drafts import (
     checked_metadata,
     checked_type,
