@@ -1,0 +1,103 @@
+"""Starting a worker, killing it at a random moment, and what must hold of its vault then."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory_store.store import MemoryStore
+
+WORKERS = Path(__file__).with_name("workers.py")
+KILLS = int(os.environ.get("SOAK_KILLS", "20"))  # for each operation
+CANARY = "Zwetschgenmus"  # stands in every text; nowhere in clear on disk
+START_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A vault that dies and is opened again: its file, its key, and the model."""
+
+    path: Path
+    key_file: Path
+    model: Path
+
+    def arguments(self, **more: Any) -> dict[str, Any]:
+        """What a worker needs to know, as JSON data."""
+        given = {"path": self.path, "key_file": self.key_file, "model": self.model, **more}
+        return json.loads(json.dumps(given, default=str))
+
+    @contextmanager
+    def reopened(self) -> Iterator[MemoryStore]:
+        """The vault opened afresh and proved sound: verified, and nothing in clear on disk."""
+        with MemoryStore.open(self.path, key_file=self.key_file, embedder=str(self.model)) as store:
+            assert store.verify()["failures"] == []
+            assert not in_clear(self.path)
+            yield store
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a worker ended: whether the kill hit it at work, after how long, and what it said."""
+
+    killed: bool
+    seconds: float
+    said: list[str]
+
+
+def start(work: str, arguments: dict[str, Any]) -> subprocess.Popen[str]:
+    """A worker that has opened its vault."""
+    process = subprocess.Popen(
+        [sys.executable, str(WORKERS), work, json.dumps(arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n", f"{work} did not start"
+    return process
+
+
+def die(work: str, arguments: dict[str, Any], after: float | None) -> Death:
+    """Run a worker and kill it ``after`` seconds of work (None: let it finish)."""
+    process = start(work, arguments)
+    began = time.monotonic()
+    timer = threading.Timer(after, process.kill) if after is not None else None
+    if timer is not None:
+        timer.start()
+    said = process.communicate(timeout=600)[0].splitlines()
+    taken = time.monotonic() - began
+    if timer is not None:
+        timer.cancel()
+    killed = process.returncode == -signal.SIGKILL
+    assert killed or process.returncode == 0, f"{work} failed with {process.returncode}"
+    return Death(killed, taken, said)
+
+
+def moments(seconds: float, seed: int) -> Iterator[float]:
+    """Random moments within ``seconds``, spread evenly: one in each of ``KILLS`` equal parts."""
+    choose = random.Random(seed)
+    parts = list(range(KILLS))
+    choose.shuffle(parts)
+    for part in parts:
+        yield seconds * (part + choose.random()) / KILLS
+
+
+def in_clear(path: Path) -> list[str]:
+    """The vault's files that hold the canary."""
+    encodings = [CANARY.encode(code) for code in ("utf-8", "utf-16-le")]
+    encodings.append(CANARY.lower().encode())
+    return [
+        file.name
+        for file in sorted(path.parent.glob(f"{path.name}*"))
+        if any(canary in file.read_bytes() for canary in encodings)
+    ]

@@ -1,0 +1,163 @@
+"""Killed (SIGKILL) at random moments, a vault loses nothing that was committed, and goes on.
+
+``SOAK_KILLS`` sets how many moments each operation is killed at (20).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # killing
+
+from killing import CANARY, KILLS, Scene, die, in_clear, moments
+from tiny_embedder import build as build_tiny_embedder
+
+from memory_store.store import MemoryStore
+
+pytestmark = pytest.mark.soak
+
+Make = Callable[..., MemoryStore]
+NOTES = 300
+
+
+@pytest.fixture
+def new_scene(make_store: Make, key_file: Path, tiny_model: Path) -> Callable[[str], Scene]:
+    """Makes an empty vault that no process has open."""
+
+    def new(name: str) -> Scene:
+        store = make_store(name)
+        store.lock()
+        return Scene(store.path, key_file, tiny_model)
+
+    return new
+
+
+def text_of(number: int, generation: int) -> str:
+    return f"Note {number}, generation {generation}, on {CANARY} and the mill race."
+
+
+def write_notes(folder: Path, generation: int) -> None:
+    folder.mkdir(exist_ok=True)
+    for number in range(NOTES):
+        (folder / f"n{number:03}.md").write_text(text_of(number, generation), "utf-8")
+
+
+def fill(scene: Scene, folder: Path, *, embed: bool) -> None:
+    write_notes(folder, 1)
+    with scene.reopened() as store:
+        assert store.import_paths([folder], embed=embed).imported == NOTES
+
+
+def test_the_scan_for_plain_text_finds_it_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "leaky.db").write_bytes(b"\x00" + CANARY.encode() + b"\x00")
+    (tmp_path / "leaky.db-wal").write_bytes(CANARY.encode("utf-16-le"))
+    (tmp_path / "tight.db").write_bytes(b"nothing")
+    assert in_clear(tmp_path / "leaky.db") == ["leaky.db", "leaky.db-wal"]
+    assert in_clear(tmp_path / "tight.db") == []
+
+
+@pytest.mark.parametrize("embed", [True, False], ids=["embedding", "words-only"])
+def test_an_import_that_is_killed_keeps_its_batches_and_goes_on(
+    new_scene: Callable[[str], Scene], tmp_path: Path, embed: bool
+) -> None:
+    folder, generation, hits = tmp_path / "notes", 1, 0
+    write_notes(folder, generation)
+    arguments = {"folder": folder, "embed": embed}
+    scene = new_scene("rehearsal.db")
+    whole = die("import_folder", scene.arguments(**arguments), None).seconds
+    scene, before = new_scene("notes.db"), 0
+    for after in moments(whole, seed=1):
+        death = die("import_folder", scene.arguments(**arguments), after)
+        hits += death.killed
+        with scene.reopened() as store:
+            kept = {memory.ref: memory.text for memory in store.list(limit=2 * NOTES)}
+            assert len(kept) >= max([before, *map(int, death.said)])
+            for number in range(NOTES):
+                text = kept.get(f"n{number:03}.md")
+                assert text in (None, text_of(number, generation), text_of(number, generation - 1))
+            report = store.import_paths([folder], embed=embed, dry_run=True)
+            assert report.failed == 0
+            assert report.unchanged + report.replaced + report.imported == NOTES
+        before = len(kept)
+        if report.unchanged == NOTES:  # all done: change every file, and go on
+            generation += 1
+            write_notes(folder, generation)
+    assert hits >= KILLS // 2, "most kills came too late to hit an import at work"
+    with scene.reopened() as store:
+        store.import_paths([folder], embed=embed)
+        texts = {memory.text for memory in store.list(limit=2 * NOTES)}
+        assert texts == {text_of(number, generation) for number in range(NOTES)}
+        assert len(store.search("mill race", mode="keyword", limit=32).rows) == 32
+
+
+def test_a_reindex_that_is_killed_goes_on_where_it_stopped(
+    new_scene: Callable[[str], Scene], tmp_path: Path
+) -> None:
+    scene = new_scene("notes.db")
+    fill(scene, tmp_path / "notes", embed=True)
+    models = [build_tiny_embedder(tmp_path / f"model-{n}", words=[f"word{n}"]) for n in (0, 1)]
+    turn, hits = 0, 0
+    scene = Scene(scene.path, scene.key_file, models[turn])
+    whole = die("reindex", scene.arguments(), None).seconds
+    for after in moments(whole, seed=2):
+        turn = 1 - turn
+        scene = Scene(scene.path, scene.key_file, models[turn])
+        hits += die("reindex", scene.arguments(), after).killed
+        with scene.reopened() as store:
+            texts = {memory.text for memory in store.list(limit=2 * NOTES)}
+            assert texts == {text_of(number, 1) for number in range(NOTES)}
+            assert len(store.search("mill race", mode="keyword", limit=32).rows) == 32
+            assert store.reindex() <= NOTES
+            assert store.reindex() == 0
+            assert store.search("the mill race", mode="vector").rows
+    assert hits >= KILLS // 2, "most kills came too late to hit a reindex at work"
+
+
+def test_deletions_that_are_killed_are_done_or_not_begun(
+    new_scene: Callable[[str], Scene], tmp_path: Path
+) -> None:
+    scene = new_scene("notes.db")
+    fill(scene, tmp_path / "notes", embed=True)
+    with scene.reopened() as store:
+        everything = [memory.id for memory in store.list(limit=NOTES)]
+    portion, hits = NOTES // (KILLS + 1), 0
+    doomed, everything = everything[:portion], everything[portion:]
+    whole = die("delete", scene.arguments(ids=doomed), None).seconds
+    alive = set(everything)
+    for after in moments(whole, seed=3):
+        doomed, everything = everything[:portion], everything[portion:]
+        death = die("delete", scene.arguments(ids=doomed), after)
+        hits += death.killed
+        with scene.reopened() as store:
+            there = {memory.id for memory in store.list(limit=NOTES)}
+            found = {row.id for row in store.search("generation", mode="keyword", limit=32).rows}
+            assert not there & set(death.said)
+            assert alive - set(doomed) <= there <= alive
+            assert found <= there
+        alive = there
+    assert hits >= KILLS // 2, "most kills came too late to hit a deletion at work"
+
+
+def test_segments_that_are_merged_while_killed_hold_what_they_held(
+    new_scene: Callable[[str], Scene],
+) -> None:
+    scene, committed, hits = new_scene("rehearsal.db"), [], 0
+    more = {"count": 60, "canary": CANARY}
+    whole = die("add_and_edit", scene.arguments(**more), None).seconds
+    scene = new_scene("notes.db")
+    for after in moments(whole, seed=4):
+        death = die("add_and_edit", scene.arguments(**more), after)
+        hits += death.killed
+        committed += death.said
+        with scene.reopened() as store:
+            there = {memory.id for memory in store.list(limit=10_000)}
+            assert set(committed) <= there
+            assert len(there) <= len(committed) + hits  # one write at most was under way
+            assert store.stats()["segments"] < 40
+            for memory in death.said[-1:]:
+                assert CANARY in store.get(memory).text
+    assert hits >= KILLS // 2, "most kills came too late to hit a merge at work"
