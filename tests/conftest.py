@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # tiny_embedder and tiny_reranker
@@ -14,7 +15,8 @@ from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.store import MemoryStore
 
-PASSPHRASE = "four small grey herons"
+hypothesis.settings.register_profile("untimed", deadline=None)  # busy machines are slow machines
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

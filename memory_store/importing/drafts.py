@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memory_store.importing.dates import format_time, parse_time
+from memory_store.dates import format_time, parse_time
 from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, Memory, MemoryDraft
 from memory_store.text.canonical import canonical_text, normalise_topic
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from memory_store.importing.dates import parse_time
+from memory_store.dates import parse_time
 from memory_store.importing.front_matter import Plain, as_data, deeper_than
 from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, MemoryDraft
 

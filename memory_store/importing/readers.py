@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import IO, Any
 
-from memory_store.importing.dates import date_in_name, format_epoch
+from memory_store.dates import date_in_name, format_epoch
 from memory_store.importing.decoding import SNIFFED_BYTES, decode, is_binary
 from memory_store.importing.fields import MAX_TOPICS, TEXT_COLUMNS, FieldError, Record
 from memory_store.importing.front_matter import FrontMatter, FrontMatterError, read_front_matter

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory_store.importing.dates import parse_moment
+from memory_store.dates import parse_moment
 from memory_store.index.snapshot import Filters, HashGroup, Mask, TopicGroup
 from memory_store.index.terms import has_pair, has_term
 from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, SearchOptions

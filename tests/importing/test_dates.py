@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.importing.dates import date_in_name, epoch, format_epoch, parse_moment, parse_time
+from memory_store.dates import date_in_name, epoch, format_epoch, parse_moment, parse_time
 from memory_store.records import BadInputError
 
 NINE_THIRTY = "2024-05-01T09:30:00Z"

@@ -1,0 +1,69 @@
+"""Key files on disk: made private, refused when others can read them or the database lies beside.
+
+Boundary: writes new random keys, reads none; messages name the file, never what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from memory_store.crypto.keys import SecretKey, encode_key_file
+from memory_store.records import BadInputError
+
+KEY_FILE_LIMIT = 256  # bytes: one line of base64 is 44; more is not a key file
+
+
+def checked_key_file(path: str | Path, database: Path) -> Path:
+    """``path``, once it is known to be a small private file that lies elsewhere.
+
+    Raises :class:`BadInputError` naming the file and what to do.
+    """
+    file = Path(path).expanduser()
+    _refuse_beside(file, database)
+    try:
+        status = file.stat()
+    except OSError as error:
+        raise BadInputError(f"key file {file}: {error.strerror}", "key-file") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise BadInputError(f"key file {file} is not a file", "key-file")
+    if os.name == "posix" and status.st_mode & 0o077:
+        mode = stat.S_IMODE(status.st_mode)
+        raise BadInputError(
+            f"key file {file} can be used by others (mode {mode:04o}): chmod 600 {file}", "key-file"
+        )
+    if status.st_size > KEY_FILE_LIMIT:
+        raise BadInputError(f"{file} is too large to be a key file", "key-file")
+    return file
+
+
+def made_key_file(path: str | Path, database: Path) -> Path:
+    """``path`` as a usable key file, made with a random key (mode 0600) when it is absent.
+
+    An existing key file is kept and checked, so several vaults may share one.
+    """
+    file = Path(path).expanduser()
+    _refuse_beside(file, database)
+    if file.exists() or file.is_symlink():
+        return checked_key_file(file, database)
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # O_EXCL: never write a key through a link somebody placed here in the meantime
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise BadInputError(f"key file {file}: {error.strerror}", "key-file") from error
+    with os.fdopen(handle, "wb") as out:
+        out.write(encode_key_file(SecretKey.generate()))
+        out.flush()
+        os.fsync(out.fileno())
+    return file
+
+
+def _refuse_beside(file: Path, database: Path) -> None:
+    if file.resolve().parent == database.resolve().parent:
+        raise BadInputError(
+            f"key file {file} lies in the folder of {database}: whoever copies the one has the "
+            "other. Keep it elsewhere, for example in ~/.config/memory-store",
+            "key-file",
+        )
