@@ -28,8 +28,7 @@ from memory_store.vault.segments import (
     changes_since,
     delete_segments,
     list_segments,
-    read_part,
-    read_sealed_part,
+    read_sealed_parts,
     unseal_part,
     write_segment,
 )
@@ -193,15 +192,15 @@ def load_segment(connection: sqlite3.Connection, keys: CollectionKeys, row: Segm
 
     Raises TamperedError when its bytes are not a segment.
     """
-    main = read_part(connection, keys, row, "main")
-    vectors = read_part(connection, keys, row, "vectors")
-    pairs = read_sealed_part(connection, row, "pairs")
-    if main is None or vectors is None or pairs is None:
+    sealed = read_sealed_parts(connection, row)
+    if sealed is None:
         raise TamperedError(f"vault_segments of {row.id}: is gone")
-    sealed_pairs = pairs
+    main = unseal_part(keys, row, "main", sealed["main"])
+    vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
+    pairs = sealed["pairs"]  # not the whole of `sealed`, whose other parts are free to go
 
     def open_pairs() -> memoryview:
-        return unseal_part(keys, row, "pairs", sealed_pairs)
+        return unseal_part(keys, row, "pairs", pairs)
 
     try:
         segment = decode(main, vectors, open_pairs)

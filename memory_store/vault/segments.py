@@ -18,6 +18,7 @@ from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys
 
 UPDATED, DELETED, REINDEXED = "updated", "deleted", "reindexed"
+PARTS = ("main", "vectors", "pairs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def write_segment(
 ) -> str:
     """Seal and store one segment at the present sequence. Returns its id."""
     segment = str(uuid.uuid4())
-    parts = {"main": main, "vectors": vectors, "pairs": pairs}
+    parts = dict(zip(PARTS, (main, vectors, pairs), strict=True))
     sealed = {
         part: keys.seal("segment", _place(keys, segment, part, documents, model), content)
         for part, content in parts.items()
@@ -125,30 +126,24 @@ def write_segment(
     return segment
 
 
-def read_sealed_part(
-    connection: sqlite3.Connection, segment: SegmentRow, part: str
-) -> bytes | None:
-    """One part (``main``, ``vectors`` or ``pairs``), still sealed; None where it is gone."""
-    if part not in ("main", "vectors", "pairs"):
-        raise ValueError(part)
+def read_sealed_parts(
+    connection: sqlite3.Connection, segment: SegmentRow
+) -> dict[str, bytes] | None:
+    """The parts ``main``, ``vectors`` and ``pairs``, still sealed; None where they are gone.
+
+    In one query: SQLite chains a row's pages, so that reading the last part by itself passes
+    through the others once more.
+    """
     row = connection.execute(
-        f"select {part} from vault_segments where id = ?", (segment.id,)
+        "select main, vectors, pairs from vault_segments where id = ?", (segment.id,)
     ).fetchone()
-    return bytes(row[0]) if row is not None else None
+    return dict(zip(PARTS, row, strict=True)) if row is not None else None
 
 
 def unseal_part(keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes) -> memoryview:
     """Open one part of a segment."""
     place = _place(keys, segment.id, part, segment.documents, segment.model)
     return keys.unseal("segment", place, sealed)
-
-
-def read_part(
-    connection: sqlite3.Connection, keys: CollectionKeys, segment: SegmentRow, part: str
-) -> memoryview | None:
-    """One part, opened; None where the segment is gone."""
-    sealed = read_sealed_part(connection, segment, part)
-    return unseal_part(keys, segment, part, sealed) if sealed is not None else None
 
 
 def delete_segments(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
