@@ -118,6 +118,7 @@ class _Run:
         self.characters = 0
         self.batch = 1 if session.embeds else UNEMBEDDED_BATCH
         self._origins_in_batch: set[bytes] = set()
+        self._ids_in_batch: set[str] = set()
 
     def take(self, source: str, file: SourceFile) -> None:
         """Import one file: skip it when unchanged, else read its records into the batch."""
@@ -181,12 +182,15 @@ class _Run:
         if known is not None and draft.id and known.memory != draft.id.lower():
             self.tally.failures.append((name, "its ref is that of a memory with another id"))
             return
-        if known is not None and known.origin not in (None, origin_tag):
+        foreign = known is not None and known.origin not in (None, origin_tag)
+        if foreign or (draft.id and draft.id.lower() in self._ids_in_batch):
             self.tally.failures.append((name, "its id is that of a memory from another source"))
             return
         origin = Origin(origin_tag, draft_tag, file_tag)
         self.pending.append(Pending(draft, origin, known.memory if known else None, name))
         self._origins_in_batch.add(origin_tag)
+        if draft.id:
+            self._ids_in_batch.add(draft.id.lower())
         self.characters += len(draft.text)
         full = len(self.pending) >= self.batch * BATCH_MEMORIES
         if full or self.characters >= self.batch * BATCH_CHARACTERS:
@@ -218,6 +222,7 @@ class _Run:
                 self.tally.replaced += 1
         self.pending, self.marks, self.characters = [], [], 0
         self._origins_in_batch.clear()
+        self._ids_in_batch.clear()
 
 
 def _canonical(draft: MemoryDraft) -> bytes:
