@@ -5,6 +5,7 @@ Boundary: reads opened text; what leaves is what the asker may read anyway.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +19,10 @@ EXPAND_DEEP = 5  # and 5 for deep search
 EXPAND_SCORE = 0.80  # "rerank score above 0.80"
 EXPAND_CHARACTERS = 2_048  # "content under 2,048 characters"
 PREVIEW_CHARACTERS = 320  # about four lines on a page, two in a terminal
+LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looked for
+
+_MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
+_BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”»]?\s+")
 
 
 class Marker(Protocol):
@@ -89,8 +94,27 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
     if liked is not None and liked[1] - liked[0] < len(text):
         inside = matcher.densest(text[liked[0] : liked[1]], PREVIEW_CHARACTERS)
         if inside is not None:
-            return around(text, liked[0] + inside - PREVIEW_CHARACTERS // 8, PREVIEW_CHARACTERS)
+            return _from_a_beginning(text, liked[0] + inside)
     anywhere = matcher.densest(text, PREVIEW_CHARACTERS)
     if anywhere is not None:
-        return around(text, anywhere - PREVIEW_CHARACTERS // 8, PREVIEW_CHARACTERS)
-    return around(text, liked[0] if liked else 0, PREVIEW_CHARACTERS)
+        return _from_a_beginning(text, anywhere)
+    return _from_a_beginning(text, liked[0] if liked else 0)
+
+
+def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:
+    """The span from the start of the sentence, line or paragraph that ``wanted`` stands in.
+
+    Where that lies too far back, from the next word a little before ``wanted``.
+    """
+    furthest = max(0, wanted - LEAD_CHARACTERS)
+    starts = [furthest + found.end() for found in _BEGINNING.finditer(text[furthest:wanted])]
+    if furthest == 0:
+        starts.insert(0, 0)
+    if not starts:
+        return around(text, wanted - PREVIEW_CHARACTERS // 8, PREVIEW_CHARACTERS)
+    start = starts[-1]
+    end = min(len(text), start + PREVIEW_CHARACTERS)
+    paragraph = text.rfind("\n\n", max(wanted, start + PREVIEW_CHARACTERS // 2), end)
+    if paragraph > 0:
+        return start, paragraph
+    return start, around(text, end - PREVIEW_CHARACTERS, PREVIEW_CHARACTERS)[1]
