@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from memory_store.importing.readers import read_file
@@ -24,6 +24,8 @@ UNEMBEDDED_BATCH = 8  # times as large where nothing is embedded: commits would 
 STDIN = "-"
 
 Progress = Callable[[str, int, "int | None"], None]
+
+_DRAFT_FIELDS = tuple(f.name for f in fields(MemoryDraft))
 
 
 @dataclass(slots=True)
@@ -226,8 +228,9 @@ class _Run:
 
 
 def _canonical(draft: MemoryDraft) -> bytes:
-    fields = asdict(draft) | {"metadata": dict(draft.metadata)}
-    return json.dumps(fields, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+    values = {name: getattr(draft, name) for name in _DRAFT_FIELDS}  # asdict copies every text
+    values["metadata"] = dict(draft.metadata)
+    return json.dumps(values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
 
 
 def _encoded(name: str | None) -> bytes:
