@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from memory_store.store import MemoryStore
 WORKERS = Path(__file__).with_name("workers.py")
 KILLS = int(os.environ.get("SOAK_KILLS", "20"))  # for each operation
 CANARY = "Zwetschgenmus"  # stands in every text; nowhere in clear on disk
-START_SECONDS = 60.0
+MOST_TRIES = 4  # starts for one hit, on average
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,22 @@ def die(work: str, arguments: dict[str, Any], after: float | None) -> Death:
     return Death(killed, taken, said)
 
 
-def moments(seconds: float, seed: int) -> Iterator[float]:
-    """Random moments within ``seconds``, spread evenly: one in each of ``KILLS`` equal parts."""
-    choose = random.Random(seed)
-    parts = list(range(KILLS))
-    choose.shuffle(parts)
-    for part in parts:
-        yield seconds * (part + choose.random()) / KILLS
+def kills(
+    seconds: float, seed: int, work: str, arguments: Callable[[], dict[str, Any]]
+) -> Iterator[Death]:
+    """Deaths of ``work`` at random moments of its ``seconds``, until ``KILLS`` have hit it.
+
+    ``arguments`` is asked before every start. A worker that was done sooner is a death too, by
+    itself; raises when that happens most of the time.
+    """
+    choose, hits = random.Random(seed), 0
+    for _ in range(MOST_TRIES * KILLS):
+        death = die(work, arguments(), choose.uniform(0, seconds))
+        hits += death.killed
+        yield death
+        if hits == KILLS:
+            return
+    raise AssertionError(f"{work} was hit {hits} times only")
 
 
 def in_clear(path: Path) -> list[str]:
