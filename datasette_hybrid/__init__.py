@@ -77,10 +77,11 @@ def permission_allowed(datasette: Any, actor: Any, action: str, resource: Any) -
 
 @hookimpl
 def prepare_connection(conn: Any, database: str, datasette: Any) -> None:
-    """The SQL functions."""
-    from .serving import add_functions
+    """The SQL functions, and sqlite-vec's where this Python can load extensions."""
+    from .serving import add_functions, add_vec_functions
 
     add_functions(conn, database, datasette)
+    add_vec_functions(conn)
 
 
 @hookimpl

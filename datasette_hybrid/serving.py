@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -59,6 +60,14 @@ def _locking(reference: weakref.ref[Any], receive: Any) -> Any:
         return message
 
     return received
+
+
+def add_vec_functions(connection: Any) -> None:
+    """sqlite-vec's ``vec_*`` functions, unless this Python's SQLite loads no extensions."""
+    from memory_store.sqlite import ExtensionUnavailable, load_vec
+
+    with contextlib.suppress(ExtensionUnavailable):  # the plugin itself needs none of them
+        load_vec(connection)
 
 
 def add_functions(connection: Any, database: str, datasette: Any) -> None:

@@ -7,6 +7,7 @@ before: the command line's user holds the key, Datasette asks its grants.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -184,7 +185,7 @@ class MemoryStore:
         try:
             return ModelState(self.embedder().name, ())
         except ModelUnavailableError as error:
-            return ModelState(None, (f"no vectors: {error}; {error.remedy}",))
+            return ModelState(None, (f"no vectors: {str(error).rstrip('.')}. Try: {error.remedy}",))
         except ModelMismatchError as error:
             return ModelState(None, (f"no vectors: {error}",))
 
@@ -529,7 +530,11 @@ class MemoryStore:
         """
         from memory_store.search.pipeline import run
 
-        return run(self.search_context(), query, search_options(**options))
+        wanted = search_options(**options)
+        if wanted.why is not None:
+            with contextlib.suppress(NotFoundError):  # the answer itself says so
+                wanted = replace(wanted, why=self._resolve(wanted.why))
+        return run(self.search_context(), query, wanted)
 
     def search_context(self) -> SearchContext:
         """One consistent view of the vault for one search."""
@@ -549,6 +554,8 @@ class MemoryStore:
             reranker=_load_reranker,
             open_memories=open_ordinals,
             collection_names=self._vault.collection_names(),
+            degraded=self._vault.warnings,
+            database=str(self.path),
             strict=self._vault.strict,
         )
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory_store.dates import format_time, parse_time
+from memory_store.importing.notes import first_heading
 from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, Memory, MemoryDraft
 from memory_store.text.canonical import canonical_text, normalise_topic
 
@@ -55,7 +56,8 @@ def clean_topics(topics: Iterable[str]) -> tuple[str, ...]:
 def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:
     """A new memory of version 1: canonical text, checked type, topics and times."""
     text = canonical_text(draft.text)
-    title = " ".join(canonical_text(draft.title or "").split())[:TITLE_LIMIT]
+    title = draft.title if draft.title is not None else first_heading(text)
+    title = " ".join(canonical_text(title or "").split())[:TITLE_LIMIT]
     if not text.strip() and not title:
         raise BadInputError("an empty memory: it has neither text nor title", "text")
     if len(text) > TEXT_LIMIT:

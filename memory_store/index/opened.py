@@ -32,6 +32,7 @@ from memory_store.records import (
 from memory_store.sqlite import connect, sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
+from memory_store.vault.last_seen import counters, remember, rollback_warning
 from memory_store.vault.manifest import Manifest, write_manifest
 from memory_store.vault.schema import FORMAT_VERSION, check_is_vault, create_schema
 from memory_store.vault.settings import (
@@ -65,6 +66,8 @@ class OpenVault:
         self._local = threading.local()
         self.settings = read_settings(self._writer, keyring)
         self.index = LiveIndex(keyring, connect(path, read_only=True))
+        older = rollback_warning(vault, counters(self._writer))
+        self.warnings = (older,) if older else ()
 
     @property
     def strict(self) -> bool:
@@ -209,6 +212,7 @@ class OpenVault:
         if self.keyring.locked:
             return
         with self._write_lock:
+            remember(self.vault, counters(self._writer))
             self.keyring.wipe()
             self.index.wipe()
             with self._readers_lock:

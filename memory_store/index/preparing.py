@@ -12,7 +12,7 @@ from memory_store.index.segment import IndexEntry
 from memory_store.index.writing import IndexModel, Prepared
 from memory_store.records import Memory
 from memory_store.vault.keyring import VAULT_SCOPE
-from memory_store.vault.rows import Origin, topic_tags
+from memory_store.vault.rows import Origin, content_tag, topic_tags
 from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ class Preparer:
 
     def _indexable(self, memory: Memory) -> Indexable:
         keyring = self._vault.keyring
-        text = memory.text.encode("utf-8", "surrogatepass")
-        tag = keyring.of(VAULT_SCOPE).dedupe.tag(memory.title.encode(), text)
+        tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
         topics = topic_tags(keyring.of(memory.collection), memory.topics)
         return Indexable(memory, tag, tuple(topics))
 

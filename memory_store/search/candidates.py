@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 LEG_THREADS = 8  # for all searches at once; NumPy and the model release the GIL
-NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: memory-store reindex"
+NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: memory-store reindex {}"
 
 MOST_NEWEST = 1_000  # rows of a search by filters only
 
@@ -233,13 +233,13 @@ def _vector_leg(
         return Fetched(())
     index = context.vector_index
     if index is None or not context.snapshot.vectors:
-        return Fetched((), (NO_VECTORS,) if context.snapshot.total else ())
+        return Fetched((), (NO_VECTORS.format(context.database),) if context.snapshot.total else ())
     try:
         embedder = context.embedder()
     except (ModelUnavailableError, ModelMismatchError) as error:
         if alone:
             raise
-        return Fetched((), (missing_embedder(error),))
+        return Fetched((), (missing_embedder(error, context.database),))
     lists = []
     for kind, text in wanted:
         query = embedder.embed_query(text)
@@ -266,9 +266,10 @@ def _of_the_best(similarities: NDArray[np.float32]) -> tuple[float, ...]:
     return tuple(np.clip(similarities / similarities[0], 0.0, 1.0).tolist())
 
 
-def missing_embedder(error: ModelUnavailableError | ModelMismatchError) -> str:
+def missing_embedder(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
     """The line for ``degraded`` when queries cannot be embedded, ending in what mends it."""
-    remedy = error.remedy if isinstance(error, ModelUnavailableError) else "memory-store reindex"
+    reindex = f"memory-store reindex {database}"
+    remedy = error.remedy if isinstance(error, ModelUnavailableError) else reindex
     message = str(error).rstrip(".")
     return message if remedy in message else f"{message}. Try: {remedy}"
 

@@ -27,7 +27,8 @@ class SearchContext:
     :class:`ModelUnavailableError` or :class:`ModelMismatchError`; the reranker is asked for by
     name, ``None`` meaning the usual one. ``open_memories`` decrypts the memories at the given
     ordinals of the snapshot, in that order. ``collection_names`` maps id to opened name.
-    ``degraded`` holds what the vault already knows to be missing. ``vector_index`` is ``None``
+    ``degraded`` holds what the vault already knows to be missing; ``database`` is what commands
+    that mend it are to be given. ``vector_index`` is ``None``
     in a vault without vectors.
     """
 
@@ -39,4 +40,5 @@ class SearchContext:
     open_memories: Callable[[Sequence[int]], Sequence[Memory]]
     collection_names: Mapping[str, str]
     degraded: tuple[str, ...] = ()
+    database: str = "DB"
     strict: bool = False

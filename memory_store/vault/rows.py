@@ -61,8 +61,13 @@ _COLUMNS = "id, collection, type, created, updated, version, content, head"
 
 
 def content_tag(keys: CollectionKeys, title: str, text: str) -> bytes:
-    """The keyed tag of a content: memories of one collection with equal tags share a body."""
-    return keys.dedupe.tag(title.encode(), text.encode())
+    """The keyed tag of a content: its text alone, or its title where there is no text.
+
+    Memories of one collection with equal tags share a body; of all that a search finds with
+    equal tags of the vault's own scope, it returns one.
+    """
+    kind, content = (b"text", text) if text.strip() else (b"title", title)
+    return keys.dedupe.tag(kind, content.encode("utf-8", "surrogatepass"))
 
 
 def insert_memory(

@@ -327,3 +327,19 @@ def test_a_key_file_beside_the_database_or_open_to_others_is_refused(
     key_file.write_text("not a key\n")
     with pytest.raises(BadInputError, match=re.escape(str(key_file))):
         MemoryStore.open(store.path, key_file=key_file)
+
+
+def test_an_older_copy_put_back_is_noticed_once(store: MemoryStore, key_file: Path) -> None:
+    store.add("Before.")
+    store.lock()
+    older = store.path.read_bytes()
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        opened.add("After.")
+        assert not any("older" in line for line in opened.search("before").degraded)
+    store.path.write_bytes(older)
+    for suffix in ("-wal", "-shm"):
+        store.path.with_name(store.path.name + suffix).unlink(missing_ok=True)
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        assert any("older than the one last used" in d for d in opened.search("before").degraded)
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        assert not any("older" in line for line in opened.search("before").degraded)
