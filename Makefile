@@ -4,7 +4,9 @@
 # PYTHON    the Python that makes it: 3.11 or newer
 # DATASETTE empty for the newest release, "next" for the newest 1.0 alpha (in its own environment)
 
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || echo python3)
+PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3.14; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; \
+	done)
 DATASETTE ?=
 VENV ?= .venv$(if $(DATASETTE),-$(DATASETTE))
 BIN = $(VENV)/bin
@@ -23,7 +25,7 @@ help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 $(VENV)/.created:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	@test -n "$(PYTHON)" || \
 		{ echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
