@@ -1,6 +1,6 @@
 """Takes the screenshots of the documentation: the demo notes in a real browser.
 
-    make screenshots
+make screenshots
 """
 
 from __future__ import annotations

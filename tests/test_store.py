@@ -321,3 +321,21 @@ def test_json_of_a_memory_is_plain_data(store: MemoryStore) -> None:
     with sqlite3.connect(store.path) as connection:
         assert connection.execute("select count(*) from memories").fetchone() == (1,)
     connection.close()
+
+
+def test_the_change_log_stays_short_and_its_numbers_never_come_back(store: MemoryStore) -> None:
+    memory = store.add("Version 0.")
+    newest = 0
+    for n in range(1, 40):
+        store.edit(memory.id, text=f"Version {n}.")
+        with sqlite3.connect(store.path) as connection:
+            count, last = connection.execute(
+                "select count(*), max(sequence) from vault_changes"
+            ).fetchone()
+        connection.close()
+        assert last > newest
+        newest = last
+    assert count < 10
+    assert store.get(memory.id).text == "Version 39."
+    assert store.search("version", mode="keyword").total == 1
+    assert store.verify()["failures"] == []

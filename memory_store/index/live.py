@@ -29,6 +29,7 @@ from memory_store.vault.segments import (
     delete_segments,
     list_segments,
     read_sealed_parts,
+    trim_changes,
     unseal_part,
     write_segment,
 )
@@ -165,6 +166,7 @@ class LiveIndex:
                 pairs=encoded.pairs,
             )
         delete_segments(connection, [row.id for row in group])
+        trim_changes(connection)
 
     def drop(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
         """Rewrite the segments that still hold entries of deleted memories, without them."""

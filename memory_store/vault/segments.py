@@ -75,6 +75,17 @@ def changes_since(connection: sqlite3.Connection, sequence: int) -> list[Change]
     ]
 
 
+def trim_changes(connection: sqlite3.Connection) -> None:
+    """Forget the changes that every segment was written after; the newest stays, for its number."""
+    connection.execute(
+        """
+        delete from vault_changes
+        where sequence < (select max(sequence) from vault_changes)
+          and sequence <= (select coalesce(min(sequence), 0) from vault_segments)
+        """
+    )
+
+
 def list_segments(connection: sqlite3.Connection) -> list[SegmentRow]:
     """Every segment, oldest first (by sequence, then by insertion)."""
     return [
