@@ -86,7 +86,13 @@ def _inflections(words: tuple[str, ...], language: str) -> re.Pattern[str] | Non
     heads = {_shared_head(word, term(word, language)) for word in words}
     if not heads:
         return None
-    parts = [_begins_with(head) for head in sorted(heads, key=len, reverse=True)]
+    longest_first = sorted(heads, key=len, reverse=True)
+    parts = [_spelled(head) for head in longest_first if _UNSPACED.search(head)]
+    spaced = [_with_accents(head) for head in longest_first if not _UNSPACED.search(head)]
+    if spaced:
+        # The look-behind stands once before the group, not in each branch, which costs half again.
+        ending = rf"\w{{0,{_LONGEST_ENDING}}}(?:['’ʼ]\w+)?(?!\w)"
+        parts.append(rf"(?<!\w)(?:{'|'.join(spaced)}){ending}")
     return re.compile("|".join(parts), re.IGNORECASE)
 
 
@@ -98,12 +104,9 @@ def _shared_head(word: str, stem: str) -> str:
     return bare[:differs] or word
 
 
-def _begins_with(head: str) -> str:
-    """A pattern for words that begin with ``head``, with or without accents and an ``'s``."""
-    if _UNSPACED.search(head):
-        return _spelled(head)
-    spelled = "".join(_accented().get(c, _spelled(c)) for c in head)
-    return rf"(?<!\w){spelled}\w{{0,{_LONGEST_ENDING}}}(?:['’ʼ]\w+)?(?!\w)"
+def _with_accents(head: str) -> str:
+    """A pattern for the beginning of a word, with or without accents."""
+    return "".join(_accented().get(c, _spelled(c)) for c in head)
 
 
 def _without_accent(character: str) -> str:
