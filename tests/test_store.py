@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ from memory_store.records import (
     MemoryDraft,
     NotFoundError,
 )
+from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 
 Make = Callable[..., MemoryStore]

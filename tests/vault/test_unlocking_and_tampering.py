@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from memory_store.records import (
     TamperedError,
     WrongKeyError,
 )
+from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 
 PASSPHRASE = "four small grey herons"
