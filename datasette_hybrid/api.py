@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -24,10 +24,12 @@ from memory_store.records import (
     MemoryDraft,
     SearchResponse,
 )
-from memory_store.sql.functions import Grants, withhold_text
+from memory_store.sql.functions import Grants
+from memory_store.sql.permitted import without_text
 
 from . import asking
 from .admission import QueueFullError, TooManyAttemptsError, work
+from .vaults import Vault
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -130,12 +132,10 @@ async def search(datasette: Any, request: Any) -> Response:
     given = await asking.parameters(request)
     shape = _shape(given)
     asked = asking.question(given, strict=True)
-    response = await asking.search(vault, asked)
+    response = await asking.search(vault, grants, asked)
     if shape == "compact":
-        return answer(compact(response, grants))
-    data = response.as_dict()
-    if not grants.decrypt:
-        data = _withheld(data)
+        return answer(compact(response, _rows(response, vault, grants)))
+    data = {**response.as_dict(), "rows": _rows(response, vault, grants)}
     if shape == "array":
         return answer(data["rows"])
     data["next_url"] = _next_url(datasette, request, response)
@@ -147,12 +147,11 @@ async def search_csv(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid.csv``: the same rows with the SQL columns."""
     vault, grants = await asking.vault_for(datasette, request, "search")
     asked = asking.question(await asking.parameters(request), strict=True)
-    response = await asking.search(vault, asked)
+    response = await asking.search(vault, grants, asked)
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(RESULT_COLUMNS)
-    for row in response.rows:
-        data = row.as_dict() if grants.decrypt else withhold_text(row.as_dict())
+    for data in _rows(response, vault, grants):
         data["topics"] = ", ".join(data["topics"] or ())
         writer.writerow(["" if data[name] is None else data[name] for name in RESULT_COLUMNS])
     headers = {**HEADERS, "Content-Disposition": 'attachment; filename="search.csv"'}
@@ -167,14 +166,14 @@ async def memory(datasette: Any, request: Any) -> Response:
         vault, grants = await asking.vault_for(datasette, request, "write")
         changes = edit_fields(await asking.json_body(request))
         edited = await work.run(lambda: vault.use().edit(memory_id, **changes))
-        return answer({"ok": True, "rows": [memory_data(edited, grants)]})
+        return answer({"ok": True, "rows": [memory_data(edited, vault, grants)]})
     if request.method == "DELETE":
         vault, _ = await asking.vault_for(datasette, request, "write")
         await work.run(lambda: vault.use().delete(memory_id))
         return answer({"ok": True})
     vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
     found = await work.run(lambda: vault.use().get(memory_id))
-    return answer({"ok": True, "rows": [memory_data(found, grants)]})
+    return answer({"ok": True, "rows": [memory_data(found, vault, grants)]})
 
 
 @endpoint("POST")
@@ -189,7 +188,9 @@ async def memories(datasette: Any, request: Any) -> Response:
     if not drafts:
         raise BadInputError("memories: at least one expected", "memories")
     added = await work.run(lambda: vault.use().add_many(drafts))
-    return answer({"ok": True, "rows": [memory_data(one, grants) for one in added]}, status=201)
+    return answer(
+        {"ok": True, "rows": [memory_data(one, vault, grants) for one in added]}, status=201
+    )
 
 
 @endpoint("POST")
@@ -198,26 +199,29 @@ async def done(datasette: Any, request: Any) -> Response:
     vault, grants = await asking.vault_for(datasette, request, "write")
     memory_id = tilde_decode(request.url_vars["id"])
     finished = await work.run(lambda: vault.use().done(memory_id))
-    return answer({"ok": True, "rows": [memory_data(finished, grants)]})
+    return answer({"ok": True, "rows": [memory_data(finished, vault, grants)]})
 
 
-def compact(response: SearchResponse, grants: Grants) -> list[Any]:
+def compact(response: SearchResponse, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
     """Gnosis's table ``[results, counts, topics]``, scores 0–100."""
     results = []
-    for row in response.rows:
-        data = row.as_dict() if grants.decrypt else withhold_text(row.as_dict())
+    for data in rows:
         short = {key: data[key] for key in COMPACT_KEYS}
         for key in ("score", "vector_score", "rerank_score"):
             short[key] = None if short[key] is None else round(short[key] * 100, 1)
         results.append(short)
-    topics = response.topics if grants.decrypt else {}
-    return [results, response.counts, [list(pair) for pair in topics.items()]]
+    return [results, response.counts, [list(pair) for pair in response.topics.items()]]
 
 
-def memory_data(found: Memory, grants: Grants) -> dict[str, Any]:
+def memory_data(found: Memory, vault: Vault, grants: Grants) -> dict[str, Any]:
     """One memory as JSON data, text withheld from those who may not read it."""
-    data: dict[str, Any] = found.as_dict()
-    return data if grants.decrypt else withhold_text(data)
+    data = found.as_dict()
+    return data if grants.decrypt else without_text(data, strict=vault.strict)
+
+
+def _rows(response: SearchResponse, vault: Vault, grants: Grants) -> list[dict[str, Any]]:
+    rows = [row.as_dict() for row in response.rows]
+    return rows if grants.decrypt else [without_text(row, strict=vault.strict) for row in rows]
 
 
 def draft(record: Any) -> MemoryDraft:
@@ -267,11 +271,6 @@ def _shape(given: Mapping[str, Any]) -> str:
     if shape not in ("objects", "array", "compact"):
         raise BadInputError("_shape: objects, array or compact expected", "_shape")
     return str(shape)
-
-
-def _withheld(data: dict[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = withhold_text(data)
-    return {**kept, "topics": {}, "query": data["query"]}
 
 
 def _next_url(datasette: Any, request: Any, response: SearchResponse) -> str | None:

@@ -29,6 +29,7 @@ from memory_store.records import (
     SearchResponse,
     WrongKeyError,
 )
+from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.sql.options import OPTION_NAMES, search_options
 
@@ -46,6 +47,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (NotFound, 404),
     (WrongKeyError, 403),
     (Forbidden, 403),
+    (permitted.NotPermittedError, 403),
     (ConflictError, 409),
     (FormatError, 409),
     (LockedError, 423),
@@ -166,9 +168,12 @@ def question(given: Mapping[str, Any], *, strict: bool) -> Question:
     return Question(query, search_options(named), given)
 
 
-async def search(vault: Vault, asked: Question) -> SearchResponse:
-    """The answer, worked out in our own threads. Raises what the store raises."""
-    return await work.run(lambda: vault.use().search(asked.query, **asked.options))
+async def search(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
+    """The answer as the asker may see it, worked out in our own threads.
+
+    Raises :class:`NotPermittedError`, and what the store raises.
+    """
+    return await work.run(lambda: permitted.search(vault.use(), grants, asked.query, asked.options))
 
 
 def report_fault(error: Exception) -> str:

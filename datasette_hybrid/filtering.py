@@ -28,10 +28,11 @@ async def found_memories(datasette: Any, request: Any, database: str) -> FilterA
         return None
     ids: list[str] = []
     description = f'found by searching for "{query}"'
-    if asker.get().on(database).search:
+    grants = asker.get().on(database)
+    if grants.search:
         try:
             asked = asking.Question(query, {"limit": LIMIT_STANDARD}, {})
-            ids = [row.id for row in (await asking.search(vault, asked)).rows]
+            ids = [row.id for row in (await asking.search(vault, grants, asked)).rows]
         except (MemoryStoreError, QueueFullError) as error:
             description = f"not searched: {error}"
     return FilterArguments(

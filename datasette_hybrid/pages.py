@@ -30,6 +30,7 @@ from memory_store.records import (
     NotFoundError,
 )
 from memory_store.sql.functions import Grants
+from memory_store.sql.permitted import NotPermittedError
 
 from . import asking, compat, presenting
 from .admission import QueueFullError, TooManyAttemptsError, work
@@ -164,11 +165,11 @@ async def search(datasette: Any, request: Any) -> Response:
         context["q"] = asked.query
         context["options"] = asked.options
         if asked.query.strip():
-            response = await asking.search(vault, asked)
+            response = await asking.search(vault, grants, asked)
             context.update(_answer_context(response, grants, given, context))
         else:
             context["memories"] = await work.run(lambda: vault.use().stats()["memories"])
-    except BadInputError as error:
+    except (BadInputError, NotPermittedError) as error:
         status = asking.status_of(error)
         context["refusal"] = str(error)
     return await render(datasette, request, "hybrid_search.html", context, status)
@@ -186,7 +187,7 @@ def _search_context(
         "given": given,
         "q": "",
         "options": {},
-        "modes": presenting.offered_modes(str(_last(given, "mode") or "hybrid")),
+        "modes": presenting.offered_modes(str(_last(given, "mode") or "hybrid"), grants),
         "types": TYPES,
         "statuses": STATUSES,
         "chosen_types": _all(given, "type"),
@@ -203,8 +204,6 @@ def _answer_context(
     response: Any, grants: Grants, given: dict[str, Any], context: dict[str, Any]
 ) -> dict[str, Any]:
     path = context["path"]
-    if not grants.decrypt:
-        response = presenting.without_text(response)
     keep = "" if context["private_queries"] else presenting.changed(given, "")
     views = presenting.results(response, grants, path, keep)
     explaining = bool(context["options"].get("explain"))
@@ -214,7 +213,7 @@ def _answer_context(
         "degraded": [presenting.with_command(line) for line in response.degraded],
         "topic_facets": presenting.facets("topic", response.topics, given, path),
         "type_facets": presenting.facets("type", response.types, given, path),
-        "stages": presenting.stages(response, grants) if explaining else [],
+        "stages": presenting.stages(response) if explaining else [],
         "ranks": presenting.rank_table(response, views) if explaining else [],
         "explaining": explaining,
         "explain_href": presenting.changed(given, path, explain="" if explaining else "1"),
@@ -285,7 +284,7 @@ async def _section(
     if section["searchable"] and asked.query.strip():
         few = asking.Question(asked.query, {**asked.options, "limit": PER_VAULT}, asked.given)
         try:
-            response = await asyncio.wait_for(asking.search(vault, few), timeout=30)
+            response = await asyncio.wait_for(asking.search(vault, grants, few), timeout=30)
         except (MemoryStoreError, QueueFullError, TimeoutError) as error:
             section["refusal"] = str(error) or "this took too long"
         else:

@@ -7,14 +7,15 @@ the templates' own escaping.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
 from memory_store.records import DONE_SUFFIX, MODES, Passage, SearchResponse, SearchResult
-from memory_store.sql.functions import Grants, withhold_text
+from memory_store.sql.functions import Grants
+from memory_store.sql.permitted import UNREAD_MODES
 
 from .reading import unwrapped
 
@@ -238,14 +239,11 @@ class StageView:
     tables: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...], int], ...]
 
 
-def stages(response: SearchResponse, grants: Grants) -> list[StageView]:
+def stages(response: SearchResponse) -> list[StageView]:
     """The explanation, stage by stage. Details are data of any shape; see :func:`_sorted_out`."""
     views = []
     for report in response.explain:
-        details = dict(report.details)
-        if not grants.decrypt:
-            details = withhold_text(details)
-        figures, tables = _sorted_out(details)
+        figures, tables = _sorted_out(report.details)
         views.append(StageView(_words(report.stage), report.milliseconds, figures, tables))
     return views
 
@@ -292,8 +290,9 @@ def _words(name: str) -> str:
     return name.replace("_", " ").strip()
 
 
-def offered_modes(current: str) -> list[tuple[str, str, bool]]:
-    """The choices of the mode field: value, label, chosen."""
+def offered_modes(current: str, grants: Grants) -> list[tuple[str, str, bool]]:
+    """The choices of the mode field: value, label, chosen. Some are for readers only."""
+    offered = MODES if grants.decrypt else UNREAD_MODES
     labels = {
         "hybrid": "Words and meaning",
         "keyword": "Words only",
@@ -302,15 +301,10 @@ def offered_modes(current: str) -> list[tuple[str, str, bool]]:
         "structural": "Code structure",
         "auto": "Decide by the query",
     }
-    return [(mode, labels.get(mode, mode), mode == current) for mode in MODES]
+    return [(mode, labels.get(mode, mode), mode == current) for mode in offered]
 
 
 def with_command(line: str) -> tuple[str, str]:
     """A line about something missing, apart from the command that mends it."""
     sentence, separator, command = line.rpartition("Try: ")
     return (sentence.strip(), command.strip()) if separator else (line, "")
-
-
-def without_text(response: SearchResponse) -> SearchResponse:
-    """An answer for askers who may find but not read: no topic names beside the results."""
-    return replace(response, topics={})

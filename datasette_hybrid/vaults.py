@@ -29,6 +29,7 @@ from memory_store.records import (
     NotAVaultError,
     WrongKeyError,
 )
+from memory_store.sql.permitted import STRICT
 from memory_store.store import MemoryStore
 from memory_store.unlocking import KEY_FILE_VARIABLE
 from memory_store.vault.schema import is_vault
@@ -59,6 +60,7 @@ class Vault:
         self.path = path
         self.settings = settings
         self.vault_id = ""
+        self.strict = True  # until it was opened once: nothing is shown that might be sealed
         self.unlock_id: str | None = None
         self.problem: str | None = None
         self._store: MemoryStore | None = None
@@ -143,6 +145,7 @@ class Vault:
     def _adopt(self, store: MemoryStore) -> None:
         self._store = store
         self.vault_id = store.vault_id
+        self.strict = store.profile == STRICT
         self.unlock_id = secrets.token_urlsafe(16)
         self.problem = None
         self._opened = self._used = Moment()

@@ -2,14 +2,14 @@
 
 Boundary: these functions can be called by anybody who may run SQL, from every connection they
 are registered on. They hold no grant of their own: each call asks ``resolve`` what its caller may
-do *now*, and without an answer returns nothing (``[]`` or NULL). Text, titles, topic names and
-source names leave only with the decrypt grant.
+do *now*, and without an answer returns nothing (``[]`` or NULL). What leaves without the decrypt
+grant is settled in :mod:`memory_store.sql.permitted`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,17 +21,13 @@ from memory_store.records import (
     NotFoundError,
     SearchResponse,
 )
+from memory_store.sql import permitted
 from memory_store.sql.options import search_options
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 NOTHING = "[]"
-TEXT_KEYS = frozenset(
-    {"ref", "topics", "title", "preview", "passages", "text", "metadata", "source", "highlights"}
-)
-"""What is sealed in the file, and therefore withheld without the decrypt grant."""
-
 RRF_K = 60.0  # Cormack, Clarke & Büttcher, SIGIR 2009; also Gnosis and QMD
 
 
@@ -133,22 +129,11 @@ class ReciprocalRankFusion:
         return self.score
 
 
-def withhold_text(value: Any) -> Any:
-    """``value`` (JSON data about memories) with everything that is sealed in the file as null."""
-    if isinstance(value, Mapping):
-        return {
-            key: None if key in TEXT_KEYS else withhold_text(item) for key, item in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [withhold_text(item) for item in value]
-    return value
-
-
 def _search(
     resolve: Resolve,
     query: Any,
     second: Any,
-    render: Callable[[SearchResponse], list[dict[str, Any]]],
+    render: Callable[[SearchResponse, StoreAndGrants], list[dict[str, Any]]],
 ) -> str | None:
     if query is None:
         return None
@@ -164,8 +149,8 @@ def _search(
         asked = options.get("budget_ms")
         options["budget_ms"] = min(found.budget_ms, asked) if asked else found.budget_ms
     options["explain"] = render is _explanation or bool(options.get("explain"))
-    rows = render(found.store.search(str(query), **options))
-    return json.dumps(rows if found.grants.decrypt else withhold_text(rows), ensure_ascii=False)
+    response = permitted.search(found.store, found.grants, str(query), options)
+    return json.dumps(render(response, found), ensure_ascii=False)
 
 
 def _second_argument(second: Any) -> dict[str, Any]:
@@ -186,11 +171,15 @@ def _second_argument(second: Any) -> dict[str, Any]:
     return values
 
 
-def _rows(response: SearchResponse) -> list[dict[str, Any]]:
-    return [row.as_dict() for row in response.rows]
+def _rows(response: SearchResponse, found: StoreAndGrants) -> list[dict[str, Any]]:
+    rows = [row.as_dict() for row in response.rows]
+    if found.grants.decrypt:
+        return rows
+    strict = found.store is None or found.store.profile == permitted.STRICT
+    return [permitted.without_text(row, strict=strict) for row in rows]
 
 
-def _explanation(response: SearchResponse) -> list[dict[str, Any]]:
+def _explanation(response: SearchResponse, _: StoreAndGrants) -> list[dict[str, Any]]:
     stages: list[dict[str, Any]] = replace(response, rows=()).as_dict().get("explain", [])
     return stages
 
@@ -206,7 +195,8 @@ def _answered(call: Callable[[], str | None]) -> str | None:
         return NOTHING
     except MemoryStoreError as error:
         message = str(error)
-        refusal = {"ok": False, "error": message, "errors": [message], "status": 400}
+        status = 403 if isinstance(error, permitted.NotPermittedError) else 400
+        refusal = {"ok": False, "error": message, "errors": [message], "status": status}
         return json.dumps(refusal, ensure_ascii=False)
 
 
@@ -217,7 +207,7 @@ def _memory_text(resolve: Resolve, memory_id: Any) -> str | None:
         found = resolve(None)
         if found.store is None or not found.grants.decrypt:
             return None
-        return found.store.get(memory_id).text
+        return found.store.get(memory_id, refs=False).text
     except (NotAVaultError, NotFoundError, BadInputError, LockedError):
         return None
 

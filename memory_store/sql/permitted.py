@@ -1,0 +1,171 @@
+"""What somebody without the decrypt grant may ask of a vault, and what of the answer they see.
+
+Boundary: every search on behalf of somebody else goes through :func:`search`: pages, JSON, CSV,
+table filters and SQL. Without the decrypt grant it refuses the questions that only opened text
+could answer (a regular expression reads a text letter by letter), and returns an answer from which
+everything is gone that is not named here. New fields are therefore withheld until somebody lists
+them. What words, phrases and topics confirm is the search grant's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from memory_store.records import (
+    MemoryStoreError,
+    SearchOptions,
+    SearchResponse,
+    SearchResult,
+    StageReport,
+)
+from memory_store.search.query import checked, parse, resolve_mode
+
+if TYPE_CHECKING:
+    from memory_store.sql.functions import Grants
+    from memory_store.store import MemoryStore
+
+STRICT = "strict"  # the profile that seals types and times as well
+UNREAD_MODES = ("hybrid", "keyword", "vector")
+"""Modes whose answer follows from keyed hashes and vectors, so that they need no reader."""
+
+SHOWN = frozenset(
+    {
+        "rank",
+        "id",
+        "score",
+        "band",
+        "complete",
+        "keyword_rank",
+        "topic_rank",
+        "vector_rank",
+        "vector_score",
+        "fusion_rank",
+        "fusion_score",
+        "rerank_score",
+        "version",
+    }
+)
+"""Of a result or a memory: what the file shows anyhow, and how well it fits the question."""
+
+SHOWN_UNLESS_STRICT = frozenset({"type", "created", "updated", "fusion_boost", "steps"})
+"""In clear columns of the file, or derived from the type; a strict vault seals them."""
+
+SHOWN_OF_STAGES = frozenset(
+    {
+        "language",
+        "keywords",
+        "topic_groups",
+        "searchable",
+        "lists",
+        "leg_milliseconds",
+        "recipe",
+        "weights",
+        "candidates",
+        "pool",
+        "opened",
+        "kept",
+        "how",
+        "reranked",
+        "calibrated",
+        "returned",
+    }
+)
+SHOWN_OF_WHY = frozenset({"returned", "leg_ranks"})
+"""Besides the ranks. Not the reason, which may say that two memories have the same content."""
+
+_BLANK = SearchResult(0, "", None, 0.0, None, "", "", "", (), "", "", False)
+_COLUMNS = frozenset(f.name for f in fields(SearchResult))
+
+
+class NotPermittedError(MemoryStoreError):
+    """The question needs a permission that the asker does not have (HTTP 403)."""
+
+
+def search(
+    store: MemoryStore, grants: Grants, query: str, options: Mapping[str, Any]
+) -> SearchResponse:
+    """The answer to a search as somebody with ``grants`` may see it; ``options`` as for the store.
+
+    The option ``why`` takes an id or its beginning (looking for a ref opens every memory's head).
+    Raises :class:`NotPermittedError` naming the missing permission, and what the store raises.
+    """
+    if not grants.search:
+        raise NotPermittedError("searching needs the permission hybrid-search")
+    strict = store.profile == STRICT
+    if not grants.decrypt:
+        _refuse_to_read(query, options, strict=strict)
+    wanted = dict(options)
+    if wanted.get("why") is not None:
+        wanted["why"] = store.get(wanted["why"], refs=False).id
+    response = store.search(query, **wanted)
+    return response if grants.decrypt else _sealed(response, strict=strict)
+
+
+def without_text(record: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
+    """A result or a memory as JSON data, with null for all that its asker may not see."""
+    shown = _shown(strict=strict)
+    return {name: value if name in shown else None for name, value in record.items()}
+
+
+def _refuse_to_read(query: str, options: Mapping[str, Any], *, strict: bool) -> None:
+    clean = checked(query)
+    mode = resolve_mode(clean, options.get("mode", "hybrid"))
+    if mode not in UNREAD_MODES:
+        raise _needs_decrypt("mode", f"a {mode} search reads the text of memories")
+    if options.get("meta"):
+        raise _needs_decrypt("meta", "metadata is sealed")
+    if options.get("budget") is not None:
+        raise _needs_decrypt("budget", "the length of texts is sealed")
+    if not strict:
+        return
+    parsed = parse(clean, SearchOptions(**options))
+    by_status = options.get("status", "all") != "all"
+    if parsed.types or parsed.since or parsed.until or by_status:
+        raise _needs_decrypt(
+            "type, status, since, until", "types and times are sealed in a strict vault"
+        )
+
+
+def _needs_decrypt(parameter: str, reason: str) -> NotPermittedError:
+    return NotPermittedError(f"{parameter}: {reason}; this needs the permission hybrid-decrypt")
+
+
+def _shown(*, strict: bool) -> frozenset[str]:
+    return SHOWN if strict else SHOWN | SHOWN_UNLESS_STRICT
+
+
+def _sealed(response: SearchResponse, *, strict: bool) -> SearchResponse:
+    """A new response with what may be seen of another one."""
+    shown = _shown(strict=strict)
+    columns = sorted(shown & _COLUMNS)
+    return SearchResponse(
+        query=response.query,
+        mode=response.mode,
+        rows=tuple(
+            replace(_BLANK, **{name: getattr(row, name) for name in columns})
+            for row in response.rows
+        ),
+        counts=response.counts,
+        opened=response.opened,
+        total=response.total,
+        types={} if strict else response.types,
+        next=response.next,
+        truncated=response.truncated,
+        degraded=response.degraded,
+        milliseconds=response.milliseconds,
+        explain=tuple(_sealed_stage(report, shown) for report in response.explain),
+        why=None if response.why is None else _part(response.why, shown | SHOWN_OF_WHY),
+    )
+
+
+def _sealed_stage(report: StageReport, shown: frozenset[str]) -> StageReport:
+    details = _part(report.details, SHOWN_OF_STAGES)
+    if "results" in report.details:
+        details["results"] = [_part(result, shown) for result in report.details["results"]]
+    return StageReport(report.stage, report.milliseconds, details)
+
+
+def _part(record: Mapping[str, Any], shown: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name in shown}
