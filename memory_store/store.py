@@ -12,9 +12,10 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from memory_store.dates import parse_moment
 from memory_store.importing.drafts import (
@@ -28,7 +29,7 @@ from memory_store.importing.drafts import (
 from memory_store.index.opened import OpenVault, create_vault, open_vault
 from memory_store.index.preparing import Preparer
 from memory_store.index.snapshot import Filters, Snapshot
-from memory_store.index.writing import delete_batch, write_batch
+from memory_store.index.writing import write_batch
 from memory_store.keys import secrets_to_create, secrets_to_open
 from memory_store.records import (
     STATUSES,
@@ -47,7 +48,7 @@ from memory_store.records import (
 from memory_store.text.canonical import canonical_text, normalise_topic
 from memory_store.text.tokens import forget_words
 from memory_store.vault.rows import Origin, open_head, open_memories, read_rows, resolve_id
-from memory_store.vault.transactions import erase_traces, reading
+from memory_store.vault.transactions import reading
 
 if TYPE_CHECKING:
     from memory_store.index.vectors import VectorIndex
@@ -68,6 +69,20 @@ class ModelState:
     degraded: tuple[str, ...]
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _inside(method: Method) -> Method:
+    """A method that uses the opened vault: no lock clears anything up while it runs."""
+
+    @wraps(method)
+    def entered(self: MemoryStore, *arguments: Any, **options: Any) -> Any:
+        with self._vault.gate.entered():
+            return method(self, *arguments, **options)
+
+    return cast(Method, entered)
+
+
 class MemoryStore:
     """An unlocked vault. Close it, or use it as a context manager, to lock it again.
 
@@ -79,6 +94,7 @@ class MemoryStore:
         self._embedder_name = embedder
         self._vector_index: tuple[Snapshot, VectorIndex] | None = None
         self._vector_lock = threading.Lock()
+        vault.when_cleared_up = self._drop_vectors
 
     # -- opening and locking ------------------------------------------------------------
 
@@ -140,12 +156,14 @@ class MemoryStore:
 
     def lock(self) -> None:
         """Wipe keys, vectors and hashes from memory. Everything raises LockedError from now on."""
-        index = self._vector_index
-        self._vector_index = None
-        if index is not None:
-            index[1].wipe()
         self._vault.lock()
         forget_words()
+
+    def _drop_vectors(self) -> None:
+        with self._vector_lock:
+            index, self._vector_index = self._vector_index, None
+        if index is not None:
+            index[1].wipe()
 
     close = lock
 
@@ -180,6 +198,7 @@ class MemoryStore:
         self._vault.check_model(embedder)
         return embedder
 
+    @_inside
     def model_state(self) -> ModelState:
         """Whether meaning can be searched, and if not, why and what mends it."""
         try:
@@ -189,6 +208,7 @@ class MemoryStore:
         except ModelMismatchError as error:
             return ModelState(None, (f"no vectors: {error}",))
 
+    @_inside
     def warm(self) -> None:
         """Load the index and the model now rather than in the first search."""
         self._vault.snapshot()
@@ -214,6 +234,7 @@ class MemoryStore:
         draft["topics"] = tuple(draft.get("topics") or ())
         return self.add_many([MemoryDraft(text, **draft)])[0]
 
+    @_inside
     def add_many(
         self, drafts: Iterable[MemoryDraft], *, embed: bool = True
     ) -> builtins.list[Memory]:
@@ -229,6 +250,7 @@ class MemoryStore:
             self._write(memories[start : start + ADD_BATCH], embed=embed)
         return self._shown(memories)
 
+    @_inside
     def edit(
         self,
         memory_id: str,
@@ -264,24 +286,23 @@ class MemoryStore:
         if collection is not None:
             changes["collection"] = self._vault.find_or_create_collection(collection)
         after = next_version(before, **changes)
-        if not after.text.strip() and not after.title:
+        if not after.text.strip() and (text is not None or not after.title):
             raise BadInputError("an empty memory: it has neither text nor title", "text")
         self._write([after])
         return self._shown([after])[0]
 
+    @_inside
     def done(self, memory_id: str) -> Memory:
         """Mark a memory completed: ``task`` becomes ``task_done``."""
         before = self.get(memory_id)
         kind = done_type(before.type)
         return before if kind == before.type else self.edit(before.id, type=kind)
 
+    @_inside
     def delete(self, memory_id: str) -> None:
         """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
         resolved = self._resolve(memory_id)
-        with self._vault.writing() as connection:
-            delete_batch(connection, self._vault.keyring, [resolved])
-            self._vault.index.drop(connection, [resolved])
-            erase_traces(connection)
+        self._vault.forget([resolved])
 
     def _write(self, memories: Sequence[Memory], *, embed: bool = True) -> None:
         embedder = self._embedder_or_none()[0] if embed else None
@@ -315,7 +336,7 @@ class MemoryStore:
 
     def import_paths(
         self,
-        paths: Sequence[str | Path] = (),
+        paths: str | Path | Sequence[str | Path] = (),
         *,
         collection: str | None = None,
         type: str | None = None,
@@ -348,7 +369,7 @@ class MemoryStore:
         embedder, degraded = self._embedder_or_none() if embed else (None, ())
         report = run_imports(
             self._vault,
-            [str(path) for path in paths],
+            [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)],
             options,
             embedder,
             dry_run=dry_run,
@@ -370,9 +391,13 @@ class MemoryStore:
 
     # -- reading ------------------------------------------------------------------------
 
-    def get(self, memory_id: str) -> Memory:
-        """One memory with its whole text, by id, the beginning of an id, or ref."""
-        return self._shown([self._open_one(memory_id)])[0]
+    @_inside
+    def get(self, memory_id: str, *, refs: bool = True) -> Memory:
+        """One memory with its whole text, by id, the beginning of an id, or ref.
+
+        A ref is sealed, so looking for one opens every head; ``refs=False`` does not.
+        """
+        return self._shown([self._open_one(memory_id, refs=refs)])[0]
 
     def _shown(self, memories: Sequence[Memory]) -> builtins.list[Memory]:
         """Memories as callers see them: with their collection's name for its id."""
@@ -382,17 +407,19 @@ class MemoryStore:
     def _open(self, ids: Sequence[str]) -> builtins.list[Memory]:
         return list(open_memories(self._vault.reader(), self._vault.keyring, ids))
 
-    def _open_one(self, given: str) -> Memory:
-        opened = self._open([self._resolve(given)])
+    def _open_one(self, given: str, *, refs: bool = True) -> Memory:
+        opened = self._open([self._resolve(given, refs=refs)])
         if not opened:  # somebody deleted it since it was resolved
             raise NotFoundError(f"no memory {given!r}")
         return opened[0]
 
-    def _resolve(self, given: str) -> str:
+    def _resolve(self, given: str, *, refs: bool = True) -> str:
         with reading(self._vault.reader()) as connection:
             try:
                 found = resolve_id(connection, given)
             except NotFoundError:
+                if not refs:
+                    raise
                 found = self._by_ref(given)
             self._vault.keyring.of(read_rows(connection, [found])[found].collection)
         return found
@@ -417,6 +444,7 @@ class MemoryStore:
             raise BadInputError(f"{len(matches)} memories have the ref {ref!r}; use an id", "id")
         raise NotFoundError(f"no memory {ref!r}")
 
+    @_inside
     def list(
         self,
         *,
@@ -461,17 +489,21 @@ class MemoryStore:
             for collection in self._vault.keyring.readable()
         }
 
+    @_inside
     def collections(self) -> builtins.list[CollectionInfo]:
         """The collections this key may read, with counts."""
         return self._vault.collection_infos()
 
+    @_inside
     def create_collection(self, name: str) -> CollectionInfo:
         created = self._vault.create_collection(name)
         return next(info for info in self.collections() if info.id == created)
 
+    @_inside
     def rename_collection(self, name: str, new_name: str) -> None:
         self._vault.rename_collection(name, new_name)
 
+    @_inside
     def topics(self, *, collection: str | Sequence[str] = ()) -> dict[str, int]:
         """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
         wanted = self._collection_ids(_several(collection)) or self._vault.keyring.readable()
@@ -491,12 +523,14 @@ class MemoryStore:
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return {shown[topic]: count for topic, count in ranked}
 
+    @_inside
     def topic_hash(self, text: str, collection: str | None = None) -> str:
         """The keyed hash of a topic as ``memory_topics`` stores it, in hex."""
         normalised = normalise_topic(text)
         keys = self._vault.keyring.of(self._vault.find_collection(collection))
         return keys.blinder.topic(normalised).hex()
 
+    @_inside
     def stats(self) -> dict[str, Any]:
         """Sizes and counts."""
         from memory_store.vault.statistics import vault_statistics
@@ -513,6 +547,7 @@ class MemoryStore:
             "vector_index": self.vector_index().reason if snapshot.vectors else "no vectors",
         }
 
+    @_inside
     def verify(
         self, progress: Callable[[str, int, int | None], None] | None = None
     ) -> dict[str, Any]:
@@ -523,6 +558,7 @@ class MemoryStore:
 
     # -- searching ----------------------------------------------------------------------
 
+    @_inside
     def search(self, query: str, **options: Any) -> SearchResponse:
         """Search. Keywords are the fields of :class:`SearchOptions`.
 
@@ -531,10 +567,17 @@ class MemoryStore:
         from memory_store.search.pipeline import run
 
         wanted = search_options(**options)
+        if wanted.reranker is not None:
+            _check_reranker(wanted.reranker)
         if wanted.why is not None:
             with contextlib.suppress(NotFoundError):  # the answer itself says so
                 wanted = replace(wanted, why=self._resolve(wanted.why))
-        return run(self.search_context(), query, wanted)
+        response = run(self.search_context(), query, wanted)
+        return replace(response, degraded=tuple(map(self._runnable, response.degraded)))
+
+    def _runnable(self, line: str) -> str:
+        """A line of ``degraded`` whose command can be run as it stands."""
+        return line.replace("memory-store doctor DB", f"memory-store doctor {self.path}")
 
     def search_context(self) -> SearchContext:
         """One consistent view of the vault for one search."""
@@ -565,6 +608,7 @@ class MemoryStore:
 
         snapshot = snapshot or self._vault.snapshot()
         with self._vector_lock:
+            self._vault.keyring.check_open()
             held = self._vector_index
             if held is None or held[0] is not snapshot:
                 previous = held[1] if held is not None else None
@@ -580,8 +624,24 @@ def _load_reranker(name: str | None) -> Reranker:
     return load_reranker(name)
 
 
+def _check_reranker(name: str) -> None:
+    """Raise BadInputError for a name that no model has. A merely absent one degrades the search."""
+    from memory_store.models.reranker import locate_reranker
+
+    with contextlib.suppress(ModelUnavailableError):
+        locate_reranker(name)
+
+
 def search_options(**options: Any) -> SearchOptions:
-    """Options from keywords: a single string will do where several may stand."""
+    """Options from keywords: a single string will do where several may stand.
+
+    The command's own spellings ``continue``, ``no_rerank`` and ``no_expand`` are taken too.
+    """
+    if "continue" in options:
+        options["continue_"] = options.pop("continue")
+    for name in ("rerank", "expand"):
+        if f"no_{name}" in options:
+            options[name] = not options.pop(f"no_{name}")
     unknown = sorted(set(options) - _OPTION_NAMES)
     if unknown:
         raise BadInputError(f"no search option {unknown[0]!r}", unknown[0])
@@ -590,7 +650,19 @@ def search_options(**options: Any) -> SearchOptions:
             options[name] = _several(options[name])
     if isinstance(options.get("meta"), dict):
         options["meta"] = tuple((str(k), str(v)) for k, v in options["meta"].items())
+    elif options.get("meta"):
+        options["meta"] = tuple(map(_key_and_value, options["meta"]))
     return SearchOptions(**options)
+
+
+def _key_and_value(given: Any) -> tuple[str, str]:
+    if isinstance(given, str):
+        key, equals, value = given.partition("=")
+        if key and equals:
+            return key, value
+    elif isinstance(given, tuple | list) and len(given) == 2:
+        return str(given[0]), str(given[1])
+    raise BadInputError(f"meta: {given!r} is not KEY=VALUE", "meta")
 
 
 def _several(given: str | Sequence[str] | None) -> tuple[str, ...]:

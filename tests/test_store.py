@@ -339,3 +339,60 @@ def test_the_change_log_stays_short_and_its_numbers_never_come_back(store: Memor
     assert store.get(memory.id).text == "Version 39."
     assert store.search("version", mode="keyword").total == 1
     assert store.verify()["failures"] == []
+
+
+def test_prune_forgets_nothing_of_a_source_that_is_not_there_or_empty(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.")
+    store.import_paths([notes])
+    notes.rename(tmp_path / "away")
+    assert store.import_paths(prune=True).pruned == 0
+    notes.mkdir()  # a mount point without its disk
+    report = store.import_paths(prune=True)
+    assert (report.pruned, report.failed) == (0, 1)
+    assert len(store.list()) == 2
+
+
+def test_prune_keeps_what_cannot_be_read_today(store: MemoryStore, tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.", c="Gamma.")
+    store.import_paths([notes])
+    (notes / "a.md").write_text("---\ntags: [unclosed\n---\nAlpha.")
+    (notes / "b.md").write_bytes(b"\x00\x01binary\x00")
+    report = store.import_paths([notes], prune=True)
+    assert (report.pruned, report.failed, report.skipped) == (0, 1, 1)
+    assert len(store.list()) == 3
+
+
+def test_one_path_may_be_given_as_it_is(store: MemoryStore, tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", a="Alpha.")
+    assert store.import_paths(str(notes)).imported == 1
+    assert store.import_paths(notes).unchanged == 1
+
+
+def test_a_type_means_the_completed_ones_too_and_status_tells_them_apart(
+    store: MemoryStore,
+) -> None:
+    done = store.add("Oil the hinge.", type="task")
+    open_one = store.add("Paint the hinge.", type="task")
+    store.done(done.id)
+    assert len(store.list(type="task")) == 2
+    assert [m.id for m in store.list(type="task", status="done")] == [done.id]
+    found = store.search("hinge", type="task", status="open", mode="keyword").rows
+    assert [row.id for row in found] == [open_one.id]
+
+
+def test_an_edit_never_empties_a_text(store: MemoryStore) -> None:
+    memory = store.add("Words.", title="Title")
+    with pytest.raises(BadInputError, match="empty"):
+        store.edit(memory.id, text="  ")
+    assert store.get(memory.id).text == "Words."
+
+
+def test_search_options_are_taken_in_the_command_s_spelling(store: MemoryStore) -> None:
+    store.add("Words.", metadata={"box": "3"})
+    assert store.search("words", no_rerank=True, meta=["box=3"]).rows
+    with pytest.raises(BadInputError, match="meta"):
+        store.search("words", meta=["box"])
+    with pytest.raises(BadInputError, match="neither a folder nor one of"):
+        store.search("words", reranker="maxsim")

@@ -98,7 +98,7 @@ def import_(
 @click.command()
 @database_argument
 @click.argument("text")
-@click.option("--title", help="Title (default: the first heading or line)")
+@click.option("--title", help="Title (default: the first heading)")
 @click.option("--topic", multiple=True, metavar="NAME", help="Topic (repeatable)")
 @click.option("--type", metavar="NAME", help=f"One of {TYPE_NAMES}")
 @click.option("--collection", metavar="NAME", help="Collection (default: the personal one)")

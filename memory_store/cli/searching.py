@@ -61,8 +61,18 @@ class QueryCommand(click.Command):
 @click.option("--no-rerank", is_flag=True, help="Keep the order of the fusion")
 @click.option("--no-expand", is_flag=True, help="Search for the words as they are")
 @click.option("--sealed", is_flag=True, help="Open exactly the memories that are returned")
-@click.option("--budget", type=int, metavar="TOKENS", help="Stop when the text fills this much")
-@click.option("--budget-ms", type=int, metavar="MS", help="Time the search may take")
+@click.option(
+    "--budget",
+    type=int,
+    metavar="TOKENS",
+    help="Ceiling for the text of all results: what does not fit is left out",
+)
+@click.option(
+    "--budget-ms",
+    type=int,
+    metavar="MS",
+    help="Time limit for the reranker: as many are read as fit",
+)
 @click.option("--continue", "continue_", metavar="TOKEN", help="The next page of a search")
 @click.option("--explain", is_flag=True, help="Show what each stage did")
 @click.option("--why", metavar="ID", help="Say why this memory was or was not found")

@@ -52,7 +52,9 @@ class Tagger:
         return state.finalize()[:TAG_BYTES]
 
     def wipe(self) -> None:
+        """Overwrite the key and drop the keyed state: every later call raises AttributeError."""
         self._secret.wipe()
+        del self._state
 
 
 class Blinder:

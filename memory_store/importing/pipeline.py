@@ -8,6 +8,7 @@ is killed has lost at most the batch at work, and goes on from there when it is 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from memory_store.records import ImportReport, MemoryDraft, MemoryStoreError
 from memory_store.vault.rows import Origin
 
 BATCH_MEMORIES = 64
+BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
 BATCH_CHARACTERS = 400_000
 UNEMBEDDED_BATCH = 8  # times as large where nothing is embedded: commits would take half the time
 STDIN = "-"
@@ -71,14 +73,29 @@ def import_paths(
             progress(file.ref, done, len(files))
         run.take(source, file)
     run.flush()
-    sources = [source for source in map(_source_path, paths) if source != STDIN]
-    if prune:
-        tally.pruned = session.prune(sources, run.seen_files, run.seen_records, dry_run=dry_run)
-    if not dry_run:
-        session.remember([source for source in sources if Path(source).exists()], options)
+    named = [source for source in map(_source_path, paths) if source != STDIN]
+    sources = [source for source in named if Path(source).exists()]
+    with session.vault.gate.entered():
+        if prune:
+            filled = _with_files(sources, files, tally)
+            tally.pruned = session.prune(filled, run.seen_files, run.seen_records, dry_run=dry_run)
+        if not dry_run:
+            session.remember(sources, options)
     if progress is not None:
         progress("", len(files), len(files))
     return tally.report()
+
+
+def _with_files(
+    sources: Sequence[str], files: Sequence[tuple[str, SourceFile]], tally: _Tally
+) -> list[str]:
+    """The sources that gave a file: an empty folder is more likely a disk that is not there."""
+    filled = {source for source, _ in files}
+    for source in sources:
+        if source not in filled:
+            reason = "nothing to import is left in it, so nothing of it was forgotten"
+            tally.failures.append((source, reason))
+    return [source for source in sources if source in filled]
 
 
 def _source_path(path: str | Path) -> str:
@@ -116,6 +133,7 @@ class _Run:
         self.seen_files: set[bytes] = set()
         self.seen_records: dict[bytes, set[bytes]] = {}
         self.pending: list[Pending] = []
+        self.flushed = time.monotonic()
         self.marks: list[FileMark] = []
         self.characters = 0
         self.batch = 1 if session.embeds else UNEMBEDDED_BATCH
@@ -124,6 +142,10 @@ class _Run:
 
     def take(self, source: str, file: SourceFile) -> None:
         """Import one file: skip it when unchanged, else read its records into the batch."""
+        with self.session.vault.gate.entered():  # between files a lock may come
+            self._take(source, file)
+
+    def _take(self, source: str, file: SourceFile) -> None:
         root = str(file.root)
         tag = self.tagger.tag(b"file", _encoded(root), _encoded(file.ref))
         self.seen_files.add(tag)
@@ -132,16 +154,19 @@ class _Run:
         if known is not None and known.memories and known.content == content:
             self.tally.unchanged += known.memories
             return
-        records = self.seen_records.setdefault(tag, set())
-        whole = True
+        records: set[bytes] = set()
+        whole = readable = True
         for item in self._read(file):
             if isinstance(item, Skip):
+                readable = False
                 self.tally.skips.append((item.name, item.reason))
             elif isinstance(item, Failure):
-                whole = False
+                whole = readable = False
                 self.tally.failures.append((item.name, item.reason))
             else:
                 self._take_record(file, tag, item, records)
+        if readable:  # what cannot be read today may be mended tomorrow: it is not forgotten
+            self.seen_records[tag] = records
         if whole and content is not None:
             self.marks.append(FileMark(source, tag, content))
 
@@ -195,7 +220,8 @@ class _Run:
             self._ids_in_batch.add(draft.id.lower())
         self.characters += len(draft.text)
         full = len(self.pending) >= self.batch * BATCH_MEMORIES
-        if full or self.characters >= self.batch * BATCH_CHARACTERS:
+        late = time.monotonic() - self.flushed > BATCH_SECONDS
+        if full or late or self.characters >= self.batch * BATCH_CHARACTERS:
             self.flush()
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
@@ -212,6 +238,10 @@ class _Run:
 
     def flush(self) -> None:
         """Write the batch and mark the files it completes, in one transaction."""
+        with self.session.vault.gate.entered():
+            self._flush()
+
+    def _flush(self) -> None:
         refused: dict[int, str] = {}
         if not self.dry_run and (self.pending or self.marks):
             refused = self.session.write(self.pending, self.marks)
@@ -223,6 +253,7 @@ class _Run:
             else:
                 self.tally.replaced += 1
         self.pending, self.marks, self.characters = [], [], 0
+        self.flushed = time.monotonic()
         self._origins_in_batch.clear()
         self._ids_in_batch.clear()
 

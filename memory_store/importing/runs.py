@@ -30,15 +30,18 @@ def run_imports(
     if paths:
         runs = [(list(paths), options)]
     else:
-        runs = [([path], kept) for path, kept in known_sources(vault)]
+        with vault.gate.entered():
+            runs = [([path], kept) for path, kept in known_sources(vault)]
         if not runs:
             raise BadInputError("nothing was imported yet: name a file or folder", "path")
-    preparer = Preparer(vault, embedder)
+    with vault.gate.entered():
+        preparer = Preparer(vault, embedder)
     reports = []
     try:
         for some, kept in runs:
-            collection = vault.find_or_create_collection(kept.collection)
-            session = ImportSession(vault, collection, preparer)
+            with vault.gate.entered():
+                collection = vault.find_or_create_collection(kept.collection)
+                session = ImportSession(vault, collection, preparer)
             reports.append(
                 import_paths(session, some, kept, dry_run=dry_run, prune=prune, progress=progress)
             )

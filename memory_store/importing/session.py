@@ -15,7 +15,7 @@ from pathlib import Path
 from memory_store.importing.drafts import memory_from_draft
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
-from memory_store.index.writing import delete_batch, write_batch
+from memory_store.index.writing import write_batch
 from memory_store.records import BadInputError, Memory, MemoryDraft
 from memory_store.sqlite import sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
@@ -229,14 +229,7 @@ class ImportSession:
         """
         gone = self._gone_memories(sources, files, records)
         if gone and not dry_run:
-            with self.vault.writing() as connection:
-                delete_batch(connection, self.vault.keyring, gone)
-                connection.execute(
-                    """
-                    delete from vault_source_files where not exists
-                        (select 1 from memory_sources where file = vault_source_files.tag)
-                    """
-                )
+            self.vault.forget(gone, also=_forget_empty_files)
         return len(gone)
 
     def _gone_memories(
@@ -266,6 +259,15 @@ class ImportSession:
         row = read_rows(connection, [memory])[memory]
         head = open_head(self.vault.keyring, row)
         return bool(head["source"]) and Path(head["source"], head["ref"] or "").exists()
+
+
+def _forget_empty_files(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        delete from vault_source_files where not exists
+            (select 1 from memory_sources where file = vault_source_files.tag)
+        """
+    )
 
 
 def known_sources(vault: OpenVault) -> list[tuple[str, ImportOptions]]:

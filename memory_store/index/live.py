@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from memory_store.index.snapshot import Snapshot
 from memory_store.records import TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, Keyring
-from memory_store.vault.manifest import read_manifest
+from memory_store.vault.manifest import added_up, read_manifest
 from memory_store.vault.segments import (
     SegmentRow,
     changes_since,
@@ -35,6 +35,7 @@ from memory_store.vault.segments import (
 )
 from memory_store.vault.transactions import transaction
 
+COUNTED_AT_UNLOCK = 20_000  # memories told apart at unlock (40 ms); above, `verify` does it
 TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
 MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
 
@@ -52,8 +53,8 @@ class LiveIndex:
     """What is loaded of a vault's index, and how it is brought up to date."""
 
     def __init__(self, keyring: Keyring, connection: sqlite3.Connection) -> None:
-        """``connection`` is read by this index alone: SQLite tells each connection apart what
-        others, our own writer among them, committed."""
+        """``connection`` is read by this index alone, so that SQLite can tell it what others,
+        our own writer among them, committed."""
         self._keyring = keyring
         self._connection = connection
         self._loaded: dict[str, _Loaded] = {}
@@ -62,28 +63,29 @@ class LiveIndex:
         self._snapshot: Snapshot | None = None
         self._state: tuple[int, str] | None = None
 
-    def refresh(self, fingerprint: str) -> Snapshot:
+    def refresh(self, fingerprint: str, *, whole: bool = False) -> Snapshot:
         """The newest committed state. ``fingerprint`` names the model whose vectors count.
 
-        Cheap when nothing was committed since the last call. Raises TamperedError when segments,
-        change log and account disagree, LockedError after a lock.
+        Cheap when nothing was committed since the last call. ``whole`` checks every entry against
+        the accounts, which is done at unlock for all but large vaults. Raises TamperedError when
+        segments, change log and account disagree, LockedError after a lock.
         """
         with self._lock:
             self._keyring.check_open()
             (version,) = self._connection.execute("pragma data_version").fetchone()
-            if self._snapshot is None or self._state != (version, fingerprint):
-                self._snapshot = self._reload(self._connection, fingerprint)
+            if whole or self._snapshot is None or self._state != (version, fingerprint):
+                self._snapshot = self._reload(self._connection, fingerprint, whole=whole)
                 self._state = (version, fingerprint)
             return self._snapshot
 
-    def _reload(self, connection: sqlite3.Connection, fingerprint: str) -> Snapshot:
+    def _reload(self, connection: sqlite3.Connection, fingerprint: str, *, whole: bool) -> Snapshot:
         connection.execute("begin")
         try:
             readable = set(self._keyring.readable())
             rows = [row for row in list_segments(connection) if row.collection in readable]
             self._load_missing(connection, rows)
             self._bury(connection)
-            self._check_accounts(connection, readable)
+            self._check_accounts(connection, readable, whole=whole)
         finally:
             connection.execute("rollback")
         parts = []
@@ -122,17 +124,32 @@ class LiveIndex:
         if changes:
             self._sequence = changes[-1].sequence
 
-    def _check_accounts(self, connection: sqlite3.Connection, readable: set[str]) -> None:
+    def _check_accounts(
+        self, connection: sqlite3.Connection, readable: set[str], *, whole: bool
+    ) -> None:
+        """Hold the living entries against the accounts: their number, and if ``whole`` which."""
         alive: dict[str, int] = dict.fromkeys(readable, 0)
         for loaded in self._loaded.values():
             alive[loaded.row.collection] += int(np.count_nonzero(loaded.alive))
         for collection, count in alive.items():
-            expected = read_manifest(connection, self._keyring.of(collection)).count
-            if count != expected:
+            keys = self._keyring.of(collection)
+            account = read_manifest(connection, keys)
+            agrees = count == account.count
+            if agrees and (whole or (self._snapshot is None and count <= COUNTED_AT_UNLOCK)):
+                agrees = added_up(keys, self._living(collection)) == (count, account.total)
+            if not agrees:
                 raise TamperedError(
-                    f"collection {collection}: its account says {expected} memories, its index "
-                    f"holds {count}; run `memory-store verify` to see what is missing"
+                    f"collection {collection}: its account knows {account.count} memories, its "
+                    f"index holds {count}, or others; memory-store verify shows which"
                 )
+
+    def _living(self, collection: str) -> Iterator[tuple[str, int]]:
+        for loaded in self._loaded.values():
+            if loaded.row.collection == collection:
+                segment = loaded.segment
+                for row in np.flatnonzero(loaded.alive).tolist():
+                    memory = str(uuid.UUID(bytes=segment.ids[row].tobytes()))
+                    yield memory, int(segment.versions[row])
 
     def compact(self, connection: sqlite3.Connection) -> int:
         """Merge small segments and drop dead entries. Returns how many segments went away."""

@@ -10,18 +10,19 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import Place
+from memory_store.index.gate import Gate
 from memory_store.index.live import LiveIndex
 from memory_store.index.snapshot import Snapshot
-from memory_store.index.writing import IndexModel
+from memory_store.index.writing import IndexModel, delete_batch
 from memory_store.records import (
     BadInputError,
     CollectionInfo,
@@ -43,12 +44,13 @@ from memory_store.vault.settings import (
     write_settings,
 )
 from memory_store.vault.slots import Secret, add_slot, open_root
-from memory_store.vault.transactions import transaction
+from memory_store.vault.transactions import erase_traces, transaction
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 PERSONAL = "personal"
+LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
 NAME_LIMIT = 200  # characters of a collection's name
 
 
@@ -59,12 +61,15 @@ class OpenVault:
         self.path = path
         self.vault = vault
         self.keyring = keyring
+        self.gate = Gate()
+        self.when_cleared_up: Callable[[], None] = lambda: None
         self._writer = connect(path)
         self._write_lock = threading.RLock()
         self._readers: list[sqlite3.Connection] = []
         self._readers_lock = threading.Lock()
         self._local = threading.local()
         self.settings = read_settings(self._writer, keyring)
+        keyring.strict = self.settings.profile == "strict"
         self.index = LiveIndex(keyring, connect(path, read_only=True))
         older = rollback_warning(vault, counters(self._writer))
         self.warnings = (older,) if older else ()
@@ -120,14 +125,18 @@ class OpenVault:
 
     def adopt_model(self, connection: sqlite3.Connection, embedder: Embedder) -> None:
         """Make ``embedder`` the model of this vault (inside the caller's transaction)."""
-        changed = replace(
-            self.settings,
+        self.change_settings(
+            connection,
             embedder=embedder.name,
             fingerprint=embedder.fingerprint,
             dimensions=embedder.dimensions,
             analyser=ANALYSER_VERSION,
-            revision=self.settings.revision + 1,
         )
+
+    def change_settings(self, connection: sqlite3.Connection, **changes: Any) -> None:
+        """Write the settings anew (inside the caller's transaction), one revision on."""
+        present = read_settings(connection, self.keyring)
+        changed = replace(present, revision=present.revision + 1, **changes)
         write_settings(connection, self.keyring, changed)
         self.settings = changed
 
@@ -190,7 +199,10 @@ class OpenVault:
         if name in self.collection_names().values():
             raise BadInputError(f"there is a collection {name!r} already", "collection")
         with self.writing() as connection, transaction(connection):
-            return _insert_collection(connection, self.keyring, name)
+            collection = _insert_collection(connection, self.keyring, name)
+            known = read_settings(connection, self.keyring).collections
+            self.change_settings(connection, collections=(*known, collection))
+            return collection
 
     def rename_collection(self, given: str, name: str) -> None:
         """Give a collection another name. Its id and its memories stay as they are."""
@@ -205,20 +217,39 @@ class OpenVault:
         with self.writing() as connection:
             connection.execute("update collections set name = ? where id = ?", (sealed, collection))
 
+    # -- forgetting --------------------------------------------------------------------------
+
+    def forget(
+        self, memories: Sequence[str], also: Callable[[sqlite3.Connection], None] | None = None
+    ) -> int:
+        """Delete memories from rows, index and write-ahead log. Returns how many were there."""
+        with self.writing() as connection:
+            gone = delete_batch(connection, self.keyring, memories, also=also)
+            self.index.drop(connection, memories)
+            erase_traces(connection)
+        return gone
+
     # -- locking ------------------------------------------------------------------------
 
     def lock(self) -> None:
-        """Wipe keys and index and close every connection. Safe to call twice."""
-        if self.keyring.locked:
-            return
-        with self._write_lock:
-            remember(self.vault, counters(self._writer))
+        """Wipe keys and index and close every connection, once nobody uses them any more.
+
+        Whoever is still at work after a few seconds loses the keys at once, and the rest is
+        cleared up when the last one is done. Safe to call twice, from any thread.
+        """
+        if not self.gate.close(LOCK_PATIENCE, self._clear_up):
             self.keyring.wipe()
-            self.index.wipe()
-            with self._readers_lock:
-                for connection in (*self._readers, self._writer):
-                    connection.close()
-                self._readers.clear()
+
+    def _clear_up(self) -> None:
+        self.when_cleared_up()
+        if not self.keyring.locked:
+            remember(self.vault, counters(self._writer))
+        self.keyring.wipe()
+        self.index.wipe()
+        with self._readers_lock:
+            for connection in (*self._readers, self._writer):
+                connection.close()
+            self._readers.clear()
 
 
 def checked_name(name: str) -> str:
@@ -292,7 +323,11 @@ def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
             keyring.create_collection_key(connection, VAULT_SCOPE)
             personal = _insert_collection(connection, keyring, PERSONAL)
             settings = Settings(
-                profile=profile, created=now, personal=personal, analyser=ANALYSER_VERSION
+                profile=profile,
+                created=now,
+                personal=personal,
+                analyser=ANALYSER_VERSION,
+                collections=(personal,),
             )
             write_settings(connection, keyring, settings)
             keyring.wipe()

@@ -34,6 +34,24 @@ def reindex(
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> int:
     """Re-index what lacks the present model's vectors. Returns how many memories were done."""
+    with vault.gate.entered():
+        preparer, pending = _prepare(vault, embedder)
+    done = 0
+    try:
+        for start in range(0, len(pending), BATCH):
+            if progress is not None:
+                progress("", start, len(pending))
+            with vault.gate.entered():  # between batches a lock may come
+                done += _renew(vault, preparer, pending[start : start + BATCH])
+    finally:
+        preparer.close()
+    if progress is not None:
+        progress("", len(pending), len(pending))
+    return done
+
+
+def _prepare(vault: OpenVault, embedder: Embedder) -> tuple[Preparer, list[str]]:
+    """Adopt the model, and say which memories lack its vectors."""
     settings = vault.settings
     if (settings.fingerprint, settings.analyser) != (embedder.fingerprint, ANALYSER_VERSION):
         everything = settings.analyser != ANALYSER_VERSION
@@ -44,18 +62,7 @@ def reindex(
     snapshot = vault.snapshot()
     alive = map(int, np.flatnonzero(snapshot.alive))
     pending = [snapshot.id(i) for i in alive if everything or not snapshot.windows(i)]
-    preparer = Preparer(vault, embedder)
-    done = 0
-    try:
-        for start in range(0, len(pending), BATCH):
-            if progress is not None:
-                progress("", start, len(pending))
-            done += _renew(vault, preparer, pending[start : start + BATCH])
-    finally:
-        preparer.close()
-    if progress is not None:
-        progress("", len(pending), len(pending))
-    return done
+    return Preparer(vault, embedder), pending
 
 
 def _renew(vault: OpenVault, preparer: Preparer, ids: list[str]) -> int:

@@ -30,9 +30,10 @@ class Filters:
     """What a document must be to take part in a search. ``None`` or empty means: not asked.
 
     ``collections`` are ids; note that an *empty* tuple there lets nothing through. ``types`` are
-    exact names. A document must hold one topic of each group in ``topics_any``. ``status`` is
-    ``open``, ``done`` or ``all``. ``since`` and ``until`` bound ``created`` (epoch seconds,
-    inclusive).
+    names; each also means the completed ones of its kind (``task``: ``task_done`` too), which
+    ``status`` tells apart. A document must hold one topic of each group in ``topics_any``.
+    ``status`` is ``open``, ``done`` or ``all``. ``since`` and ``until`` bound ``created`` (epoch
+    seconds, inclusive).
     """
 
     collections: tuple[str, ...] | None = None
@@ -221,7 +222,8 @@ class Snapshot:
         self.caches.clear()
 
     def _of_types(self, types: Collection[str]) -> Mask:
-        chosen = np.array([t in types for t in self.types] or [False], dtype=bool)
+        wanted = {*types, *(name + DONE_SUFFIX for name in types)}
+        chosen = np.array([name in wanted for name in self.types] or [False], dtype=bool)
         return chosen[self.type_codes]
 
 

@@ -52,12 +52,16 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
         if row.collection in readable:
             keys = vault.keyring.of(row.collection)
             yield f"segment {row.id}", partial(_whole, connection, keys, row)
-    yield "index", lambda: _refuse_unless(vault.snapshot().total >= 0, "unreadable")
+    yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
     for memory, collection in connection.execute(
         "select id, collection from memories order by id"
     ).fetchall():
         if collection in readable:
             yield f"memory {memory}", _memory_check(vault, connection, memory)
+
+
+def _index_holds(vault: OpenVault) -> bool:
+    return vault.index.refresh(vault.settings.fingerprint, whole=True).total >= 0
 
 
 def _whole(connection: sqlite3.Connection, keys: Any, row: Any) -> None:
@@ -69,10 +73,11 @@ def _whole(connection: sqlite3.Connection, keys: Any, row: Any) -> None:
 def _account_check(vault: OpenVault, connection: sqlite3.Connection, collection: str) -> Check:
     def check() -> None:
         keys = vault.keyring.of(collection)
-        expected, found = read_manifest(connection, keys), recount(connection, keys)
+        account = read_manifest(connection, keys)
+        count, total = recount(connection, keys)
         _refuse_unless(
-            (expected.count, expected.total) == (found.count, found.total),
-            f"says {expected.count} memories; {found.count} are there, or not the same ones",
+            (account.count, account.total) == (count, total),
+            f"says {account.count} memories; {count} are there, or not the same ones",
         )
 
     return check

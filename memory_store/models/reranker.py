@@ -23,7 +23,7 @@ import numpy as np
 
 from memory_store.models.embedder import MODEL_NAME_FORM, default_threads, encodable
 from memory_store.paths import cache_folder
-from memory_store.records import ModelUnavailableError
+from memory_store.records import BadInputError, ModelUnavailableError
 
 if TYPE_CHECKING:
     from flashrank import Ranker
@@ -168,7 +168,20 @@ def locate_reranker(name_or_folder: str | None = None) -> Path | None:
         raise ModelUnavailableError(
             f"There is no reranker folder {asked!r} on this machine.", "memory-store doctor DB"
         )
+    if name_or_folder is not None:
+        _refuse_unknown(asked)
     return None
+
+
+def _refuse_unknown(asked: str) -> None:
+    """Raise BadInputError for a name that the caller chose and no model has."""
+    from flashrank.Config import model_file_map
+
+    if asked not in model_file_map:
+        raise BadInputError(
+            f"reranker: {asked!r} is neither a folder nor one of {', '.join(model_file_map)}",
+            "reranker",
+        )
 
 
 def rerankers_folder() -> Path:

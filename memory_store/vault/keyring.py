@@ -83,6 +83,7 @@ class Keyring:
     counter: OpenCounter = field(default_factory=OpenCounter)
     collections: dict[str, CollectionKeys] = field(default_factory=dict)
     locked: bool = False
+    strict: bool = False
 
     @classmethod
     def unlock(

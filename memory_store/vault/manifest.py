@@ -4,14 +4,14 @@ Boundary: keys in, a sealed blob out. The account is a multiset hash: the sum mo
 keyed hash of every (memory, version), after Clarke and others, "Incremental Multiset Hash
 Functions" (2003), MSet-Add-Hash. It changes by one addition per write, and a removed, added or
 replayed row leaves it unequal to what the rows add up to. Rollback of the whole file cannot be seen
-from the file: the last counter is kept in the state folder for that.
+from the file: ``last_seen`` keeps the last counters in the state folder for that.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory_store.records import TamperedError
 from memory_store.sqlite import sqlite3
@@ -23,11 +23,15 @@ ELEMENT_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``counter`` grows with every write, ``count`` counts memories, ``total`` is the sum."""
+    """``counter`` grows with every write, ``count`` counts memories, ``total`` is the sum.
+
+    ``revision`` is the newest of the vault's settings (kept in the personal collection's account).
+    """
 
     counter: int = 0
     count: int = 0
     total: int = 0
+    revision: int = 0
 
 
 def element(keys: CollectionKeys, memory: str, version: int) -> int:
@@ -46,7 +50,7 @@ def read_manifest(connection: sqlite3.Connection, keys: CollectionKeys) -> Manif
     counter, sealed = row
     place = keys.place("vault_manifests", "sealed", keys.collection, counter)
     data = json.loads(bytes(keys.unseal("manifest", place, sealed)))
-    return Manifest(counter, int(data["count"]), int(data["total"], 16))
+    return Manifest(counter, int(data["count"]), int(data["total"], 16), int(data["revision"]))
 
 
 def write_manifest(
@@ -54,7 +58,12 @@ def write_manifest(
 ) -> None:
     """Replace the collection's account (inside the caller's transaction)."""
     place = keys.place("vault_manifests", "sealed", keys.collection, manifest.counter)
-    content = json.dumps({"count": manifest.count, "total": f"{manifest.total:x}"}).encode()
+    data = {
+        "count": manifest.count,
+        "total": f"{manifest.total:x}",
+        "revision": manifest.revision,
+    }
+    content = json.dumps(data).encode()
     connection.execute(
         """
         insert into vault_manifests (collection, counter, sealed) values (?, ?, ?)
@@ -79,14 +88,30 @@ def account(
         count, total = count + 1, total + element(keys, memory, version)
     for memory, version in removed:
         count, total = count - 1, total - element(keys, memory, version)
-    write_manifest(connection, keys, Manifest(manifest.counter + 1, count, total % MODULUS))
+    counted = replace(manifest, counter=manifest.counter + 1, count=count, total=total % MODULUS)
+    write_manifest(connection, keys, counted)
 
 
-def recount(connection: sqlite3.Connection, keys: CollectionKeys) -> Manifest:
-    """What the rows that are there add up to, to be held against :func:`read_manifest`."""
+def note_revision(connection: sqlite3.Connection, keys: CollectionKeys, revision: int) -> None:
+    """Enter the newest revision of the vault's settings into a collection's account."""
+    manifest = read_manifest(connection, keys)
+    noted = replace(manifest, counter=manifest.counter + 1, revision=revision)
+    write_manifest(connection, keys, noted)
+
+
+def recount(connection: sqlite3.Connection, keys: CollectionKeys) -> tuple[int, int]:
+    """Count and total of the rows that are there, to be held against the account."""
+    return added_up(
+        keys,
+        connection.execute(
+            "select id, version from memories where collection = ?", (keys.collection,)
+        ),
+    )
+
+
+def added_up(keys: CollectionKeys, memories: Iterable[tuple[str, int]]) -> tuple[int, int]:
+    """Count and total of some (memory, version) pairs."""
     count, total = 0, 0
-    for memory, version in connection.execute(
-        "select id, version from memories where collection = ?", (keys.collection,)
-    ):
+    for memory, version in memories:
         count, total = count + 1, total + element(keys, memory, version)
-    return Manifest(0, count, total % MODULUS)
+    return count, total % MODULUS

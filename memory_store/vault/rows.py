@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory_store.crypto.sealing import Place
 from memory_store.records import Memory, NotFoundError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
@@ -117,7 +118,7 @@ def _store_body(connection: sqlite3.Connection, keys: CollectionKeys, memory: Me
     if found is not None:
         return str(found[0])
     content = str(uuid.uuid4())
-    place = keys.place("memory_bodies", "body", content)
+    place = _body_place(keys, content, tag)
     sealed = keys.seal("body", place, memory.text.encode("utf-8", "surrogatepass"))
     connection.execute(
         "insert into memory_bodies (id, collection, tag, body) values (?, ?, ?, ?)",
@@ -176,24 +177,32 @@ def open_memories(
             yield _open_row(keyring, row, bodies)
 
 
-def _read_bodies(connection: sqlite3.Connection, contents: Sequence[str]) -> dict[str, bytes]:
-    bodies: dict[str, bytes] = {}
+def _read_bodies(
+    connection: sqlite3.Connection, contents: Sequence[str]
+) -> dict[str, tuple[bytes, bytes]]:
+    bodies: dict[str, tuple[bytes, bytes]] = {}
     for part in _parts(contents):
         marks = ", ".join("?" * len(part))
-        bodies.update(
-            connection.execute(f"select id, body from memory_bodies where id in ({marks})", part)
-        )
+        for content, tag, body in connection.execute(
+            f"select id, tag, body from memory_bodies where id in ({marks})", part
+        ):
+            bodies[content] = (tag, body)
     return bodies
 
 
-def _open_row(keyring: Keyring, row: MemoryRow, bodies: dict[str, bytes]) -> Memory:
+def _open_row(keyring: Keyring, row: MemoryRow, bodies: dict[str, tuple[bytes, bytes]]) -> Memory:
     keys = keyring.of(row.collection)
     head = open_head(keyring, row)
     if row.content not in bodies:
         raise TamperedError(f"memories.content of {row.id}: its body is missing")
-    place = keys.place("memory_bodies", "body", row.content)
-    opened = keys.unseal("body", place, bodies[row.content], keyring.counter)
+    tag, sealed = bodies[row.content]
+    opened = keys.unseal("body", _body_place(keys, row.content, tag), sealed, keyring.counter)
     return memory_of(row, head, str(opened, "utf-8", "surrogatepass"))
+
+
+def _body_place(keys: CollectionKeys, content: str, tag: bytes) -> Place:
+    """A body is bound to its tag too: a swapped tag would give a new memory another's text."""
+    return keys.place("memory_bodies", "body", f"{content}|{bytes(tag).hex()}")
 
 
 def open_head(keyring: Keyring, row: MemoryRow) -> dict[str, Any]:
@@ -205,7 +214,7 @@ def open_head(keyring: Keyring, row: MemoryRow) -> dict[str, Any]:
         raise TamperedError(f"memories.content of {row.id}: names another memory's body")
     for name in ("type", "created", "updated"):
         clear = getattr(row, name)
-        if clear is not None and clear != head[name]:
+        if clear != (None if keyring.strict else head[name]):
             raise TamperedError(f"memories.{name} of {row.id}: changed since it was written")
     return head
 

@@ -110,10 +110,11 @@ def write_segment(
     pairs: bytes,
 ) -> str:
     """Seal and store one segment at the present sequence. Returns its id."""
-    segment = str(uuid.uuid4())
+    sequence = last_sequence(connection)
+    row = SegmentRow(str(uuid.uuid4()), keys.collection, keys.epoch, documents, sequence, model)
     parts = dict(zip(PARTS, (main, vectors, pairs), strict=True))
     sealed = {
-        part: keys.seal("segment", _place(keys, segment, part, documents, model), content)
+        part: keys.seal("segment", _place(keys, row, part), content)
         for part, content in parts.items()
     }
     connection.execute(
@@ -123,18 +124,18 @@ def write_segment(
         values (?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
-            segment,
-            keys.collection,
-            keys.epoch,
-            documents,
-            last_sequence(connection),
-            model,
+            row.id,
+            row.collection,
+            row.epoch,
+            row.documents,
+            row.sequence,
+            row.model,
             sealed["main"],
             sealed["vectors"],
             sealed["pairs"],
         ),
     )
-    return segment
+    return row.id
 
 
 def read_sealed_parts(
@@ -153,13 +154,13 @@ def read_sealed_parts(
 
 def unseal_part(keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes) -> memoryview:
     """Open one part of a segment."""
-    place = _place(keys, segment.id, part, segment.documents, segment.model)
-    return keys.unseal("segment", place, sealed)
+    return keys.unseal("segment", _place(keys, segment, part), sealed)
 
 
 def delete_segments(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
     connection.executemany("delete from vault_segments where id = ?", [(i,) for i in ids])
 
 
-def _place(keys: CollectionKeys, segment: str, part: str, documents: int, model: str) -> Place:
-    return keys.place("vault_segments", part, f"{segment}|{model}", documents)
+def _place(keys: CollectionKeys, row: SegmentRow, part: str) -> Place:
+    """Every clear column is bound: an older segment cannot pass for one written later."""
+    return keys.place("vault_segments", part, f"{row.id}|{row.model}|{row.documents}", row.sequence)

@@ -9,16 +9,23 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from memory_store.records import FormatError, NotAVaultError
+from memory_store.records import FormatError, NotAVaultError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.manifest import note_revision, read_manifest
+
+OWNER = 0  # the principal who made the vault and may read all of it
 
 PROFILES = ("default", "strict")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``embedder`` and ``fingerprint`` name the model of every vector (empty before the first)."""
+    """``embedder`` and ``fingerprint`` name the model of every vector (empty before the first).
+
+    ``collections`` are the ids of all that were made, so that none can be taken away unnoticed.
+    ``revision`` grows with every change; the personal collection's account knows the newest.
+    """
 
     profile: str = "default"
     created: str = ""
@@ -28,6 +35,7 @@ class Settings:
     fingerprint: str = ""
     dimensions: int = 0
     revision: int = 0
+    collections: tuple[str, ...] = ()
 
 
 def read_vault_id(connection: sqlite3.Connection) -> bytes:
@@ -52,7 +60,21 @@ def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     revision, sealed = row
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", revision)
-    return Settings(**json.loads(bytes(keys.unseal("head", place, sealed))))
+    data = json.loads(bytes(keys.unseal("head", place, sealed)))
+    settings = Settings(**{**data, "collections": tuple(data["collections"])})
+    _check_complete(connection, keyring, settings)
+    return settings
+
+
+def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
+    """Raise TamperedError for older settings put back, or the owner's keys taken away."""
+    readable = set(keyring.readable())
+    missing = [name for name in settings.collections if name not in readable]
+    if keyring.principal == OWNER and missing:
+        raise TamperedError(f"vault_collection_keys of {missing[0]}: the owner's key is missing")
+    newest = read_manifest(connection, keyring.of(settings.personal)).revision
+    if settings.revision < newest:
+        raise TamperedError("vault_settings.sealed of settings: an older version was put back")
 
 
 def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
@@ -67,3 +89,4 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
         """,
         (str(settings.revision), sealed),
     )
+    note_revision(connection, keyring.of(settings.personal), settings.revision)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -242,8 +244,11 @@ def test_rows_taken_away_or_swapped_are_noticed(
     store.add("Second memory.", topics=["two"])
     store.lock()
     assert change(store.path, statement) >= 1
-    with MemoryStore.open(store.path, key_file=key_file) as opened:
-        failures = opened.verify()["failures"]
+    try:
+        with MemoryStore.open(store.path, key_file=key_file) as opened:
+            failures = opened.verify()["failures"]
+    except TamperedError as refusal:  # noticed before anything was opened
+        failures = [str(refusal)]
     assert any(complaint in failure for failure in failures), failures
 
 
@@ -335,11 +340,153 @@ def test_an_older_copy_put_back_is_noticed_once(store: MemoryStore, key_file: Pa
     older = store.path.read_bytes()
     with MemoryStore.open(store.path, key_file=key_file) as opened:
         opened.add("After.")
-        assert not any("older" in line for line in opened.search("before").degraded)
+        assert not any("older than" in line for line in opened.search("before").degraded)
     store.path.write_bytes(older)
     for suffix in ("-wal", "-shm"):
         store.path.with_name(store.path.name + suffix).unlink(missing_ok=True)
     with MemoryStore.open(store.path, key_file=key_file) as opened:
         assert any("older than the one last used" in d for d in opened.search("before").degraded)
     with MemoryStore.open(store.path, key_file=key_file) as opened:
-        assert not any("older" in line for line in opened.search("before").degraded)
+        assert not any("older than" in line for line in opened.search("before").degraded)
+
+
+def test_a_change_log_that_names_another_memory_is_noticed(
+    store: MemoryStore, key_file: Path
+) -> None:
+    edited, hidden = store.add("The alder is felled."), store.add("The birch stays.")
+    store.edit(edited.id, text="The alder stays too.")
+    store.lock()
+    assert change(store.path, "update vault_changes set memory = ?", hidden.id) == 1
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        with pytest.raises(TamperedError, match="account"):
+            opened.search("birch")
+        assert any("index" in failure for failure in opened.verify()["failures"])
+
+
+def test_a_segment_whose_place_in_time_was_changed_is_noticed(
+    store: MemoryStore, key_file: Path
+) -> None:
+    memory = store.add("First words.")
+    store.edit(memory.id, text="Second words.")
+    store.lock()
+    assert change(store.path, "update vault_segments set sequence = sequence + 1") == 2
+    with (
+        MemoryStore.open(store.path, key_file=key_file) as opened,
+        pytest.raises(TamperedError, match="vault_segments"),
+    ):
+        opened.search("words")
+
+
+def test_a_collection_whose_key_was_taken_away_is_missed(
+    store: MemoryStore, key_file: Path
+) -> None:
+    shed = store.create_collection("shed").id
+    store.add("The scythe hangs left.", collection="shed")
+    store.lock()
+    assert change(store.path, "delete from vault_collection_keys where collection = ?", shed) == 1
+    with pytest.raises(TamperedError, match="the owner's key is missing"):
+        MemoryStore.open(store.path, key_file=key_file)
+
+
+def test_older_settings_put_back_are_noticed(store: MemoryStore, key_file: Path) -> None:
+    query = "select value, sealed from vault_settings where name = 'settings'"
+    with sqlite3.connect(store.path) as connection:
+        older = connection.execute(query).fetchone()
+    connection.close()
+    store.create_collection("attic")
+    store.lock()
+    change(
+        store.path,
+        "update vault_settings set value = ?, sealed = ? where name = 'settings'",
+        *older,
+    )
+    with pytest.raises(TamperedError, match="an older version was put back"):
+        MemoryStore.open(store.path, key_file=key_file)
+
+
+def test_a_swapped_content_tag_never_gives_a_new_memory_another_s_text(
+    store: MemoryStore, key_file: Path
+) -> None:
+    store.add("alpha one")
+    store.add("bravo two")
+    store.lock()
+    with sqlite3.connect(store.path) as connection:
+        (one, first), (two, second) = connection.execute("select id, tag from memory_bodies")
+        connection.execute("update memory_bodies set tag = x'00' where id = ?", (one,))
+        connection.execute("update memory_bodies set tag = ? where id = ?", (first, two))
+        connection.execute("update memory_bodies set tag = ? where id = ?", (second, one))
+    connection.close()
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        added = opened.add("alpha one")
+        with pytest.raises(TamperedError):
+            opened.get(added.id)
+
+
+def test_clear_columns_that_were_emptied_are_noticed(store: MemoryStore, key_file: Path) -> None:
+    memory = store.add("Quiet.", type="preference")
+    store.lock()
+    change(store.path, "update memories set type = null")
+    with (
+        MemoryStore.open(store.path, key_file=key_file) as opened,
+        pytest.raises(TamperedError, match=r"memories\.type"),
+    ):
+        opened.get(memory.id)
+
+
+def test_what_was_pruned_leaves_no_entry_in_the_index(store: MemoryStore, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("stays", "goes"):
+        (notes / f"{name}.md").write_text(f"This one {name}.")
+    store.import_paths([notes])
+    gone = next(memory for memory in store.list() if memory.ref == "goes.md")
+    with sqlite3.connect(store.path) as connection:
+        (head,) = connection.execute(
+            "select head from memories where id = ?", (gone.id,)
+        ).fetchone()
+    connection.close()
+    (notes / "goes.md").unlink()
+    assert store.import_paths([notes], prune=True).pruned == 1
+    with sqlite3.connect(store.path) as connection:
+        (documents,) = connection.execute("select sum(documents) from vault_segments").fetchone()
+    connection.close()
+    assert documents == 1
+    for file in (store.path, store.path.with_name(store.path.name + "-wal")):
+        assert not file.exists() or bytes(head)[18:] not in file.read_bytes()
+
+
+def test_locking_while_others_search_ends_in_answers_and_lock_errors(make_store: Make) -> None:
+    """Closing a connection or wiping an array in use crashed the process."""
+    for round_number in range(4):
+        store = make_store(f"round-{round_number}.db")
+        for n in range(40):
+            store.add(f"Entry {n} about kingfishers.", topics=["birds"])
+        surprises: list[BaseException] = []
+        refused = threading.Barrier(5)
+
+        def search(
+            store: MemoryStore = store,
+            surprises: list[BaseException] = surprises,
+            refused: threading.Barrier = refused,
+        ) -> None:
+            while True:
+                try:
+                    assert store.search("kingfishers", limit=20).rows
+                    assert store.list(limit=5)
+                except LockedError:
+                    break
+                except BaseException as error:  # noqa: BLE001 - told to the test below
+                    surprises.append(error)
+                    break
+            refused.wait(20)
+
+        threads = [threading.Thread(target=search) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.15)
+        store.lock()
+        refused.wait(20)
+        for thread in threads:
+            thread.join()
+        assert surprises == []
+        assert store.locked
