@@ -18,6 +18,7 @@ from typing import Any
 
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode
+from markupsafe import Markup
 
 from memory_store.records import (
     DONE_SUFFIX,
@@ -25,6 +26,7 @@ from memory_store.records import (
     TYPES,
     BadInputError,
     LockedError,
+    Memory,
     MemoryStoreError,
     NotAVaultError,
     NotFoundError,
@@ -231,9 +233,9 @@ async def memory(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}``: one memory, in full."""
     vault, grants = await asking.vault_for(datasette, request, "decrypt")
     memory_id = tilde_decode(request.url_vars["id"])
-    found = await work.run(lambda: vault.use().get(memory_id))
     path = hybrid_path(datasette, vault.database)
     given = await asking.parameters(request)
+    found, html, words = await work.run(lambda: _opened(vault, memory_id))
     context = {
         "database": vault.database,
         "path": path,
@@ -242,10 +244,16 @@ async def memory(datasette: Any, request: Any) -> Response:
         "memory": found,
         "plain_type": found.type.removesuffix(DONE_SUFFIX),
         "done": found.type.endswith(DONE_SUFFIX),
-        "html": readable(found.text, title=found.title),
-        "words": len(found.text.split()),
+        "html": html,
+        "words": words,
     }
     return await render(datasette, request, "hybrid_memory.html", context)
+
+
+def _opened(vault: Vault, memory_id: str) -> tuple[Memory, Markup, int]:
+    """A memory, its text as HTML and its number of words: work for a thread, not the event loop."""
+    found = vault.use().get(memory_id)
+    return found, readable(found.text, title=found.title), len(found.text.split())
 
 
 @page("GET", "HEAD", "POST")

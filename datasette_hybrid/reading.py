@@ -4,7 +4,8 @@ Boundary: memories hold text from anywhere (imports, assistants, web pages). Eve
 passes through ``escape`` here, and the only tags and attributes in the result are the ones
 written in this file. Raw HTML shows as the text it is; images are never loaded; links leave
 without a referrer and only for http, https and mailto. The common forms of Markdown are
-understood, and everything else stays as it was written.
+understood, and everything else stays as it was written. No expression here can go back and forth
+over a long run of blanks: each matches a line's beginning, or pieces of bounded length.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from itertools import pairwise
 from markupsafe import Markup, escape
 
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
-HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
-RULE = re.compile(r"^ {0,3}([-*_])(?:\s*\1){2,}\s*$")
+HEADING = re.compile(r"^ {0,3}(#{1,6})(?=\s)")
+RULE = re.compile(r"^ {0,3}[-*_]")
 ITEM = re.compile(r"^( *)(?:([-*+])|(\d{1,9})[.)])\s+(?:\[([ xX])\]\s+)?(.*)$")
 QUOTE = re.compile(r"^ {0,3}>\s?")
-TABLE_RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$")
 
 INLINE = re.compile(
     r"(?P<code>(?P<ticks>`{1,3})(?P<coded>[^`\n]+)(?P=ticks))"
@@ -34,6 +34,7 @@ SAFE_TARGET = re.compile(r"^(?:https?://|mailto:)", re.IGNORECASE)
 STARTS = re.compile(r"^\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\|)|^(?: {4}|\t)")
 WRAPPED = 60  # characters: editors wrap at 72 to 100, people who break lines on purpose earlier
 NESTING = 6  # quotes within quotes; deeper ones are shown as text
+LINE_LIMIT = 20_000  # characters; a longer line is no Markdown that anybody wrote
 RENDERED_LIMIT = 400_000  # characters; beyond it a memory is shown as plain text
 
 
@@ -44,8 +45,8 @@ def readable(text: str, *, title: str = "") -> Markup:
     lines = text.split("\n")
     for position, line in enumerate(lines):
         if line.strip():
-            heading = HEADING.match(line)
-            if heading and heading[2].strip().casefold() == title.strip().casefold():
+            heading = _heading(line)
+            if heading and heading[1].casefold() == title.strip().casefold():
                 del lines[: position + 1]
             break
     return Markup("\n").join(_blocks(lines, 0))
@@ -71,14 +72,17 @@ def _blocks(lines: Sequence[str], depth: int) -> Iterator[Markup]:
         line = lines[position]
         if not line.strip():
             position += 1
+        elif len(line) > LINE_LIMIT:
+            yield Markup("<p>{}</p>").format(line)
+            position += 1
         elif fence := FENCE.match(line):
             position, block = _code(lines, position, fence[1])
             yield block
-        elif heading := HEADING.match(line):
-            level = min(len(heading[1]) + 1, 6)
-            yield Markup("<h{}>{}</h{}>").format(level, _inline(heading[2]), level)
+        elif heading := _heading(line):
+            level, words = min(heading[0] + 1, 6), heading[1]
+            yield Markup("<h{}>{}</h{}>").format(level, _inline(words), level)
             position += 1
-        elif RULE.match(line):
+        elif _is_rule(line):
             yield Markup("<hr>")
             position += 1
         elif QUOTE.match(line) and depth < NESTING:
@@ -88,11 +92,11 @@ def _blocks(lines: Sequence[str], depth: int) -> Iterator[Markup]:
             yield Markup("<blockquote>{}</blockquote>").format(body)
             position = end
         elif ITEM.match(line):
-            end = _while(lines, position, lambda one: bool(one.strip()) and not FENCE.match(one))
+            end = _while(lines, position, _belongs_to_list)
             yield _list(lines[position:end])
             position = end
         elif _starts_table(lines, position):
-            end = _while(lines, position, lambda one: "|" in one)
+            end = _while(lines, position, lambda one: "|" in one and len(one) <= LINE_LIMIT)
             yield _table(lines[position:end])
             position = end
         else:
@@ -101,10 +105,32 @@ def _blocks(lines: Sequence[str], depth: int) -> Iterator[Markup]:
             position = end
 
 
+def _heading(line: str) -> tuple[int, str] | None:
+    """A heading's level and words; ``None`` for another line."""
+    found = HEADING.match(line)
+    if found is None:
+        return None
+    return len(found[1]), line[found.end() :].strip().rstrip("#").rstrip()
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line is three or more of one of ``- * _`` and blanks."""
+    if not RULE.match(line):
+        return False
+    signs = "".join(line.split())
+    return len(signs) >= 3 and not signs.strip(signs[0])
+
+
 def _continues(line: str) -> bool:
     """Whether a line goes on with the paragraph before it."""
-    starts = FENCE.match(line) or HEADING.match(line) or ITEM.match(line) or QUOTE.match(line)
-    return bool(line.strip()) and not starts
+    if not line.strip() or len(line) > LINE_LIMIT:
+        return False
+    return not (FENCE.match(line) or HEADING.match(line) or ITEM.match(line) or QUOTE.match(line))
+
+
+def _belongs_to_list(line: str) -> bool:
+    """Whether a line goes on with a list."""
+    return bool(line.strip()) and len(line) <= LINE_LIMIT and not FENCE.match(line)
 
 
 def _while(lines: Sequence[str], position: int, holds: object) -> int:
@@ -154,7 +180,18 @@ def _list(lines: Sequence[str]) -> Markup:
 
 def _starts_table(lines: Sequence[str], position: int) -> bool:
     following = lines[position + 1] if position + 1 < len(lines) else ""
-    return "|" in lines[position] and bool(TABLE_RULE.match(following))
+    return "|" in lines[position] and _is_table_rule(following)
+
+
+def _is_table_rule(line: str) -> bool:
+    """Whether a line is the one under a table's head: ``| --- | :--: |``."""
+    cells = line.strip().removeprefix("|").removesuffix("|").split("|")
+    return len(line) <= LINE_LIMIT and all(_is_table_dash(cell.strip()) for cell in cells)
+
+
+def _is_table_dash(cell: str) -> bool:
+    dashes = cell.removeprefix(":").removesuffix(":")
+    return len(dashes) >= 2 and not dashes.strip("-")
 
 
 def _table(lines: Sequence[str]) -> Markup:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import html
 import re
+import threading
+import time
+from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datasette_hybrid import pages
 from datasette_hybrid.presenting import marked
-from datasette_hybrid.reading import readable, unwrapped
+from datasette_hybrid.reading import LINE_LIMIT, readable, unwrapped
+
+from .conftest import Served
 
 OURS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
 OURS |= {"blockquote", "div", "table", "thead", "tbody", "tr", "th", "td", "a", "strong", "em"}
@@ -84,3 +90,79 @@ def test_lines_that_an_editor_cut_flow_again_and_verse_stays() -> None:
 def test_hostile_repetition_is_read_quickly(text: str) -> None:
     """Would hang if an expression could go back and forth over its input."""
     assert readable(text)
+
+
+BLANKS = " " * 200_000
+SHORTER = " " * (LINE_LIMIT - 20)  # blanks that the limit lets through
+
+
+@pytest.mark.parametrize("blanks", [BLANKS, SHORTER], ids=["long", "longest"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("# ", "x"),
+        ("# a", "#x"),
+        ("a | b\n", "x"),
+        ("a | b\n--", "x"),
+        ("a | b\n|", "|x"),
+        ("a | b\n-- |", "x"),
+        ("---", "x"),
+        ("- ", "x"),
+        ("- [x]", "x"),
+        ("> ", "x"),
+        ("``` ", "\nx"),
+        ("", "x"),
+    ],
+)
+def test_a_long_run_of_blanks_is_read_at_once(before: str, blanks: str, after: str) -> None:
+    """Far more than a second goes by where an expression tries every way to share them out."""
+    started = time.perf_counter()
+    shown = readable(before + blanks + after)
+    assert time.perf_counter() - started < 1
+    assert "x" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("# One ##", "<h2>One</h2>"),
+        ("# One # #", "<h2>One #</h2>"),
+        ("#tag", "<p>#tag</p>"),
+        ("* * *", "<hr>"),
+        ("* * -", '<ul><li class="level-0">* -</li></ul>'),
+        ("a | b\n--- | -", "<p>a | b<br>\n--- | -</p>"),
+    ],
+)
+def test_what_is_a_heading_a_rule_or_a_table(text: str, html: str) -> None:
+    assert str(readable(text)) == html
+
+
+@pytest.mark.parametrize("rule", ["--|--", "| --- | :--: |", ":-- | --:", "|--|--|"])
+def test_a_table_may_be_ruled_in_many_ways(rule: str) -> None:
+    table = parsed(readable(f"a | b\n{rule}\n1 | 2\n"))
+    assert [cell.get_text() for cell in table.select("th, td")] == ["a", "b", "1", "2"]
+
+
+def test_a_line_too_long_to_be_markdown_is_shown_as_it_is() -> None:
+    long = "**a** " * LINE_LIMIT
+    shown = parsed(readable(f"*one*\n{long}\n- *two*"))
+    assert [tag.get_text() for tag in shown.select("em")] == ["one", "two"]
+    assert long in shown.get_text()
+    assert not shown.select("strong")
+
+
+async def test_a_memory_is_made_readable_in_a_thread_of_its_own(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where all other requests wait for it."""
+    threads = []
+
+    def watched(text: str, **options: Any) -> Any:
+        threads.append(threading.current_thread())
+        return readable(text, **options)
+
+    monkeypatch.setattr(pages, "readable", watched)
+    one = f"{served.base}/memories/00000000-0000-4000-8000-000000000001"
+    assert (await served.by("bob").get(one)).status_code == 200
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
