@@ -2,14 +2,17 @@
 
 Boundary: a secret may be *named* in a configuration file (``$env``, ``$file``, a key file's path)
 and never written into it: Datasette 0.65 shows plugin configuration to everybody at
-``/-/metadata.json``. Literal secrets stop the start, and the message does not repeat them.
+``/-/metadata.json``. Literal secrets stop the start, and the message does not repeat them. Nor does
+a traceback that shows local variables: what stops the start is raised where none of them is held.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +25,10 @@ from . import compat
 IDLE_MINUTES = 15.0
 ABSOLUTE_HOURS = 12.0
 KEY_BYTES = 32
-SECRET_NAMES = ("passphrase", "key", "secret", "recovery-code", "password")
+REFERENCES = ("$env", "$file")
+SECRET_NAMES = ("key", "secret", "recovery-code", "password")
+OPTION = re.compile(r"[a-z_-]{1,24}")
+TABLE_FUNCTION = ("auto", "off")  # reserved: nothing depends on it yet
 KNOWN = frozenset(
     {"key-file", "passphrase", "allow", "idle-minutes", "private-queries", "table-function"}
 )
@@ -49,72 +55,115 @@ class DatabaseSettings:
         return self.allow.get(action, ROOT_ONLY)
 
 
+class _RefusedError(Exception):
+    """What is wrong with the configuration. Its traceback's frames may hold a secret."""
+
+
 def read(datasette: Any) -> dict[str, DatabaseSettings]:
     """Settings per database named in the configuration.
 
     Raises ``StartupError`` naming the option that is unknown, malformed or a literal secret.
     """
+    try:
+        return _read(datasette)
+    except _RefusedError as refusal:
+        problem = f"datasette-hybrid: databases: {refusal}"
+    raise StartupError(problem)
+
+
+def _read(datasette: Any) -> dict[str, DatabaseSettings]:
     databases = compat.configuration(datasette).get("databases") or {}
     if not isinstance(databases, Mapping):
-        raise StartupError("datasette-hybrid: databases: a mapping of database names expected")
+        raise _RefusedError("a mapping of database names expected")
     return {str(name): _settings(str(name), options) for name, options in databases.items()}
 
 
 def _settings(database: str, options: Any) -> DatabaseSettings:
-    where = f"datasette-hybrid: databases: {database}"
     options = {} if options is None else options
     if not isinstance(options, Mapping):
-        raise StartupError(f"{where}: a mapping of options expected")
-    for name in SECRET_NAMES:
-        if isinstance(options.get(name), str):
-            raise StartupError(
-                f"{where}: {name}: a secret must not be written into the configuration, which "
-                f"Datasette shows to others. Use {name}: {{$env: VARIABLE}} or a key-file instead"
-            )
+        raise _RefusedError(f"{database}: a mapping of options expected")
     for name in options:
+        if name in SECRET_NAMES:
+            raise _RefusedError(_no_literal(database, name))
         if name not in KNOWN:
-            raise StartupError(
-                f"{where}: {name}: no such option (known: {', '.join(sorted(KNOWN))})"
-            )
-    _refuse_literal_key(where, options.get("key-file"))
+            known = ", ".join(sorted(KNOWN))
+            raise _RefusedError(f"{database}: {_shown(name)}: no such option (known: {known})")
+    passphrase, key_file = options.get("passphrase"), options.get("key-file")
+    if passphrase is not None and not _is_reference(passphrase):
+        raise _RefusedError(_no_literal(database, "passphrase"))
+    _check_key_file(database, key_file)
     allow = options.get("allow") or {}
     if not isinstance(allow, Mapping) or set(allow) - set(compat.ACTIONS):
-        raise StartupError(f"{where}: allow: expected allow blocks for {', '.join(compat.ACTIONS)}")
+        actions = ", ".join(compat.ACTIONS)
+        raise _RefusedError(f"{database}: allow: expected allow blocks for {actions}")
+    if _said(options.get("table-function", "auto")) not in TABLE_FUNCTION:
+        raise _RefusedError(f"{database}: table-function: {' or '.join(TABLE_FUNCTION)} expected")
     return DatabaseSettings(
         database,
-        key_file=options.get("key-file"),
-        passphrase=options.get("passphrase"),
+        key_file=key_file,
+        passphrase=passphrase,
         allow=dict(allow),
-        idle_seconds=_minutes(where, options.get("idle-minutes", IDLE_MINUTES)) * 60,
+        idle_seconds=_minutes(database, options.get("idle-minutes", IDLE_MINUTES)) * 60,
         private_queries=bool(options.get("private-queries", False)),
     )
 
 
-def _refuse_literal_key(where: str, value: Any) -> None:
-    """Somebody pasted the key itself where the path of its file belongs."""
-    if not isinstance(value, str) or Path(value).exists():
+def _no_literal(database: str, name: str) -> str:
+    return (
+        f"{database}: {name}: a secret must not be written into the configuration, which "
+        "Datasette shows to others. Use passphrase: {$env: VARIABLE}, passphrase: {$file: PATH} "
+        "or a key-file instead"
+    )
+
+
+def _shown(name: Any) -> str:
+    """An option's name; not what may be a secret in a place where a name belongs."""
+    return name if isinstance(name, str) and OPTION.fullmatch(name) else "an option"
+
+
+def _is_reference(value: Any) -> bool:
+    """Whether ``value`` is ``{"$env": NAME}`` or ``{"$file": PATH}`` and nothing besides."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return False
+    ((kind, name),) = value.items()
+    return kind in REFERENCES and isinstance(name, str) and bool(name)
+
+
+def _said(value: Any) -> Any:
+    """A word of YAML as it was written: ``off`` arrives as false."""
+    return "off" if value is False else value
+
+
+def _check_key_file(database: str, value: Any) -> None:
+    """Only a path or a reference, and no key where the path of its file belongs."""
+    if value is None or _is_reference(value):
         return
+    if not isinstance(value, str):
+        raise _RefusedError(f"{database}: key-file: a path, {{$env: VARIABLE}} or {{$file: PATH}}")
     try:
         looks_like_key = len(base64.b64decode(value.strip(), validate=True)) == KEY_BYTES
     except (binascii.Error, ValueError):
         return
-    if looks_like_key:
-        raise StartupError(f"{where}: key-file: this is a key, not the path of a key file")
+    if looks_like_key and not Path(value).exists():
+        raise _RefusedError(f"{database}: key-file: this is a key, not the path of a key file")
 
 
-def _minutes(where: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise StartupError(f"{where}: idle-minutes: a number of minutes expected (0: never)")
+def _minutes(database: str, value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:
+        raise _RefusedError(f"{database}: idle-minutes: a number of minutes expected (0: never)")
     return float(value)
 
 
 def resolved(reference: Any) -> str | None:
-    """The text a reference stands for; ``None`` when its variable or file is missing."""
+    """The text a reference stands for; ``None`` when its variable or file cannot be read."""
     if isinstance(reference, Mapping) and len(reference) == 1:
         ((kind, name),) = reference.items()
         if kind == "$env":
             return os.environ.get(str(name)) or None
         if kind == "$file":
-            path = Path(str(name)).expanduser()
-            return path.read_text("utf-8").strip("\r\n") if path.is_file() else None
+            try:
+                return Path(str(name)).expanduser().read_text("utf-8").strip("\r\n") or None
+            except (OSError, ValueError, RuntimeError):
+                return None  # not there, not ours to read, not text, no such home folder
     return reference if isinstance(reference, str) else None

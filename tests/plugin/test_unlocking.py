@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -215,11 +216,24 @@ async def test_a_missing_or_wrong_configured_key_leaves_the_vault_locked_and_say
     ("options", "culprit"),
     [
         ({"passphrase": "four small grey herons"}, "passphrase"),
+        ({"passphrase": 20240101}, "passphrase"),
+        ({"passphrase": ["four small grey herons"]}, "passphrase"),
+        ({"passphrase": {"value": "four small grey herons"}}, "passphrase"),
+        ({"passphrase": {"$env": ["four small grey herons"]}}, "passphrase"),
+        ({"passphrase": {"$env": "NOTES", "value": "four small grey herons"}}, "passphrase"),
+        ({"passphrase": {}}, "passphrase"),
+        ({"passphrase": ""}, "passphrase"),
+        ({"four small grey herons": None}, "option"),
+        ({"password": 20240101}, "password"),
+        ({"key-file": {"value": "four small grey herons"}}, "key-file"),
+        ({"key-file": 20240101}, "key-file"),
         ({"recovery-code": "ABCD-EFGH"}, "recovery-code"),
         ({"key": "c2VjcmV0"}, "key"),
         ({"key-file": "q" * 43 + "="}, "key-file"),
         ({"keyfile": "/x"}, "keyfile"),
         ({"idle-minutes": "soon"}, "idle-minutes"),
+        ({"idle-minutes": float("nan")}, "idle-minutes"),
+        ({"table-function": "sometimes"}, "table-function"),
         ({"allow": {"hybrid-serch": True}}, "allow"),
     ],
 )
@@ -231,5 +245,33 @@ async def test_a_bad_or_secret_configuration_stops_the_start(
         await plain_datasette((filled.path,), configured).invoke_startup()
     assert culprit in str(refusal.value)
     assert "notes" in str(refusal.value)
-    assert "herons" not in str(refusal.value)
-    assert "q" * 43 not in str(refusal.value)
+    shown = with_locals(refusal.value)
+    assert not [secret for secret in ("herons", "20240101", "q" * 43) if secret in shown]
+
+
+def with_locals(error: BaseException) -> str:
+    """The traceback below the test itself, with the local variables of every frame."""
+    below = error.__traceback__.tb_next if error.__traceback__ else None
+    told = traceback.TracebackException(type(error), error, below, capture_locals=True)
+    assert told.stack
+    return "".join(told.format(chain=True))
+
+
+@pytest.mark.parametrize("word", ["auto", "off", False])
+async def test_the_reserved_option_is_taken_by_its_words(
+    filled: Filled, serve: Serve, word: Any
+) -> None:
+    settings = {"key-file": {"$file": str(filled.path.with_name("path.txt"))}}
+    filled.path.with_name("path.txt").write_text(f"{filled.key_file}\n")
+    served = await serve(filled.path, options={"notes": {**settings, "table-function": word}})
+    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
+
+
+async def test_a_file_that_is_no_text_leaves_the_vault_locked(
+    filled: Filled, serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = filled.path.with_name("secret.bin")
+    secret.write_bytes(b"herons\xff\xfe")
+    served = await serve(filled.path, options={"notes": {"passphrase": {"$file": str(secret)}}})
+    assert (await served.by("root").get(".json?q=x")).status_code == 423
+    assert "passphrase" in capsys.readouterr().err
