@@ -32,6 +32,7 @@ from memory_store.evaluation import (
     reciprocal_rank,
 )
 from memory_store.records import MemoryDraft, SearchOptions
+from memory_store.search.fusion import rrf
 from memory_store.search.pipeline import rank
 from memory_store.store import MemoryStore
 
@@ -195,6 +196,23 @@ def evaluate(
     return estimate(np.concatenate(values)), runs
 
 
+def equal_fusion(
+    parts: Sequence[SealedPart],
+    keyword: Sequence[dict[str, list[str]]],
+    vector: Sequence[dict[str, list[str]]],
+    measure: Measure,
+) -> Estimate:
+    """What plain reciprocal rank fusion of the two legs reaches: k 60, equal weights."""
+    values = []
+    for part, by_words, by_meaning in zip(parts, keyword, vector, strict=True):
+        run = {}
+        for query, ranked in by_words.items():
+            scores = rrf([ranked, by_meaning[query]], k=60)
+            run[query] = sorted(scores, key=lambda ref: (-scores[ref], ref))
+        values.append(per_query(run, part.part.judgements, measure))
+    return estimate(np.concatenate(values))
+
+
 def keyword_agreement(part: SealedPart, run: dict[str, list[str]]) -> tuple[int, int]:
     """(queries whose first 100 equal FTS5's in order, queries of words alone).
 
@@ -232,7 +250,7 @@ def report(wanted: DevelopmentSet, folder: Path) -> tuple[list[str], list[str]]:
     built = time.perf_counter() - started
     found: dict[str, Estimate] = {}
     failures: list[str] = []
-    runs = []
+    by_name: dict[str, list[dict[str, list[str]]]] = {}
     for name, options in (
         ("keyword", {"mode": "keyword"}),
         ("vector", {"mode": "vector"}),
@@ -240,15 +258,17 @@ def report(wanted: DevelopmentSet, folder: Path) -> tuple[list[str], list[str]]:
         ("gnosis", {"mode": "hybrid", "recipe": "gnosis"}),
     ):
         found[name], these = evaluate(parts, wanted.measure, **options)
-        if name == "keyword":
-            runs = these
+        by_name[name] = these
         if name == "default":
             values = [
                 per_query(run, part.part.judgements, reciprocal_rank)
                 for run, part in zip(these, parts, strict=True)
             ]
             mrr = estimate(np.concatenate(values))
-    agreed = [keyword_agreement(part, run) for part, run in zip(parts, runs, strict=True)]
+    found["equal"] = equal_fusion(parts, by_name["keyword"], by_name["vector"], wanted.measure)
+    agreed = [
+        keyword_agreement(part, run) for part, run in zip(parts, by_name["keyword"], strict=True)
+    ]
     same, queries = sum(a for a, _ in agreed), sum(q for _, q in agreed)
     exact = float(np.mean([vector_recall(part) for part in parts]))
     peers = ", ".join(f"{peer} {figure}" for peer, figure in wanted.peers.items())

@@ -27,11 +27,15 @@ WORDS = (
 )
 
 SEARCHES = (
-    ("by name", ["harper", "-n", "2"]),
-    ("by meaning", ["how do we keep the house warm in winter", "-n", "2"]),
-    ("in German", ["Wie backe ich das Brot?", "-n", "2"]),
-    ("decisions on a topic", ["topic:tidebook why did we change the database", "-n", "2"]),
-    ("opening only what is returned", ["storm", "--sealed", "-n", "2"]),
+    ("by name", "harper", ()),
+    (
+        "by meaning: the note that answers says nothing of slugs",
+        "protecting lettuce from slugs",
+        (),
+    ),
+    ("in German, by another word for it", "Wann kommt der Schornsteinfeger?", ()),
+    ("decisions on a topic", "topic:tidebook why did we change the database", ()),
+    ("opening only what is returned", "when is the last frost in spring", ("--sealed",)),
 )
 
 
@@ -74,7 +78,7 @@ def serve(port: str) -> int:
 The search page: http://127.0.0.1:{port}/notes/-/hybrid
 Unlock it with:  {passphrase()}
 
-Try: harper · "spare key" · garden -roses · type:decision heating · Wie backe ich das Brot?
+Try: harper · "spare key" · garden -roses · type:decision heating · Kuchen mit Äpfeln backen
 Without unlocking, the page and the SQL functions answer nothing: the table `memories` shows
 sealed values alone. Stop with Ctrl-C.
 """,
@@ -93,9 +97,10 @@ sealed values alone. Stop with Ctrl-C.
 def main() -> int:
     make_vault()
     run("import", DATABASE, HERE / "notes")
-    for what, arguments in SEARCHES:
-        print(f"\n── {what}: memory-store search notes.db {' '.join(arguments)}\n", flush=True)
-        run("search", DATABASE, *arguments)
+    for what, query, options in SEARCHES:
+        shown = " ".join(["memory-store search notes.db", f"'{query}'", *options])
+        print(f"\n── {what}\n   {shown}\n", flush=True)
+        run("search", DATABASE, query, "-n", "2", *options)
     if os.environ.get("SERVE", "1") == "0":
         return 0
     try:

@@ -59,7 +59,7 @@ def take(base: str, passphrase: str) -> None:
         )
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1)
         unlock(page, base, passphrase)
-        page.goto(f"{base}/notes/-/hybrid?q=keeping+the+house+warm&limit=5")
+        page.goto(f"{base}/notes/-/hybrid?q=protecting+lettuce+from+slugs&limit=5")
         page.screenshot(path=HERE / "screenshot-search.png")
         page.goto(f"{base}/notes/-/hybrid?q=when+is+the+last+frost+in+spring&limit=4&explain=1")
         page.screenshot(path=HERE / "screenshot-explain.png", full_page=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import re
 from collections import Counter
@@ -174,3 +175,29 @@ def test_the_notebook_runs_and_is_kept_without_outputs() -> None:
         assert counted, word
         assert int(counted[1]) > 0, f"{word} stands in the notes"
         assert int(counted[2]) == 0, f"{word} must not stand in the vault"
+
+
+@pytest.mark.model
+def test_the_demo_s_own_searches_find_what_a_visitor_would_want(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    key_file = tmp_path_factory.mktemp("key") / "demo.key"
+    store, _ = MemoryStore.create(tmp_path / "notes.db", key_file=key_file)
+    store.import_paths([NOTES])
+    spec = importlib.util.spec_from_file_location("demo_run", DEMO / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    first = {
+        query: store.search(query, limit=1, sealed="--sealed" in options).rows[0].ref
+        for _, query, options in demo.SEARCHES
+    }
+    assert first == {
+        "harper": "family/harper.md",
+        "protecting lettuce from slugs": "garden/2025-04-ducks.md",
+        "Wann kommt der Schornsteinfeger?": "house/schornsteinfeger.md",
+        "topic:tidebook why did we change the database": "tidebook/db-postgres.md",
+        "when is the last frost in spring": "garden/frost-dates.md",
+    }
+    store.close()
