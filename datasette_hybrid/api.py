@@ -165,14 +165,14 @@ async def memory(datasette: Any, request: Any) -> Response:
     if request.method == "PATCH":
         vault, grants = await asking.vault_for(datasette, request, "write")
         changes = edit_fields(await asking.json_body(request))
-        edited = await work.run(lambda: vault.use().edit(memory_id, **changes))
+        edited = await work.run(lambda: vault.use().edit(_whole_id(vault, memory_id), **changes))
         return answer({"ok": True, "rows": [memory_data(edited, vault, grants)]})
     if request.method == "DELETE":
         vault, _ = await asking.vault_for(datasette, request, "write")
-        await work.run(lambda: vault.use().delete(memory_id))
+        await work.run(lambda: vault.use().delete(_whole_id(vault, memory_id)))
         return answer({"ok": True})
     vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
-    found = await work.run(lambda: vault.use().get(memory_id))
+    found = await work.run(lambda: vault.use().get(memory_id, refs=False))
     return answer({"ok": True, "rows": [memory_data(found, vault, grants)]})
 
 
@@ -198,8 +198,13 @@ async def done(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/{id}/done.json``."""
     vault, grants = await asking.vault_for(datasette, request, "write")
     memory_id = tilde_decode(request.url_vars["id"])
-    finished = await work.run(lambda: vault.use().done(memory_id))
+    finished = await work.run(lambda: vault.use().done(_whole_id(vault, memory_id)))
     return answer({"ok": True, "rows": [memory_data(finished, vault, grants)]})
+
+
+def _whole_id(vault: Vault, given: str) -> str:
+    """The id that an id or its beginning names. Never by ref, which opens every memory's head."""
+    return vault.use().get(given, refs=False).id
 
 
 def compact(response: SearchResponse, rows: Iterable[Mapping[str, Any]]) -> list[Any]:

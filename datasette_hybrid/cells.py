@@ -43,7 +43,7 @@ def sealed_cell(
 
 async def _title(datasette: Any, vault: Vault, memory_id: str, sealed: Markup) -> Markup:
     try:
-        memory = await work.run(lambda: vault.use().get(memory_id))
+        memory = await work.run(lambda: vault.use().get(memory_id, refs=False))
     except (MemoryStoreError, QueueFullError):
         return sealed
     href = f"{datasette.urls.database(vault.database)}/-/hybrid/memories/{memory_id}"

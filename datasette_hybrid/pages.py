@@ -252,7 +252,7 @@ async def memory(datasette: Any, request: Any) -> Response:
 
 def _opened(vault: Vault, memory_id: str) -> tuple[Memory, Markup, int]:
     """A memory, its text as HTML and its number of words: work for a thread, not the event loop."""
-    found = vault.use().get(memory_id)
+    found = vault.use().get(memory_id, refs=False)
     return found, readable(found.text, title=found.title), len(found.text.split())
 
 

@@ -137,6 +137,48 @@ async def test_a_memory_is_added_read_changed_finished_and_deleted(served: Serve
     assert (await root.get(path)).status_code == 404
 
 
+NAMED = "abcdef01-0000-4000-8000-000000000001"
+
+
+async def test_a_memory_answers_to_its_id_and_its_beginning(served: Served) -> None:
+    root = served.by("root")
+    new = {"text": "Named by its source.", "id": NAMED, "ref": "shelf/named.md"}
+    await root.send("POST", f"{served.base}/memories.json", new, headers=TOKEN)
+    for name in (NAMED, NAMED[:8], NAMED[:13].upper()):
+        found = await root.get(f"{served.base}/memories/{name}.json")
+        assert found.json()["rows"][0]["id"] == NAMED
+        row = (await root.sql("select memory_text(:name) text", name=name))[0]
+        assert row["text"] == new["text"]
+        assert (await root.get(f".json?q=named&why={name}")).json()["why"]["id"] == NAMED
+    path = f"{served.base}/memories/{NAMED[:8]}.json"
+    changed = await root.send("PATCH", path, {"title": "Named"}, headers=TOKEN)
+    assert changed.json()["rows"][0]["title"] == "Named"
+
+
+@pytest.mark.parametrize("name", ["named-by-ref", "abcdef0", "0000000", "00000000", "deadbeef"])
+async def test_nothing_else_names_a_memory_lest_every_head_is_opened(
+    served: Served, name: str
+) -> None:
+    """Refs are sealed: looking for one would confirm it, and open the whole vault to do so."""
+    root = served.by("root")
+    new = [{"text": "Named by its source.", "id": NAMED, "ref": name}]
+    await root.send("POST", f"{served.base}/memories.json", new, headers=TOKEN)
+    path = f"{served.base}/memories/{name}"
+    assert (await root.get(f"{path}.json")).status_code == 404
+    assert (await served.by("alice").get(f"{path}.json")).status_code == 404
+    assert (await root.get(path)).status_code == 404
+    assert (await root.get(f".json?q=named&why={name}")).status_code == 404
+    assert await root.sql("select memory_text(:name) text", name=name) == [{"text": None}]
+    for method, address, body in (
+        ("PATCH", f"{path}.json", {"title": "Found by ref"}),
+        ("POST", f"{path}/done.json", {}),
+        ("DELETE", f"{path}.json", None),
+    ):
+        answer = await root.send(method, address, body, headers=TOKEN)
+        assert answer.status_code == 404, method
+    assert (await root.get(f"{served.base}/memories/{NAMED}.json")).status_code == 200
+
+
 async def test_many_memories_are_added_at_once_or_not_at_all(served: Served) -> None:
     root = served.by("root")
     path = f"{served.base}/memories.json"
