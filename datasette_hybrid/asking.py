@@ -38,6 +38,7 @@ from .admission import QueueFullError, TooManyAttemptsError, work
 from .grants import asker
 from .vaults import Vault, vaults_of
 
+FIELD_LIMIT = 200  # parameters of one request
 BODY_LIMIT = 8 * 1024 * 1024  # bytes: memories posted in bulk; a query has its own, lower limit
 
 STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -115,13 +116,16 @@ async def visible_vault(datasette: Any, request: Any) -> Vault:
 
 
 async def parameters(request: Any) -> dict[str, Any]:
-    """The request's parameters: query string, HTML form or JSON object, each name to its values."""
+    """The request's parameters: query string, HTML form or JSON object, each name to its values.
+
+    Raises :class:`BadInputError`, also for too many of them.
+    """
     if request.method != "POST":
-        return parse_qs(request.query_string, keep_blank_values=True, max_num_fields=200)
+        return _arguments(request)
     body = await read_body(request)
     if request.headers.get("content-type", "").startswith("application/json"):
         return {**_arguments(request), **json_object(body)}
-    fields = parse_qs(_decoded(body), keep_blank_values=True, max_num_fields=200)
+    fields = _fields(_decoded(body))
     fields.pop("csrftoken", None)
     return {**_arguments(request), **fields}
 
@@ -189,7 +193,14 @@ def report_fault(error: Exception) -> str:
 
 
 def _arguments(request: Any) -> dict[str, list[str]]:
-    return parse_qs(request.query_string, keep_blank_values=True, max_num_fields=200)
+    return _fields(request.query_string)
+
+
+def _fields(encoded: str) -> dict[str, list[str]]:
+    try:
+        return parse_qs(encoded, keep_blank_values=True, max_num_fields=FIELD_LIMIT)
+    except ValueError:
+        raise BadInputError(f"the request has more than {FIELD_LIMIT} parameters") from None
 
 
 def _json(body: bytes) -> Any:

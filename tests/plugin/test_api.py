@@ -97,6 +97,25 @@ async def test_bad_input_is_a_400_that_names_the_parameter(
     assert data["parameter"] == parameter
 
 
+@pytest.mark.parametrize("path", [".json", ".csv", "", "/memories/" + ONE, "/unlock"])
+async def test_too_many_parameters_are_a_400_that_says_so(served: Served, path: str) -> None:
+    many = "&".join(["q=tomatoes", *["topic=garden"] * 200])
+    bob, full = served.by("bob"), served.base + path
+    if path != "/unlock":
+        response = await bob.get(f"{full}?{many}")
+        assert response.status_code == 400
+        assert "more than 200 parameters" in response.text
+        fewer = many.removesuffix("&topic=garden")
+        assert (await bob.get(f"{full}?{fewer}")).status_code == 200
+    if path in ("", "/unlock"):
+        headers = {**TOKEN, "Content-Type": "application/x-www-form-urlencoded"}
+        posted = await served.datasette.client.post(
+            full, content=many, headers=headers, cookies=bob.cookies
+        )
+        assert posted.status_code == 400
+        assert "more than 200 parameters" in posted.text
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'{"q": 3}'])
 async def test_a_body_that_is_no_question_is_a_400(served: Served, body: bytes) -> None:
     headers = {**TOKEN, "Content-Type": "application/json"}
