@@ -163,7 +163,11 @@ def _folders() -> list[Check]:
     return [
         _folder("cache folder", paths.cache_folder, "no models"),
         _folder("configuration", paths.config_folder, "no settings"),
-        _folder("state folder", paths.state_folder, "an exchanged older file is not noticed"),
+        _folder(
+            "state folder",
+            paths.state_folder,
+            "an older file put in the place of a newer one is not noticed",
+        ),
     ]
 
 

@@ -77,7 +77,7 @@ def _first_format(db: Database) -> None:
         ("vault_sources", {"id": str, "collection": str, "tag": bytes, "head": bytes}, "id"),
         (
             "vault_source_files",
-            {"tag": bytes, "source": str, "content": bytes, "seen": int},
+            {"tag": bytes, "source": str, "content": bytes},
             "tag",
         ),
         (
