@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 import traceback
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from datasette.utils import StartupError
 
-from datasette_hybrid import configuration, vaults
+from datasette_hybrid import admission, configuration, unlocking, vaults
 from datasette_hybrid.admission import ATTEMPTS
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, plain_datasette
@@ -100,6 +101,26 @@ async def test_guessing_is_slowed_down(filled: Filled, serve: Serve) -> None:
     right = await served.submit("/unlock", {"secret": PASSPHRASE})
     assert right.status_code == 429
     assert int(right.headers["retry-after"]) > 0
+
+
+async def test_locking_waits_for_nobody_who_tries_to_unlock(
+    filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await unlocked(await serve(filled.path))
+    queue = admission.WorkQueue(workers=1, waiting=1)
+    monkeypatch.setattr(unlocking, "locksmith", queue)
+    release = threading.Event()
+    busy = [asyncio.ensure_future(queue.run(release.wait)) for _ in range(2)]
+    await asyncio.sleep(0)
+    try:
+        full = await session.submit("/unlock", {"secret": PASSPHRASE})
+        assert full.status_code == 429
+        locked = await session.submit("/lock", {}, page="?q=tomatoes")
+        assert locked.status_code == 303
+        assert vaults.vaults_of(session.datasette).of("notes").locked
+    finally:
+        release.set()
+        await asyncio.gather(*busy)
 
 
 async def test_another_site_cannot_lock_or_unlock(filled: Filled, serve: Serve) -> None:
