@@ -67,7 +67,8 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, query: s
         )
     door.welcome(address, str(vault.path))
     path = pages.hybrid_path(datasette, vault.database)
-    target = presenting.changed({"q": query}, path) if query else path
+    keep = query and not vault.settings.private_queries
+    target = presenting.changed({"q": query}, path) if keep else path
     response = Response.redirect(target, status=303, headers={"Cache-Control": "no-store"})
     grant_session(datasette, request, response, vault)
     return response

@@ -41,6 +41,17 @@ async def test_a_locked_vault_says_how_to_open_it(filled: Filled, serve: Serve) 
     assert rows == [{"s": "[]", "t": None}]
 
 
+@pytest.mark.parametrize("private", [False, True])
+async def test_unlocking_goes_on_with_the_question_unless_it_is_private(
+    filled: Filled, serve: Serve, private: bool
+) -> None:
+    served = await serve(filled.path, options={"notes": {"private-queries": private}})
+    response = await served.submit("/unlock", {"secret": PASSPHRASE, "q": "tomatoes"})
+    assert response.status_code == 303
+    address = "/notes/-/hybrid" if private else "/notes/-/hybrid?q=tomatoes"
+    assert response.headers["location"] == address
+
+
 @pytest.mark.parametrize("kind", ["passphrase", "recovery code", "key file"])
 async def test_each_secret_unlocks_for_this_browser_alone(
     filled: Filled, serve: Serve, kind: str
