@@ -49,6 +49,9 @@ COMPACT_KEYS = (
 )
 """Gnosis, "Stage 7: Preview Generation"."""
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""OWASP, "CSV Injection": a cell that begins with one of these may run as a formula."""
+
 NEW_FIELDS = frozenset(
     {
         "text",
@@ -153,7 +156,7 @@ async def search_csv(datasette: Any, request: Any) -> Response:
     writer.writerow(RESULT_COLUMNS)
     for data in _rows(response, vault, grants):
         data["topics"] = ", ".join(data["topics"] or ())
-        writer.writerow(["" if data[name] is None else data[name] for name in RESULT_COLUMNS])
+        writer.writerow([_cell(data[name]) for name in RESULT_COLUMNS])
     headers = {**HEADERS, "Content-Disposition": 'attachment; filename="search.csv"'}
     return Response(out.getvalue(), headers=headers, content_type="text/csv; charset=utf-8")
 
@@ -200,6 +203,13 @@ async def done(datasette: Any, request: Any) -> Response:
     memory_id = tilde_decode(request.url_vars["id"])
     finished = await work.run(lambda: vault.use().done(_whole_id(vault, memory_id)))
     return answer({"ok": True, "rows": [memory_data(finished, vault, grants)]})
+
+
+def _cell(value: Any) -> Any:
+    """A value as a cell of CSV, with an apostrophe before what a spreadsheet would calculate."""
+    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
+        return f"'{value}"
+    return "" if value is None else value
 
 
 def _whole_id(vault: Vault, given: str) -> str:

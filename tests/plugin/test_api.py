@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 
 import pytest
@@ -114,6 +116,29 @@ async def test_too_many_parameters_are_a_400_that_says_so(served: Served, path: 
         )
         assert posted.status_code == 400
         assert "more than 200 parameters" in posted.text
+
+
+@pytest.mark.parametrize("start", [*"=+-@＝＋－＠"])
+async def test_no_cell_of_csv_is_a_formula(served: Served, start: str) -> None:
+    root = served.by("root")
+    formula = f"{start}HYPERLINK(zebra)"
+    new = {"text": f"{formula} zebra", "title": formula, "topics": [formula], "ref": formula}
+    await root.send("POST", f"{served.base}/memories.json", new, headers=TOKEN)
+    table = (await root.get(".csv?q=zebra&limit=1")).text
+    row = next(csv.DictReader(io.StringIO(table)))
+    for name in ("title", "ref", "preview", "topics"):
+        assert row[name].startswith(f"'{start}"), name
+    assert row["preview"] == f"'{new['text']}"
+    assert float(row["score"]) > 0
+
+
+@pytest.mark.parametrize("start", ["\t", "\r", "\n"])
+async def test_no_cell_of_csv_begins_with_a_break(served: Served, start: str) -> None:
+    root = served.by("root")
+    new = {"text": f"{start}=zebra()"}
+    await root.send("POST", f"{served.base}/memories.json", new, headers=TOKEN)
+    row = next(csv.DictReader(io.StringIO((await root.get(".csv?q=zebra&limit=1")).text)))
+    assert row["preview"].startswith("'")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100_000, b'{"q": 3}'])
