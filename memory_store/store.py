@@ -42,12 +42,13 @@ from memory_store.records import (
     ModelMismatchError,
     ModelUnavailableError,
     NotFoundError,
-    SearchOptions,
     SearchResponse,
 )
+from memory_store.search.options import search_options, several
 from memory_store.text.canonical import canonical_text, normalise_topic
 from memory_store.text.tokens import forget_words
-from memory_store.vault.rows import Origin, open_head, open_memories, read_rows, resolve_id
+from memory_store.vault.heads import count_topics, find_by_ref
+from memory_store.vault.rows import Origin, open_memories, read_rows, resolve_id
 from memory_store.vault.transactions import reading
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
     from memory_store.search.context import SearchContext
 
 ADD_BATCH = 64
-_OPTION_NAMES = {f.name for f in fields(SearchOptions)}
-_LISTED_OPTIONS = ("collection", "type", "topic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,29 +419,9 @@ class MemoryStore:
             except NotFoundError:
                 if not refs:
                     raise
-                found = self._by_ref(given)
+                found = find_by_ref(connection, self._vault.keyring, given)
             self._vault.keyring.of(read_rows(connection, [found])[found].collection)
         return found
-
-    def _by_ref(self, ref: str) -> str:
-        """The memory of that ref: refs are sealed, so every head is opened until one fits."""
-        connection = self._vault.reader()
-        readable = set(self._vault.keyring.readable())
-        ids = [
-            memory
-            for memory, collection in connection.execute("select id, collection from memories")
-            if collection in readable
-        ]
-        matches = []
-        for start in range(0, len(ids), 500):
-            for row in read_rows(connection, ids[start : start + 500]).values():
-                if open_head(self._vault.keyring, row)["ref"] == ref:
-                    matches.append(row.id)
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            raise BadInputError(f"{len(matches)} memories have the ref {ref!r}; use an id", "id")
-        raise NotFoundError(f"no memory {ref!r}")
 
     @_inside
     def list(
@@ -465,9 +444,9 @@ class MemoryStore:
         snapshot = self._vault.snapshot()
         mask = snapshot.mask(
             Filters(
-                collections=self._collection_ids(_several(collection)),
-                types=_several(type),
-                topics_any=tuple(self._topic_group(name) for name in _several(topic)),
+                collections=self._collection_ids(several(collection)),
+                types=several(type),
+                topics_any=tuple(self._topic_group(name) for name in several(topic)),
                 status=status,
                 since=parse_moment(since, parameter="since") if since else None,
                 until=parse_moment(until, parameter="until", end=True) if until else None,
@@ -506,22 +485,8 @@ class MemoryStore:
     @_inside
     def topics(self, *, collection: str | Sequence[str] = ()) -> dict[str, int]:
         """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
-        wanted = self._collection_ids(_several(collection)) or self._vault.keyring.readable()
-        connection = self._vault.reader()
-        counts: Counter[str] = Counter()
-        shown: dict[str, str] = {}
-        ids = [
-            memory
-            for memory, place in connection.execute("select id, collection from memories")
-            if place in wanted
-        ]
-        for start in range(0, len(ids), 500):
-            for row in read_rows(connection, ids[start : start + 500]).values():
-                for topic in open_head(self._vault.keyring, row)["topics"]:
-                    counts[normalise_topic(topic)] += 1
-                    shown.setdefault(normalise_topic(topic), topic)
-        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        return {shown[topic]: count for topic, count in ranked}
+        wanted = self._collection_ids(several(collection)) or self._vault.keyring.readable()
+        return count_topics(self._vault.reader(), self._vault.keyring, set(wanted))
 
     @_inside
     def topic_hash(self, text: str, collection: str | None = None) -> str:
@@ -630,45 +595,6 @@ def _check_reranker(name: str) -> None:
 
     with contextlib.suppress(ModelUnavailableError):
         locate_reranker(name)
-
-
-def search_options(**options: Any) -> SearchOptions:
-    """Options from keywords: a single string will do where several may stand.
-
-    The command's own spellings ``continue``, ``no_rerank`` and ``no_expand`` are taken too.
-    """
-    if "continue" in options:
-        options["continue_"] = options.pop("continue")
-    for name in ("rerank", "expand"):
-        if f"no_{name}" in options:
-            options[name] = not options.pop(f"no_{name}")
-    unknown = sorted(set(options) - _OPTION_NAMES)
-    if unknown:
-        raise BadInputError(f"no search option {unknown[0]!r}", unknown[0])
-    for name in _LISTED_OPTIONS:
-        if name in options:
-            options[name] = _several(options[name])
-    if isinstance(options.get("meta"), dict):
-        options["meta"] = tuple((str(k), str(v)) for k, v in options["meta"].items())
-    elif options.get("meta"):
-        options["meta"] = tuple(map(_key_and_value, options["meta"]))
-    return SearchOptions(**options)
-
-
-def _key_and_value(given: Any) -> tuple[str, str]:
-    if isinstance(given, str):
-        key, equals, value = given.partition("=")
-        if key and equals:
-            return key, value
-    elif isinstance(given, tuple | list) and len(given) == 2:
-        return str(given[0]), str(given[1])
-    raise BadInputError(f"meta: {given!r} is not KEY=VALUE", "meta")
-
-
-def _several(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    if given is None:
-        return ()
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def snapshot_languages(snapshot: Snapshot, collections: Iterable[str]) -> dict[str, int]:

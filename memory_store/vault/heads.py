@@ -1,0 +1,54 @@
+"""Questions that only the sealed heads can answer: every one of them is opened, no body.
+
+Boundary: titles, topics and refs pass through one at a time; counts and ids come out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from memory_store.records import BadInputError, NotFoundError
+from memory_store.sqlite import sqlite3
+from memory_store.text.canonical import normalise_topic
+from memory_store.vault.keyring import Keyring
+from memory_store.vault.rows import SQLITE_VARIABLES, open_head, read_rows
+
+
+def count_topics(
+    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str]
+) -> dict[str, int]:
+    """Topic → how many memories carry it, most frequent first, as it was first written."""
+    counts: Counter[str] = Counter()
+    shown: dict[str, str] = {}
+    for _, head in _heads(connection, keyring, collections):
+        for topic in head["topics"]:
+            counts[normalise_topic(topic)] += 1
+            shown.setdefault(normalise_topic(topic), topic)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {shown[topic]: count for topic, count in ranked}
+
+
+def find_by_ref(connection: sqlite3.Connection, keyring: Keyring, ref: str) -> str:
+    """The id of the one memory of that ref. Raises NotFoundError, BadInputError for several."""
+    heads = _heads(connection, keyring, set(keyring.readable()))
+    matches = [memory for memory, head in heads if head["ref"] == ref]
+    if not matches:
+        raise NotFoundError(f"no memory {ref!r}")
+    if len(matches) > 1:
+        raise BadInputError(f"{len(matches)} memories have the ref {ref!r}; use an id", "id")
+    return matches[0]
+
+
+def _heads(
+    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    ids = [
+        memory
+        for memory, collection in connection.execute("select id, collection from memories")
+        if collection in collections
+    ]
+    for start in range(0, len(ids), SQLITE_VARIABLES):
+        for row in read_rows(connection, ids[start : start + SQLITE_VARIABLES]).values():
+            yield row.id, open_head(keyring, row)
