@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from datasette import Response
+from datasette import NotFound, Response
 from datasette.utils import tilde_decode
 
 from memory_store.records import (
@@ -232,6 +232,12 @@ def memory_data(found: Memory, vault: Vault, grants: Grants) -> dict[str, Any]:
     """One memory as JSON data, text withheld from those who may not read it."""
     data = found.as_dict()
     return data if grants.decrypt else without_text(data, strict=vault.strict)
+
+
+@endpoint("GET", "HEAD", "POST", "PATCH", "DELETE")
+async def nowhere(datasette: Any, request: Any) -> Response:
+    """Any other address below the search page that ends in ``.json``."""
+    raise NotFound("there is no such address")
 
 
 def _rows(response: SearchResponse, vault: Vault, grants: Grants) -> list[dict[str, Any]]:

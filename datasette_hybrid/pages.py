@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
 
-from datasette import Forbidden, Response
+from datasette import Forbidden, NotFound, Response
 from datasette.utils import tilde_decode
 from markupsafe import Markup
 
@@ -299,6 +299,12 @@ async def _section(
             section["response"] = response
             section["results"] = presenting.results(response, grants, path, keep)
     return section
+
+
+@page("GET", "HEAD", "POST")
+async def nowhere(datasette: Any, request: Any) -> Response:
+    """Any other address below the search page."""
+    raise NotFound("there is no such page")
 
 
 def hybrid_path(datasette: Any, database: str) -> str:

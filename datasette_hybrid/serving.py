@@ -108,6 +108,9 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/memories/(?P<id>[^/]+)/done\.json$", api.done),
         (base + r"/memories/(?P<id>[^/]+)\.json$", api.memory),
         (base + r"/memories/(?P<id>[^/]+)$", pages.memory),
+        # the rest is nowhere: Datasette 0.65 would look for a table of that name, and break
+        (base + r"[./](?:.*\.)?json$", api.nowhere),
+        (base + r"[./].*$", pages.nowhere),
     ]
 
 

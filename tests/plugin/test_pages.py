@@ -137,6 +137,23 @@ async def test_an_unknown_memory_database_or_vault_says_so(served: Served) -> No
     assert (await bob.get("/nowhere/-/hybrid")).status_code == 404
 
 
+@pytest.mark.parametrize("rest", ["/new", "/new/one", "/", ".xml", "/memories", "/memories/"])
+async def test_an_address_that_leads_nowhere_is_a_404(served: Served, rest: str) -> None:
+    for actor in ("bob", None):
+        response = await served.by(actor).get(served.base + rest)
+        assert response.status_code == 404
+        assert "Nothing here" in response.text
+
+
+@pytest.mark.parametrize("rest", ["/new.json", "/memories/a/b/c.json", "/new/json.json"])
+async def test_an_address_of_json_that_leads_nowhere_is_a_404_in_json(
+    served: Served, rest: str
+) -> None:
+    response = await served.by("bob").get(served.base + rest)
+    assert response.status_code == 404
+    assert response.json()["ok"] is False
+
+
 async def test_a_database_without_a_vault_says_how_to_make_one(serve: Serve, tmp_path: Any) -> None:
     import sqlite3
 
