@@ -288,6 +288,7 @@ async def _section(
         "results": [],
         "refusal": None,
         "response": None,
+        "degraded": [],
     }
     if section["searchable"] and asked.query.strip():
         few = asking.Question(asked.query, {**asked.options, "limit": PER_VAULT}, asked.given)
@@ -298,6 +299,7 @@ async def _section(
         else:
             section["response"] = response
             section["results"] = presenting.results(response, grants, path, keep)
+            section["degraded"] = [presenting.with_command(one) for one in response.degraded]
     return section
 
 

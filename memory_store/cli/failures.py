@@ -17,6 +17,7 @@ from memory_store.records import (
 EXIT_FAILED = 1  # not found, not a vault, some files failed, the model is missing
 EXIT_BAD_INPUT = 2  # the same code click gives for an unknown option
 EXIT_NO_KEY = 3  # wrong key, no key, locked
+EXIT_INTERRUPTED = 130  # Ctrl-C: 128 + SIGINT, as shells count it
 
 
 def exit_code_of(error: BaseException) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_store.cli.failures import EXIT_FAILED
+from memory_store.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from memory_store.cli.options import (
     TYPE_NAMES,
     database_argument,
@@ -72,21 +72,25 @@ def import_(
     --glob. Without PATH every known source is imported again. Exit code 1 when a chosen file
     was invalid; everything else is kept.
     """
-    with Progress() as progress:
-        report = store.import_paths(
-            paths,
-            collection=collection,
-            type=type,
-            topics=topic,
-            glob=glob,
-            exclude=exclude,
-            table=table,
-            text_column=text_column,
-            dry_run=dry_run,
-            prune=prune,
-            embed=not no_embed,
-            progress=progress,
-        )
+    try:
+        with Progress() as progress:
+            report = store.import_paths(
+                paths,
+                collection=collection,
+                type=type,
+                topics=topic,
+                glob=glob,
+                exclude=exclude,
+                table=table,
+                text_column=text_column,
+                dry_run=dry_run,
+                prune=prune,
+                embed=not no_embed,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        click.echo("Stopped. What was imported so far is kept: run it again to go on.", err=True)
+        sys.exit(EXIT_INTERRUPTED)
     if as_json:
         write_json(_report_object(report, dry_run))
     else:

@@ -137,12 +137,17 @@ def _search(
 ) -> str | None:
     if query is None:
         return None
-    values = _second_argument(second)
-    database = values.pop("database", None)
-    if database is not None and not isinstance(database, str):
-        raise BadInputError("database: a database's name expected", "database")
-    options = search_options(values)
-    found = resolve(database)
+    try:
+        values = _second_argument(second)
+        database = values.pop("database", None)
+        if database is not None and not isinstance(database, str):
+            raise BadInputError("database: a database's name expected", "database")
+        options = search_options(values)
+        found = resolve(database)
+    except MemoryStoreError:
+        if not _may_search(resolve):
+            return NOTHING  # what is wrong is said to those who may ask
+        raise
     if found.store is None or not found.grants.search:
         return NOTHING
     if found.budget_ms is not None:
@@ -151,6 +156,15 @@ def _search(
     options["explain"] = render is _explanation or bool(options.get("explain"))
     response = permitted.search(found.store, found.grants, str(query), options)
     return json.dumps(render(response, found), ensure_ascii=False)
+
+
+def _may_search(resolve: Resolve) -> bool:
+    """Whether the asker may search the connection's own vault (there being none hides nothing)."""
+    try:
+        found = resolve(None)
+    except NotAVaultError:
+        return True
+    return found.store is not None and found.grants.search
 
 
 def _second_argument(second: Any) -> dict[str, Any]:
@@ -181,13 +195,16 @@ def _rows(response: SearchResponse, found: StoreAndGrants) -> list[dict[str, Any
 
 def _explanation(response: SearchResponse, _: StoreAndGrants) -> list[dict[str, Any]]:
     stages: list[dict[str, Any]] = replace(response, rows=()).as_dict().get("explain", [])
+    if response.degraded:
+        stages.append({"stage": "degraded", "milliseconds": 0.0, "lines": [*response.degraded]})
     return stages
 
 
 def _answered(call: Callable[[], str | None]) -> str | None:
-    """The answer of ``call``; a refusal as a JSON object, since SQLite hides what Python raises.
+    """The answer of ``call``; a refusal as an array of one object, since SQLite hides errors.
 
-    (Every exception reaches the user as "user-defined function raised exception".)
+    (Every exception reaches the user as "user-defined function raised exception", and
+    ``json_each()`` with ``value ->> 'error'`` must not stumble over the refusal.)
     """
     try:
         return call()
@@ -197,7 +214,7 @@ def _answered(call: Callable[[], str | None]) -> str | None:
         message = str(error)
         status = 403 if isinstance(error, permitted.NotPermittedError) else 400
         refusal = {"ok": False, "error": message, "errors": [message], "status": status}
-        return json.dumps(refusal, ensure_ascii=False)
+        return json.dumps([refusal], ensure_ascii=False)
 
 
 def _memory_text(resolve: Resolve, memory_id: Any) -> str | None:

@@ -19,8 +19,8 @@ def search_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments for :meth:`MemoryStore.search` from option names and loose values.
 
     Values may be JSON values or the strings of a query string; names are the fields of
-    :class:`SearchOptions`, with ``continue`` for ``continue_``. ``None`` and empty lists mean
-    "not said" and are left out.
+    :class:`SearchOptions`, with ``continue`` for ``continue_``. ``None``, empty text and
+    empty lists mean "not said" and are left out.
 
     Raises :class:`BadInputError` naming the option that is unknown or of the wrong kind.
     """
@@ -29,7 +29,7 @@ def search_options(values: Mapping[str, Any]) -> dict[str, Any]:
         reader = _READERS.get(name)
         if reader is None:
             raise BadInputError(f"{name}: no such search option", name)
-        if value is None or value == [] or value == ():
+        if value is None or value in ("", [], (), [""]):
             continue
         field = "continue_" if name == "continue" else name
         options[field] = reader(name, value)

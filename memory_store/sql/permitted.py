@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from memory_store.records import (
+    BadInputError,
     MemoryStoreError,
     SearchOptions,
     SearchResponse,
@@ -97,10 +98,19 @@ def search(
     if not grants.decrypt:
         _refuse_to_read(query, options, strict=strict)
     wanted = dict(options)
+    _refuse_folders(wanted.get("reranker"))
     if wanted.get("why") is not None:
         wanted["why"] = store.get(wanted["why"], refs=False).id
     response = store.search(query, **wanted)
     return response if grants.decrypt else _sealed(response, strict=strict)
+
+
+def _refuse_folders(reranker: Any) -> None:
+    """A model's name will do: who asks over HTTP or SQL must not load files of their choice."""
+    if isinstance(reranker, str) and (
+        set(reranker) & {"/", "\\"} or reranker.startswith((".", "~"))
+    ):
+        raise BadInputError("reranker: a model's name expected, not a folder", "reranker")
 
 
 def without_text(record: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:

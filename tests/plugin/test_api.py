@@ -287,5 +287,5 @@ def test_any_options_are_read_or_refused_by_name(values: dict[str, Any]) -> None
         options = search_options(values)
     except BadInputError as refusal:
         culprit = refusal.parameter
-    said = {name for name, value in values.items() if value is not None and value != []}
+    said = {name for name, value in values.items() if value not in (None, "", [], [""])}
     assert culprit in values or {name.rstrip("_") for name in options} == said

@@ -57,12 +57,12 @@ async def test_sql_answers_such_questions_with_a_refusal(
 ) -> None:
     options = json.dumps({name: value for name, value in fields.items() if name != "q"})
     sql = f"select {function}(:asked, :options) answer"
-    ((row),) = await served.by("alice").sql(sql, asked=fields["q"], options=options)
-    refusal = json.loads(row["answer"])
+    (row,) = await served.by("alice").sql(sql, asked=fields["q"], options=options)
+    (refusal,) = json.loads(row["answer"])
     assert (refusal["ok"], refusal["status"]) == (False, 403)
     assert MISSING in refusal["error"]
-    ((row),) = await served.by("bob").sql(sql, asked=fields["q"], options=options)
-    assert isinstance(json.loads(row["answer"]), list)
+    (row,) = await served.by("bob").sql(sql, asked=fields["q"], options=options)
+    assert not any(one.get("ok") is False for one in json.loads(row["answer"]))
 
 
 async def test_a_pattern_confirms_no_letter_of_a_text(served: Served) -> None:
@@ -181,3 +181,22 @@ async def test_a_strict_vault_confirms_neither_types_nor_times(
     assert MISSING in page.text
     default = await filed(filled, serve, "default", model)
     assert (await default.by("alice").get(f".json?{asked}")).status_code == 200
+
+
+async def test_nobody_loads_a_model_from_a_folder_of_their_choice(served: Served) -> None:
+    for folder in ("/etc", "../models", "~/model", "a/b"):
+        options = json.dumps({"reranker": folder})
+        sql = "select hybrid_search('tomatoes', :options) answer"
+        (row,) = await served.by("bob").sql(sql, options=options)
+        (refusal,) = json.loads(row["answer"])
+        assert "not a folder" in refusal["error"]
+
+
+async def test_a_mistake_is_explained_to_those_who_may_ask_and_to_nobody_else(
+    served: Served,
+) -> None:
+    sql = "select hybrid_search('tomatoes', '{\"bogus\": 1}') answer"
+    (row,) = await served.by("bob").sql(sql)
+    assert "bogus" in json.loads(row["answer"])[0]["error"]
+    (row,) = await served.by(None).sql(sql)
+    assert json.loads(row["answer"]) == []

@@ -73,7 +73,7 @@ def test_the_limit_may_be_a_number_its_digits_or_an_option(ask: Any, limit: Any)
 )
 def test_a_refusal_says_what_is_wrong(ask: Any, second: Any, culprit: str) -> None:
     ((answer,),) = ask("select hybrid_search('tomatoes', ?)", second)
-    refusal = json.loads(answer)
+    (refusal,) = json.loads(answer)
     assert refusal["ok"] is False
     assert culprit in refusal["error"]
 
