@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memory_store.records import Memory, ModelUnavailableError
 from memory_store.search.adjustments import Scored, adjust
@@ -20,6 +20,7 @@ from memory_store.search.analysis import Analysis
 from memory_store.search.answering import Outcome
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
+from memory_store.search.explaining import explained
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened, Opening, conditions
 from memory_store.search.planning import Plan
@@ -181,24 +182,6 @@ def above(plan: Plan, results: Sequence[Scored]) -> list[Scored]:
     """Those that reach the asker's own ``min_score``."""
     least = plan.options.min_score
     return [result for result in results if least is None or result.score >= least]
-
-
-def explained(position: int, result: Scored) -> dict[str, Any]:
-    """One result's way through the stages, as data."""
-    candidate = result.candidate
-    return {
-        "rank": position,
-        "id": candidate.id,
-        "fusion_rank": candidate.fusion_rank,
-        "keyword_rank": candidate.keyword_rank,
-        "topic_rank": candidate.topic_rank,
-        "vector_rank": candidate.vector_rank,
-        "fusion_score": round(candidate.share, 4),
-        "fusion_boost": candidate.boost,
-        "rerank_score": None if result.rerank_score is None else round(result.rerank_score, 4),
-        "steps": [[name, round(score, 4)] for name, score in result.steps],
-        "score": round(result.score, 4),
-    }
 
 
 def _marker(matcher: Matchers) -> Callable[[Scored], WordMatcher]:
