@@ -5,6 +5,7 @@ Boundary: works on ordinals, ranks and types. Nothing is opened left of the pool
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -23,21 +24,23 @@ AGREEMENT_DEPTH = 10  # how far down two legs are compared
 class RankedList:
     """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times.
 
-    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution.
+    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution. ``kind`` is
+    the list's own (see :class:`LegList`).
     """
 
     leg: str
     ordinals: tuple[int, ...]
     weight: float = 1.0
     strengths: tuple[float, ...] = ()
+    kind: str = "original"
 
 
 @dataclass(frozen=True, slots=True)
 class Fused:
     """One candidate after fusion.
 
-    ``score`` is the raw sum, ``share`` what it is of the best sum these lists could give (0–1).
-    ``boost`` is the type's factor, already in both.
+    ``score`` is the raw sum, ``share`` what it is of the best sum these lists could give: 0–1,
+    and above 1 only by ``boost``, the type's factor, which is already in both.
     """
 
     ordinal: int
@@ -63,12 +66,21 @@ class LegEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What fusion leaves: the ``pool``, best first; the ``order`` of all candidates, the pool's
-    among them, as ordinals; the ``weights`` the legs got."""
+    """What fusion leaves: the ``pool``, best first, and all candidates in order, the pool's first.
+
+    ``factors`` are what each leg's weight is the product of, by name; ``lists`` what was fused
+    (one leg alone is not).
+    """
 
     pool: tuple[Candidate, ...]
-    order: tuple[int, ...]
-    weights: Mapping[str, float]
+    ordered: tuple[Fused, ...]
+    factors: Mapping[str, Mapping[str, float]]
+    lists: tuple[RankedList, ...] = ()
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """What the legs counted for this query."""
+        return {leg: math.prod(factors.values()) for leg, factors in self.factors.items()}
 
 
 def rrf(
@@ -111,23 +123,30 @@ def rrf(
 
 
 def leg_weights(recipe: Recipe, evidence: LegEvidence) -> dict[str, float]:
-    """How much each leg counts for this query: a weak leg must not drag a strong one down.
+    """How much each leg counts for this query: a weak leg must not drag a strong one down."""
+    factors = leg_factors(recipe, evidence)
+    return {leg: math.prod(named.values()) for leg, named in factors.items()}
+
+
+def leg_factors(recipe: Recipe, evidence: LegEvidence) -> dict[str, dict[str, float]]:
+    """What each leg's weight is the product of, by the reason for each factor.
 
     The recipe's own weights; prx's α by kind of query; the vector leg less when its model does
     not know the query's language, and less the less it agrees with the keyword leg.
     """
-    weights = {leg: recipe.leg_weight(leg) for leg in recipe.legs}
+    factors = {leg: {"recipe": recipe.leg_weight(leg)} for leg in recipe.legs}
     alpha = recipe.symbol_alpha if evidence.symbol_like else recipe.text_alpha
     if alpha is not None:
-        weights |= {"vector": alpha, "keyword": 1.0 - alpha}
-    if "vector" in weights and "keyword" in weights:
+        asked = "for a symbol" if evidence.symbol_like else "for words"
+        factors |= {"vector": {asked: alpha}, "keyword": {asked: 1.0 - alpha}}
+    if "vector" in factors and "keyword" in factors:
         known = evidence.embedder_languages
         if known and evidence.query_language not in known:
-            weights["vector"] *= recipe.foreign_vector_weight
+            factors["vector"]["language unknown to the model"] = recipe.foreign_vector_weight
         if evidence.agreement is not None:
             low = recipe.disagreement_weight
-            weights["vector"] *= low + (1.0 - low) * evidence.agreement
-    return weights
+            factors["vector"]["agreement"] = low + (1.0 - low) * evidence.agreement
+    return factors
 
 
 def agreement(first: Sequence[int], second: Sequence[int]) -> float | None:
@@ -163,7 +182,7 @@ def fuse(
     fused = []
     for ordinal, score in scores.items():
         boost = recipe.fusion_boosts.get(types[ordinal], 1.0)
-        fused.append(Fused(ordinal, score * boost, min(1.0, score * boost / best), boost))
+        fused.append(Fused(ordinal, score * boost, score * boost / best, boost))
     return sorted(fused, key=lambda one: (-one.score, tie_break[one.ordinal]))
 
 
@@ -187,20 +206,13 @@ def merge(
     A search in one leg keeps that leg's order and scale; boosts belong to fusion.
     """
     filled = [one for one in fetched.lists if one.ordinals]
+    factors: dict[str, dict[str, float]] = {}
+    lists: list[RankedList] = []
     if len(filled) == 1 and (mode != "hybrid" or filled[0].leg == "recent"):
         ordered = _alone(filled[0])
-        weights: dict[str, float] = {}
     else:
-        weights = leg_weights(recipe, evidence(fetched, analysis))
-        lists = [
-            RankedList(
-                one.leg,
-                one.ordinals,
-                weights.get(one.leg, 1.0) * _share_of(one, recipe),
-                _powered(one, recipe),
-            )
-            for one in fetched.lists
-        ]
+        factors = leg_factors(recipe, evidence(fetched, analysis))
+        lists = [_weighed(one, recipe, factors) for one in fetched.lists]
         seen = {ordinal for one in lists for ordinal in one.ordinals}
         snapshot = context.snapshot
         ordered = fuse(
@@ -212,7 +224,7 @@ def merge(
     if not recipe.boosts_order:
         ordered = [*_without_boosts(ordered[:pool]), *ordered[pool:]]
     pooled = _described(ordered[:pool], filled, context)
-    return Merged(tuple(pooled), tuple(item.ordinal for item in ordered), weights)
+    return Merged(tuple(pooled), tuple(ordered), factors, tuple(lists))
 
 
 def _without_boosts(pool: Sequence[Fused]) -> list[Fused]:
@@ -236,6 +248,14 @@ def evidence(fetched: Fetched, analysis: Analysis) -> LegEvidence:
         agreement=shared,
         symbol_like=analysis.symbol_like,
     )
+
+
+def _weighed(
+    one: LegList, recipe: Recipe, factors: Mapping[str, Mapping[str, float]]
+) -> RankedList:
+    """A leg's list with its leg's weight and its own."""
+    weight = math.prod(factors.get(one.leg, {}).values()) * _share_of(one, recipe)
+    return RankedList(one.leg, one.ordinals, weight, _powered(one, recipe), one.kind)
 
 
 def _share_of(one: LegList, recipe: Recipe) -> float:
@@ -285,7 +305,7 @@ def _described(
                 ordinal=item.ordinal,
                 id=snapshot.id(item.ordinal),
                 type=snapshot.type(item.ordinal),
-                share=item.share,
+                share=min(1.0, item.share),
                 fusion_rank=rank,
                 boost=item.boost,
                 keyword_rank=ranks["keyword"].get(item.ordinal),

@@ -8,7 +8,9 @@ Boundary: up to and including *fuse* nothing is plain text but the query. The po
 
 from __future__ import annotations
 
-from memory_store.records import BadInputError, SearchOptions, SearchResponse
+from dataclasses import replace
+
+from memory_store.records import BadInputError, Ranking, SearchOptions, SearchResponse
 from memory_store.search.analysis import Analysis, analyse
 from memory_store.search.answering import Outcome, respond
 from memory_store.search.candidates import MOST_NEWEST, Fetched, fetch, newest
@@ -18,7 +20,7 @@ from memory_store.search.literal import search_literally
 from memory_store.search.opening import Opening
 from memory_store.search.planning import Plan, check_deep, make_plan
 from memory_store.search.query import checked, parse, resolve_mode
-from memory_store.search.reading import Reading, sealed_order
+from memory_store.search.reading import Reading
 from memory_store.search.tracing import Trace
 from memory_store.search.why import why
 
@@ -41,21 +43,25 @@ def run(context: SearchContext, query: str, options: SearchOptions) -> SearchRes
     return respond(context, plan, outcome, trace)
 
 
-def rank(
-    context: SearchContext, query: str, options: SearchOptions, depth: int = 100
-) -> list[tuple[str, float]]:
-    """The first ``depth`` memories as ``(id, score 0–1)``, for evaluation.
+def rank(context: SearchContext, query: str, options: SearchOptions, depth: int = 100) -> Ranking:
+    """The first ``depth`` memories of the same search, for evaluation.
 
-    Nothing is opened: this is the order of fusion, with legs and pool at least ``depth`` deep.
-    Raises :class:`BadInputError` for a mode that must read (literal).
+    Legs and pool are at least ``depth`` deep. Only what a reranker or a condition must read is
+    opened: nothing at all in fusion's own order.
+    Raises :class:`BadInputError` for literal search, which has no order to measure.
     """
     plan = _plan(query, options, depth=depth)
     if plan.mode == "literal":
-        raise BadInputError("mode: a literal search cannot be ranked unopened", parameter="mode")
-    analysis = analyse(parse(plan.query, options), context, options)
-    merged = _fused(context, plan, analysis, Trace())[0]
-    ordered = sealed_order(plan, merged.pool)
-    return [(result.candidate.id, result.score) for result in ordered[:depth]]
+        raise BadInputError("mode: a literal search has no order to measure", parameter="mode")
+    page = replace(plan.options, limit=depth)
+    outcome = _search(context, replace(plan, options=page, shown=False), Trace())
+    return Ranking(
+        results=tuple((row.candidate.id, row.score) for row in outcome.rows),
+        pool=plan.pool,
+        opened=outcome.opened,
+        reranked=outcome.reranked,
+        degraded=outcome.degraded,
+    )
 
 
 def _plan(query: str, options: SearchOptions, *, depth: int = 0) -> Plan:
@@ -83,7 +89,7 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     outcome = reading.read(merged.pool)
     told = why(context, plan, analysis, merged, outcome) if plan.options.why else None
     return outcome.completed(
-        found=len(merged.order),
+        found=len(merged.ordered),
         opened=opening.opened,
         degraded=fetched.degraded,
         embedder=fetched.embedder,
@@ -110,7 +116,7 @@ def _fused(
         details |= {
             "recipe": plan.recipe.name,
             "weights": {leg: round(weight, 4) for leg, weight in merged.weights.items()},
-            "candidates": len(merged.order),
+            "candidates": len(merged.ordered),
             "pool": len(merged.pool),
         }
     return merged, fetched

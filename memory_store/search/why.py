@@ -30,9 +30,10 @@ def why(
         return {**answer, "reason": "there is no such memory in the collections you can read"}
     if not analysis.mask[ordinal]:
         return {**answer, "reason": _left_out(context, plan, analysis, ordinal)}
-    if ordinal not in merged.order:
+    order = [one.ordinal for one in merged.ordered]
+    if ordinal not in order:
         return {**answer, **_not_found(context, plan, analysis, merged, ordinal)}
-    answer["fusion_rank"] = merged.order.index(ordinal) + 1
+    answer["fusion_rank"] = order.index(ordinal) + 1
     if answer["fusion_rank"] > len(merged.pool):
         reason = f"it came out of fusion below the pool, which ends at {len(merged.pool)}"
         return {**answer, "reason": reason}
@@ -61,7 +62,7 @@ def _not_found(
 ) -> dict[str, Any]:
     """No leg had it among its first: at which place would each have had it?"""
     tags = context.snapshot.content_tags
-    for other in merged.order:
+    for other in (one.ordinal for one in merged.ordered):
         if (tags[other] == tags[ordinal]).all():
             standing = context.snapshot.id(other)
             return {"reason": f"it has the same content as {standing}, which stands for both"}

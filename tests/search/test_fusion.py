@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_store.records import MemoryDraft
 from memory_store.search.fusion import (
     LegEvidence,
     RankedList,
@@ -16,6 +17,7 @@ from memory_store.search.fusion import (
     rrf,
 )
 from memory_store.search.recipes import DEFAULT, GNO, GNOSIS, PRX, QMD
+from memory_store.store import MemoryStore
 
 _LISTS = st.lists(st.lists(st.integers(0, 30), unique=True, max_size=20), max_size=4)
 
@@ -145,3 +147,17 @@ def test_agreement_is_what_two_heads_share() -> None:
     assert agreement(range(10), range(5, 15)) == 0.5
     assert agreement([1, 2], range(10)) == 1.0
     assert agreement([], range(10)) is None
+
+
+def test_a_preference_that_every_leg_puts_first_stays_first(store: MemoryStore) -> None:
+    """Its boosted share was cut at 1 before the boost was taken out again."""
+    store.add_many(
+        [
+            MemoryDraft("Window seats and aisle seats on trains", type="note", ref="second"),
+            MemoryDraft("Window seats on night trains please", type="preference", ref="first"),
+            *(MemoryDraft(f"Nothing of the kind, number {n}") for n in range(8)),
+        ]
+    )
+    rows = store.search("window seats on night trains please", rerank=False).rows
+    assert [row.ref for row in rows[:2]] == ["first", "second"]
+    assert rows[0].fusion_score == pytest.approx(1.0)
