@@ -227,11 +227,24 @@ RESULT_COLUMNS = tuple(f.name for f in fields(SearchResult) if f.name != "passag
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """What one stage of the pipeline did: its name, wall milliseconds, and details as data."""
+    """What one stage of the pipeline did: its name, wall milliseconds, and details as data.
+
+    ``cpu_milliseconds`` is what the whole process spent meanwhile, other searches included.
+    """
 
     stage: str
     milliseconds: float
     details: Mapping[str, Any] = field(default_factory=dict)
+    cpu_milliseconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready data."""
+        return {
+            "stage": self.stage,
+            "milliseconds": round(self.milliseconds, 3),
+            "cpu_milliseconds": round(self.cpu_milliseconds, 3),
+            **self.details,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +290,7 @@ class SearchResponse:
             "milliseconds": round(self.milliseconds, 3),
         }
         if self.explain:
-            answer["explain"] = [
-                {"stage": r.stage, "milliseconds": round(r.milliseconds, 3), **r.details}
-                for r in self.explain
-            ]
+            answer["explain"] = [report.as_dict() for report in self.explain]
         if self.why is not None:
             answer["why"] = dict(self.why)
         return answer
@@ -289,6 +299,33 @@ class SearchResponse:
         from memory_store.notebook import response_table
 
         return response_table(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The order that a search comes to, for evaluation: ``(id, score 0–1)`` pairs, best first.
+
+    ``pool`` is how many memories might have been opened, ``opened`` how many were, ``reranked``
+    how many a model read.
+    """
+
+    results: tuple[tuple[str, float], ...]
+    pool: int
+    opened: int
+    reranked: int = 0
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a judgement may call a memory: its ``id``, and its ``ref`` in its source.
+
+    Memories of equal ``content`` (a number) hold the same text: a search returns one of them.
+    """
+
+    id: str
+    ref: str | None
+    content: int
 
 
 @dataclass(frozen=True, slots=True)

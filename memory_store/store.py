@@ -42,12 +42,14 @@ from memory_store.records import (
     ModelMismatchError,
     ModelUnavailableError,
     NotFoundError,
+    Ranking,
+    Reference,
     SearchResponse,
 )
 from memory_store.search.options import search_options, several
 from memory_store.text.canonical import canonical_text, normalise_topic
 from memory_store.text.tokens import forget_words
-from memory_store.vault.heads import count_topics, find_by_ref
+from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.rows import Origin, open_memories, read_rows, resolve_id
 from memory_store.vault.transactions import reading
 
@@ -543,6 +545,33 @@ class MemoryStore:
     def _runnable(self, line: str) -> str:
         """A line of ``degraded`` whose command can be run as it stands."""
         return line.replace("memory-store doctor DB", f"memory-store doctor {self.path}")
+
+    @_inside
+    def rank(self, query: str, *, depth: int = 100, **options: Any) -> Ranking:
+        """The order of the same search to ``depth``, for evaluation. Raises as :meth:`search`."""
+        from memory_store.search.pipeline import rank
+
+        wanted = search_options(**options)
+        if wanted.reranker is not None:
+            _check_reranker(wanted.reranker)
+        ranking = rank(self.search_context(), query, wanted, depth)
+        return replace(ranking, degraded=tuple(map(self._runnable, ranking.degraded)))
+
+    @_inside
+    def references(self) -> builtins.list[Reference]:
+        """Every memory's id, ref and content, for evaluation. Opens every head, no body."""
+        snapshot = self._vault.snapshot()
+        readable = set(self._vault.keyring.readable())
+        refs = read_refs(self._vault.reader(), self._vault.keyring, readable)
+        contents: dict[bytes, int] = {}
+        return [
+            Reference(
+                memory := snapshot.id(int(ordinal)),
+                refs.get(memory),
+                contents.setdefault(snapshot.content_tags[ordinal].tobytes(), len(contents)),
+            )
+            for ordinal in snapshot.alive.nonzero()[0]
+        ]
 
     def search_context(self) -> SearchContext:
         """One consistent view of the vault for one search."""

@@ -57,7 +57,7 @@ def rank(context: SearchContext, query: str, options: SearchOptions, depth: int 
     outcome = _search(context, replace(plan, options=page, shown=False), Trace())
     return Ranking(
         results=tuple((row.candidate.id, row.score) for row in outcome.rows),
-        pool=plan.pool,
+        pool=min(plan.pool, outcome.found),
         opened=outcome.opened,
         reranked=outcome.reranked,
         degraded=outcome.degraded,

@@ -11,10 +11,12 @@ from time import monotonic
 
 from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, BadInputError, SearchOptions
 from memory_store.search.paging import continue_offset
-from memory_store.search.recipes import Recipe, recipe_named
+from memory_store.search.recipes import Depth, Recipe, recipe_named
 
 DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
 SINGLE_LEG = ("keyword", "vector")  # modes that are one leg, in its own order and on its own scale
+SINGLE_DEPTH = Depth(64, 256)  # how long their list is at least, where the recipe cuts no pool
+NO_CUT = 1_000_000  # a pool of all that the legs found
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Plan:
     """What will be done: ``legs`` with their ``depths``, ``pool`` and ``rerank_depth`` memories.
 
     ``offset`` is where this page starts, ``deadline`` a :func:`time.monotonic` moment or ``None``.
+    What is not ``shown`` is ranked to be measured: no row is opened only for being on the page.
     """
 
     query: str
@@ -34,6 +37,7 @@ class Plan:
     rerank_depth: int
     offset: int
     deadline: float | None
+    shown: bool = True
 
     @property
     def reads(self) -> bool:
@@ -61,11 +65,11 @@ def make_plan(query: str, mode: str, options: SearchOptions, *, depth: int = 0) 
         )
     legs = (mode,) if mode in SINGLE_LEG else recipe.legs
     limit, deep = options.limit, options.deep
-    pool = recipe.pool.of(limit, deep)
+    pool = NO_CUT if recipe.pool is None else recipe.pool.of(limit, deep)
     offset = continue_offset(query, options)
     depths = {leg: max(depth, recipe.leg_depth(leg, limit, deep)) for leg in legs}
     if mode in SINGLE_LEG:
-        depths = {mode: max(depths[mode], pool)}
+        depths = {mode: max(depths[mode], (recipe.pool or SINGLE_DEPTH).of(limit, deep))}
     budget_ms = options.budget_ms
     return Plan(
         query=query,

@@ -134,6 +134,11 @@ class Reading:
         results = above(plan, sealed_order(plan, pool))
         sealed = plan.options.sealed
         keep = None if sealed else conditions(self.analysis.parsed, plan.options.meta)
+        if keep is None and not plan.shown:
+            rows, more = results[plan.offset : plan.end], len(results) > plan.end
+            return Outcome(
+                tuple(rows), more, _marker(self._matchers()), tuple(results), degraded=degraded
+            )
         with self.trace.stage("open") as details:
             wanted = [result.candidate for result in results]
             if keep is None:

@@ -30,6 +30,13 @@ def count_topics(
     return {shown[topic]: count for topic, count in ranked}
 
 
+def read_refs(
+    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str]
+) -> dict[str, str | None]:
+    """Memory id → its ref, ``None`` where it has none."""
+    return {memory: head["ref"] for memory, head in _heads(connection, keyring, collections)}
+
+
 def find_by_ref(connection: sqlite3.Connection, keyring: Keyring, ref: str) -> str:
     """The id of the one memory of that ref. Raises NotFoundError, BadInputError for several."""
     heads = _heads(connection, keyring, set(keyring.readable()))

@@ -48,7 +48,7 @@ def test_the_keyword_mode_ranks_as_bm25_does(store: MemoryStore) -> None:
         connection.execute("select rowid, bm25(t) from t where t match 'pear OR plum'").fetchall()
     )
     ranked = pipeline.rank(store.search_context(), "pear plum", SearchOptions(mode="keyword"))
-    found = [reference[int(store.get(id_).ref or "")] for id_, _ in ranked]
+    found = [reference[int(store.get(id_).ref or "")] for id_, _ in ranked.results]
     assert len(found) == len(reference) > 20
     assert found == sorted(reference.values())
 
@@ -186,7 +186,7 @@ class TestOpening:
 
         context = replace(notes.search_context(), open_memories=refuse)
         for mode in ("keyword", "vector", "hybrid"):
-            ranked = pipeline.rank(context, "spare key", SearchOptions(mode=mode), depth=100)
+            ranked = pipeline.rank(context, "spare key", SearchOptions(mode=mode), 100).results
             assert ranked
             assert [score for _, score in ranked] == sorted(
                 (score for _, score in ranked), reverse=True
