@@ -1,0 +1,108 @@
+"""Identifier terms: what keyword search counts in code.
+
+Boundary: works on plain text and keeps none of it.
+
+Code is no prose: ``initialize`` and ``initial`` are two things, and ``getHTTPResponse`` is one name
+made of three words. So nothing is stemmed and no accent is removed; a name counts whole and by its
+parts, in lower case: ``gethttpresponse, get, http, response`` (prx, "Compound identifier
+tokenization"). Where prx leaves it open: digits belong to the letters before them (``utf8``,
+``sha256Sum`` → ``sha256``, ``sum``), a plural of capitals is one part (``parseURLs`` → ``urls``),
+and a hyphen ends a name, as it does in most programming languages.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from memory_store.text.canonical import folded
+from memory_store.text.words import UNSPACED, Word, marks_inside, words
+
+CODE = "code"
+"""The pseudo-language of code: it stands where the others have their ISO 639-1 code."""
+
+FILE_STEM_TIMES = 2  # prx, "Content enrichment": "The file stem, repeated twice"
+DIRECTORIES = 3  # and "The last 3 directory components of the file path"
+
+_ASCII_NAME = re.compile(r"[A-Za-z0-9_]*[A-Za-z0-9][A-Za-z0-9_]*")
+_UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
+
+
+def identifiers(text: str) -> list[Word]:
+    """The names in ``text`` in order, spelled as they are: letters, digits and ``_`` in a row.
+
+    A run that holds letters of a script without spaces gives the words of that script instead.
+    """
+    if text.isascii():
+        return [Word(match[0], *match.span()) for match in _ASCII_NAME.finditer(text)]
+    found: list[Word] = []
+    for match in _name_pattern().finditer(text):
+        if _UNSPACED_LETTER.search(match[0]):
+            start = match.start()
+            found.extend(Word(w.text, start + w.start, start + w.end) for w in words(match[0]))
+        elif match[0].strip("_"):
+            found.append(Word(match[0], *match.span()))
+    return found
+
+
+@cache
+def _name_pattern() -> re.Pattern[str]:
+    return re.compile(rf"\w[\w{marks_inside()}]*")
+
+
+def name_parts(name: str) -> list[str]:
+    """The words that a name is made of, in lower case: split at ``_`` and where case changes."""
+    return [folded(part) for piece in name.split("_") if piece for part in _camel_parts(piece)]
+
+
+def name_terms(name: str) -> list[str]:
+    """A name in lower case, followed by its parts if it has any but itself."""
+    whole, parts = folded(name), name_parts(name)
+    return parts if parts == [whole] else [whole, *parts]
+
+
+def code_terms(text: str) -> list[str]:
+    """The terms of ``text`` in order: every name, followed by its parts. Nothing is left out."""
+    names = [name.text for name in identifiers(text)]
+    known = {name: name_terms(name) for name in set(names)}
+    return [term for name in names for term in known[name]]
+
+
+def code_words(text: str) -> list[str]:
+    """The parts of all names in order, without the names: what decides a quoted phrase."""
+    return [part for name in identifiers(text) for part in name_parts(name.text)]
+
+
+def path_terms(source: str | None, ref: str | None) -> list[str]:
+    """What a file's place says of its content: its stem twice, its last three folders once.
+
+    ``ref`` is the record's name in ``source``, its path within the imported folder; ``[]``
+    without one.
+    """
+    if not ref:
+        return []
+    path = PurePosixPath((source or "").replace("\\", "/"), ref.replace("\\", "/"))
+    folders = [name for name in path.parts[:-1] if name.strip("/.")][-DIRECTORIES:]
+    return [
+        term for name in (*[path.stem] * FILE_STEM_TIMES, *folders) for term in code_terms(name)
+    ]
+
+
+def _camel_parts(piece: str) -> list[str]:
+    if piece.islower() or (piece.isupper() and piece.isalpha()):
+        return [piece]
+    cuts = [i for i in range(1, len(piece)) if _begins_part(piece, i)]
+    return [piece[a:b] for a, b in pairwise([0, *cuts, len(piece)])]
+
+
+def _begins_part(piece: str, i: int) -> bool:
+    """Whether a part begins at ``i``: a capital after none, or before small letters of its own."""
+    if not piece[i].isupper():
+        return False
+    if not piece[i - 1].isupper():
+        return True
+    after = piece[i + 1 : i + 3]
+    plural = after[:1] == "s" and not after[1:].islower()  # URLs, parseIDsOf
+    return after[:1].islower() and not plural
