@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from memory_store.search.adjustments import base_type
 from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Candidate, Fetched, LegList, languages_of
 from memory_store.search.context import SearchContext
@@ -181,7 +182,7 @@ def fuse(
     best = best_possible(lists, recipe)
     fused = []
     for ordinal, score in scores.items():
-        boost = recipe.fusion_boosts.get(types[ordinal], 1.0)
+        boost = recipe.fusion_boosts.get(base_type(types[ordinal]), 1.0)
         fused.append(Fused(ordinal, score * boost, score * boost / best, boost))
     return sorted(fused, key=lambda one: (-one.score, tie_break[one.ordinal]))
 
@@ -209,7 +210,7 @@ def merge(
     factors: dict[str, dict[str, float]] = {}
     lists: list[RankedList] = []
     if len(filled) == 1 and (mode != "hybrid" or filled[0].leg == "recent"):
-        ordered = _alone(filled[0])
+        ordered = _alone(filled[0], recipe)
     else:
         factors = leg_factors(recipe, evidence(fetched, analysis))
         lists = [_weighed(one, recipe, factors) for one in fetched.lists]
@@ -221,6 +222,8 @@ def merge(
             types={ordinal: snapshot.type(ordinal) for ordinal in seen},
             tie_break={ordinal: tuple(snapshot.id_words[ordinal].tolist()) for ordinal in seen},
         )
+        if recipe.fusion_scale == "range":
+            ordered = _on_a_range(ordered)
     if not recipe.boosts_order:
         ordered = [*_without_boosts(ordered[:pool]), *ordered[pool:]]
     pooled = _described(ordered[:pool], filled, context)
@@ -271,16 +274,28 @@ def _powered(one: LegList, recipe: Recipe) -> tuple[float, ...]:
     return tuple(strength**power for strength in one.strengths) if power else ()
 
 
-def _alone(one: LegList) -> list[Fused]:
-    """One leg by itself: BM25 as b ÷ (1 + b) (QMD), cosine as it is, a place in time as nothing."""
+def _alone(one: LegList, recipe: Recipe) -> list[Fused]:
+    """One leg by itself, on the scale the recipe has for it; a place in time counts as nothing."""
+    shares = [max(0.0, min(score, 1.0)) for score in one.scores]
     if one.leg == "keyword":
-        shares = [score / (1.0 + score) for score in one.scores]
-    else:
-        shares = [max(0.0, min(score, 1.0)) for score in one.scores]
-    return [
+        shares = [score / (1.0 + score) for score in one.scores]  # QMD
+    elif one.leg == "vector" and recipe.vector_scale == "distance":
+        shares = [1.0 - (1.0 - score) / 2.0 for score in one.scores]  # cosine distance: 0 to 2
+    ordered = [
         Fused(ordinal, score, share)
         for ordinal, score, share in zip(one.ordinals, one.scores, shares, strict=True)
     ]
+    by_range = one.leg == "keyword" and recipe.keyword_scale == "range"
+    return _on_a_range(ordered) if by_range else ordered
+
+
+def _on_a_range(ordered: Sequence[Fused]) -> list[Fused]:
+    """Scores stretched over [0, 1] (GNO, "Score Normalization"): the best 1, the worst 0."""
+    if not ordered:
+        return []
+    worst = min(one.score for one in ordered)
+    span = max(one.score for one in ordered) - worst
+    return [replace(one, share=(one.score - worst) / span if span else 1.0) for one in ordered]
 
 
 def _described(

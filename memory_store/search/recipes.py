@@ -72,15 +72,22 @@ class Recipe:
     disagreement_weight: float = 1.0  # × on the vector leg when it shares nothing with keywords
     fusion_boosts: Mapping[str, float] = field(default_factory=lambda: _frozen({}))
     boosts_order: bool = True  # False: boosts decide who enters the pool, not the order in it
+    fusion_scale: str = "possible"  # share of the best possible sum, or "range": min–max per query
 
-    # The pool: what may be opened
-    pool: Depth = Depth(64, 256)  # Gnosis, "Two Search Modes"
+    # Modes that are one leg
+    keyword_scale: str = "saturating"  # b ÷ (1 + b) (QMD), or "range": min–max per query
+    vector_scale: str = "cosine"  # as it is, or "distance": 1 − distance ÷ 2
+
+    # The pool: what may be opened. None: all that the legs found
+    pool: Depth | None = Depth(64, 256)  # Gnosis, "Two Search Modes"
 
     # Reranking
     rerank: bool = True
     rerank_depth: Depth = Depth(64, 256)
     rerank_text: str = "chunk"  # "chunk": the best one; "document": the maximum over all
-    chunk_choice: str = "vector"  # "vector": best window, else most keywords; "keyword": most
+    # "vector": best window, else most keywords; "keyword": most keywords; "substring": most of
+    # the query's words as parts of words
+    chunk_choice: str = "vector"
     blending: str = "replace"  # "replace" or "position"
     blend_fusion: str = "normalised"  # with "position": "normalised" (GNO) or "reciprocal" (QMD)
     skip_below: int = 0  # standard search with fewer candidates skips the reranker
@@ -94,11 +101,23 @@ class Recipe:
     keyword_floor: float = 0.0
     score_floor: float = 0.0
     normalise: bool = False  # min–max of the final scores, per query
-    one_per_document: bool = True
+    one_per_file: bool = False  # of memories from one file only the best
+
+    # Rules that go by the file a memory came from (prx), instead of a model, in this order
+    coherence: float = 0.0  # highest score × this × share of the strongest file's sum
+    stem_boost: float = 0.0  # highest score × share of keywords in the file's name × this
+    stem_share: float = 0.0  # the least such share
+    noise: Mapping[str, float] = field(default_factory=lambda: _frozen({}))  # multiplied
+    saturation: float = 1.0  # ** (n − 1) on the n-th memory of a file
 
     # Expansion is skipped on a confident keyword match
     strong_score: float | None = None  # on the scale b ÷ (1 + b), b the absolute BM25
     strong_gap: float | None = None
+
+    @property
+    def has_file_rules(self) -> bool:
+        """Whether the order depends on the files that memories came from."""
+        return bool(self.coherence or self.stem_boost or self.noise or self.saturation != 1.0)
 
     def leg_depth(self, leg: str, limit: int, deep: bool) -> int:
         """Candidates to fetch for one leg."""
@@ -170,13 +189,20 @@ GNO = Recipe(
     hyde_weight=0.7,
     first_bonus=0.05,  # "tiered bonus", figures as in QMD
     podium_bonus=0.02,
-    pool=Depth(64, 256),
+    fusion_scale="range",  # "position-based scores that are then normalized"
+    keyword_scale="range",  # "(worst - raw) / (worst - best)"
+    vector_scale="distance",  # "Similarity: 1 - (distance / 2)"
+    pool=None,  # "After fusion: All unique docs"
     rerank_depth=Depth(20, 20),  # "Reranking: Top 20"
     rerank_text="document",  # "Rerank with full documents (32K context)"
     blending="position",
     blend_fusion="normalised",
     unverified_cap=1.0,
     normalise=True,  # "All scores are normalized to [0.0 - 1.0] range"
+    # "Strong signal check": no figures are given, so QMD's. Later sources of GNO: 0.84 and 0.14,
+    # on a logistic scale of their own.
+    strong_score=0.85,
+    strong_gap=0.15,
 )
 
 QMD = Recipe(
@@ -189,10 +215,11 @@ QMD = Recipe(
     podium_bonus=0.02,
     pool=Depth(30, 30),  # "Take top 30 for reranking"
     rerank_depth=Depth(30, 30),
-    chunk_choice="keyword",  # "Pick chunk with most keyword overlap"
+    chunk_choice="substring",  # "Pick chunk with most keyword overlap": includes(term)
     blending="position",
     blend_fusion="reciprocal",  # "rrfScore = 1 / rrfRank"
     unverified_cap=1.0,
+    one_per_file=True,  # "Deduplication: one result per file"
     strong_score=0.85,  # STRONG_SIGNAL_MIN_SCORE
     strong_gap=0.15,  # STRONG_SIGNAL_MIN_GAP
 )
@@ -201,13 +228,21 @@ PRX = Recipe(
     name="prx",
     legs=("keyword", "vector"),
     k1=1.5,  # "Robertson BM25 with k1=1.5, b=0.75"
+    b=0.75,
     keyword_depth=Depth(per_result=5),  # "Both retrievers fetch top_k * 5 candidates"
     vector_depth=Depth(per_result=5),
     symbol_alpha=0.3,  # "Adaptive alpha"; prx 0.6.4 uses 0.1
     text_alpha=0.5,  # prx 0.6.4 uses 0.6
-    pool=Depth(per_result=5),
-    rerank=False,  # six deterministic stages instead of a model
+    pool=None,  # "The expanded candidate pool is then reranked"
+    rerank=False,  # deterministic stages instead of a model
     unverified_cap=1.0,
+    coherence=0.2,  # "File Coherence Boost"; prx 0.6.4 uses 0.15
+    stem_boost=1.5,  # "Identifier Stem Matching"
+    stem_share=0.1,  # "at least 10% of query keywords"
+    noise=_frozen(  # "Noise Penalties"
+        {"tests": 0.3, "compat": 0.3, "examples": 0.3, "barrel": 0.5, "declarations": 0.7}
+    ),
+    saturation=0.5,  # "File Saturation Decay"
 )
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from memory_store.records import ModelUnavailableError
 from memory_store.search.adjustments import Scored, demotion, ranked
 from memory_store.search.candidates import Candidate
+from memory_store.search.chunk_choice import chunk_by_terms
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened
 from memory_store.search.recipes import Recipe
@@ -40,6 +41,7 @@ class Reranked:
 
     ``reranked`` is how many a model read; ``verified`` whether scores are a model's at all,
     ``calibrated`` whether they mean the same for every query; ``why`` says which way was taken.
+    What is ``settled`` is fusion's own order, which no adjustment may touch.
     """
 
     results: tuple[Scored, ...]
@@ -48,6 +50,7 @@ class Reranked:
     calibrated: bool
     why: str
     degraded: tuple[str, ...] = field(default=())
+    settled: bool = False
 
 
 def sigmoid(share: float) -> float:
@@ -92,7 +95,7 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
     """
     results = []
     for candidate in candidates:
-        result = Scored(candidate, candidate.share)
+        result = Scored(candidate, candidate.standing, rerank_score=candidate.late_score)
         factor = demotion(candidate.type, recipe) ** recipe.unverified_demotion
         results.append(result.moved("demotion", result.score * factor))
     return [
@@ -113,20 +116,21 @@ def rerank(
 ) -> Reranked:
     """Score the first ``depth`` of the pool with ``model``; the rest stays behind them.
 
-    ``deadline`` is on :func:`time.monotonic`'s clock: what it cuts off keeps its place in fusion's
-    order below everything that was read, and ``degraded`` says how many were.
+    ``deadline`` is on :func:`time.monotonic`'s clock: what does not fit before it keeps its place
+    in fusion's order below everything that was read, and ``degraded`` says how many were. When
+    not one was, the whole pool is in fusion's order.
     """
     read, rest = pool[:depth], pool[depth:]
-    pieces = [_pieces(opened, recipe, matcher(opened)) for opened in read]
+    pieces = [_pieces(text, opened, recipe, matcher(opened)) for opened in read]
     raw = _scores(text, pieces, model, deadline)
     scored = [(o, best) for o, best in zip(read, raw, strict=True) if best is not None]
     late = [o for o, best in zip(read, raw, strict=True) if best is None]
     if not scored:
         results = in_fusion_order([o.candidate for o in pool], recipe)
         texts = {o.candidate.ordinal: o.memory for o in pool}
-        results = [result.opened(texts[result.candidate.ordinal]) for result in results]
-        why = f"budget_ms: no time to rerank any of {len(read)} candidates"
-        return Reranked(tuple(results), 0, False, False, "out of time", (why,))
+        opened = tuple(result.opened(texts[result.candidate.ordinal]) for result in results)
+        note = (out_of_time(len(read)),)
+        return Reranked(opened, 0, False, False, "out of time", note, settled=True)
     values = _calibrated([score for _, (score, _) in scored], model)
     results = [
         Scored(
@@ -139,14 +143,13 @@ def rerank(
         for (o, (_, span)), value in zip(scored, values, strict=True)
     ]
     results = ranked(results) + _behind(results, [*late, *rest])
-    note = f"budget_ms: reranked {len(scored)} of {len(read)} candidates in time"
     return Reranked(
         tuple(results),
         len(scored),
         True,
         model.calibration is not None,
         model.name,
-        (note,) if late else (),
+        (shortfall(len(scored), len(read)),) if late else (),
     )
 
 
@@ -154,6 +157,16 @@ def missing_model(error: ModelUnavailableError) -> str:
     """The line for ``degraded`` when there is no reranker, ending in what mends it."""
     reason = str(error).rstrip(".")
     return f"no reranker, results keep the order of fusion: {reason}. Try: {error.remedy}"
+
+
+def out_of_time(candidates: int) -> str:
+    """The line for ``degraded`` when the time limit was over before anything could be read."""
+    return f"budget_ms: no time to rerank any of {candidates} candidates"
+
+
+def shortfall(read: int, candidates: int) -> str:
+    """The line for ``degraded`` when the time limit let only some be read."""
+    return f"budget_ms: reranked {read} of {candidates} candidates in time"
 
 
 def _unverified(share: float, recipe: Recipe) -> float:
@@ -182,10 +195,15 @@ def _calibrated(raw: Sequence[float], model: Reranker) -> list[float]:
     """Raw scores as 0–1: by the model's calibration, else stretched per query."""
     if model.calibration is not None:
         return [float(min(1.0, max(0.0, model.calibration(score)))) for score in raw]
-    low, high = min(raw), max(raw)
+    return scaled(raw)
+
+
+def scaled(values: Sequence[float]) -> list[float]:
+    """Values stretched over 0–1; all 1 where they do not differ."""
+    low, high = min(values), max(values)
     if high == low:
-        return [1.0 for _ in raw]
-    return [(score - low) / (high - low) for score in raw]
+        return [1.0 for _ in values]
+    return [(value - low) / (high - low) for value in values]
 
 
 def _scores(
@@ -206,31 +224,45 @@ def _scores(
 
 
 def _pieces(
-    opened: Opened, recipe: Recipe, matcher: WordMatcher
+    query: str, opened: Opened, recipe: Recipe, matcher: WordMatcher
 ) -> list[tuple[tuple[int, int], str]]:
     """What the model reads of a candidate: spans of its text, each with the title in front."""
-    memory, text = opened.memory, opened.memory.text
-    if len(text) <= PASSAGE_CHARACTERS:
-        spans = [(0, len(text))]
-    elif recipe.rerank_text == "document":
+    text = opened.memory.text
+    if len(text) > PASSAGE_CHARACTERS and recipe.rerank_text == "document":
         parts = passages(text, target_tokens=PASSAGE_CHARACTERS // 4)
         spans = [(part.start, part.end) for part in parts[:MAX_PIECES]]
     else:
-        spans = [best_span(opened, recipe, matcher)]
-    return [(span, f"{memory.title}\n{text[span[0] : span[1]]}".strip()) for span in spans]
+        spans = [best_span(query, opened, recipe, matcher)]
+    return [(span, titled(opened, span)) for span in spans]
 
 
-def best_span(opened: Opened, recipe: Recipe, matcher: WordMatcher) -> tuple[int, int]:
-    """The stretch of a long text that answers best: by meaning (its best window) or by words.
+def titled(opened: Opened, span: tuple[int, int]) -> str:
+    """A stretch of a candidate's text with its title in front, as models read it."""
+    return f"{opened.memory.title}\n{opened.memory.text[span[0] : span[1]]}".strip()
 
-    ``chunk_choice`` of the recipe says which is asked first; the other is the way out.
+
+def best_span(
+    query: str,
+    opened: Opened,
+    recipe: Recipe,
+    matcher: WordMatcher,
+    width: int = PASSAGE_CHARACTERS,
+) -> tuple[int, int]:
+    """The stretch of a text, ``width`` characters at most, that answers best.
+
+    By meaning (its best window) or by words: ``chunk_choice`` of the recipe says which is asked
+    first, the other is the way out.
     """
     text, window = opened.memory.text, opened.candidate.window
-    by_words = matcher.densest(text, PASSAGE_CHARACTERS)
+    if len(text) <= width:
+        return 0, len(text)
+    if recipe.chunk_choice == "substring":
+        return chunk_by_terms(text, query, width)
+    by_words = matcher.densest(text, width)
     if window is not None and (recipe.chunk_choice == "vector" or by_words is None):
         middle = (window[0] + window[1]) // 2
-        return around(text, middle - PASSAGE_CHARACTERS // 2, PASSAGE_CHARACTERS)
-    return around(text, (by_words or 0) - PASSAGE_CHARACTERS // 8, PASSAGE_CHARACTERS)
+        return around(text, middle - width // 2, width)
+    return around(text, (by_words or 0) - width // 8, width)
 
 
 def around(text: str, start: int, width: int) -> tuple[int, int]:

@@ -75,7 +75,7 @@ def test_gno_says(what: str, stated: object, built: object) -> None:
         ("first place", 0.05, QMD.first_bonus),
         ("second and third", 0.02, QMD.podium_bonus),
         ("reranked", 30, QMD.pool.of(10, deep=False)),
-        ("chunk by keywords", "keyword", QMD.chunk_choice),
+        ("chunk by keywords", "substring", QMD.chunk_choice),
         ("strong score", 0.85, QMD.strong_score),
         ("strong gap", 0.15, QMD.strong_gap),
     ],
