@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from memory_store.records import MemoryStoreError, NotAVaultError
-from memory_store.vault.schema import MEMORY_TABLES, VAULT_TABLES
+from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from .admission import QueueFullError, work
 from .grants import asker
@@ -24,7 +24,7 @@ def sealed_cell(
     datasette: Any, database: str, table: str, row: Any, column: str, value: bytes
 ) -> Any:
     """HTML (or an awaitable of it) for a sealed value; ``None`` outside of a vault's tables."""
-    if table not in MEMORY_TABLES and table not in VAULT_TABLES:
+    if table not in (*MEMORY_TABLES, *VAULT_TABLES, *LATER_TABLES):
         return None
     try:
         vault = vaults_of(datasette).of(database)

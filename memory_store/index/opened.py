@@ -32,6 +32,7 @@ from memory_store.records import (
 )
 from memory_store.sqlite import connect, sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
+from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
 from memory_store.vault.last_seen import counters, remember, rollback_warning
 from memory_store.vault.manifest import Manifest, write_manifest
@@ -70,6 +71,7 @@ class OpenVault:
         self._local = threading.local()
         self.settings = read_settings(self._writer, keyring)
         keyring.strict = self.settings.profile == "strict"
+        self.expansions = Expansions(path, keyring, on_disk=not keyring.strict)
         self.index = LiveIndex(keyring, connect(path, read_only=True))
         older = rollback_warning(vault, counters(self._writer))
         self.warnings = (older,) if older else ()
@@ -242,6 +244,7 @@ class OpenVault:
 
     def _clear_up(self) -> None:
         self.when_cleared_up()
+        self.expansions.forget()
         if not self.keyring.locked:
             remember(self.vault, counters(self._writer))
         self.keyring.wipe()

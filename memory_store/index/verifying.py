@@ -13,6 +13,7 @@ from memory_store.index.live import load_segment
 from memory_store.index.opened import OpenVault
 from memory_store.records import MemoryStoreError, TamperedError
 from memory_store.sqlite import sqlite3
+from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import read_manifest, recount
 from memory_store.vault.rows import content_tag, open_memories, topic_tags
 from memory_store.vault.segments import list_segments
@@ -52,6 +53,8 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
         if row.collection in readable:
             keys = vault.keyring.of(row.collection)
             yield f"segment {row.id}", partial(_whole, connection, keys, row)
+    for sequence, tag, sealed in stored(connection):
+        yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
     yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
     for memory, collection in connection.execute(
         "select id, collection from memories order by id"
@@ -68,6 +71,10 @@ def _whole(connection: sqlite3.Connection, keys: Any, row: Any) -> None:
     segment = load_segment(connection, keys, row)
     _refuse_unless(len(segment.vectors) == segment.windows, "vectors are missing")
     segment.pairs.rows(0)
+
+
+def _expansion(vault: OpenVault, tag: bytes, sealed: bytes) -> None:
+    vault.expansions.open(tag, sealed)
 
 
 def _account_check(vault: OpenVault, connection: sqlite3.Connection, collection: str) -> Check:

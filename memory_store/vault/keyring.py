@@ -25,7 +25,7 @@ from memory_store.records import LockedError, NotFoundError
 from memory_store.sqlite import sqlite3
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
-PURPOSES = ("body", "head", "segment", "manifest", "name")
+PURPOSES = ("body", "head", "segment", "manifest", "name", "expansion")
 
 
 class CollectionKeys:
@@ -45,6 +45,8 @@ class CollectionKeys:
         self.dedupe = Tagger(secret.derive("dedupe"))
         self.source = Tagger(secret.derive("source"))
         self.manifest = Tagger(secret.derive("manifest-element"))
+        self.page_tags = IdTagger(secret.derive("page-tag"))
+        self.expansion = Tagger(secret.derive("expansion-question"))
 
     def importing_blinder(self) -> Blinder:
         """A blinder that remembers words: for one import, then wiped."""
@@ -64,7 +66,7 @@ class CollectionKeys:
     def wipe(self) -> None:
         for key in self._sealing.values():
             key.wipe()
-        for held in (self.blinder, self.dedupe, self.source, self.manifest):
+        for held in (self.blinder, self.dedupe, self.source, self.manifest, self.expansion):
             held.wipe()
         self._blind.wipe()
         self._secret.wipe()

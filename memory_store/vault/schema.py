@@ -22,6 +22,11 @@ FORMAT_VERSION = 1
 APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
 SQLITE_MAGIC = b"SQLite format 3\x00"
 SETTINGS_TABLE = "vault_settings"
+EXPANSIONS_TABLE = """
+    create table if not exists vault_expansions (
+        sequence integer primary key, tag blob not null unique, sealed blob not null
+    ) strict
+"""
 
 
 def _first_format(db: Database) -> None:
@@ -114,6 +119,11 @@ def _first_format(db: Database) -> None:
     db.table("vault_sources").create_index(["tag"], unique=True)
 
 
+def _expansions(db: Database) -> None:
+    """The cache of query expansions. It may be missing: a vault made before gets it when needed."""
+    db.conn.execute(EXPANSIONS_TABLE)
+
+
 VAULT_TABLES = (
     "vault_settings",
     "vault_slots",
@@ -126,6 +136,8 @@ VAULT_TABLES = (
     "vault_manifests",
 )
 """Machinery: a Datasette hides these."""
+LATER_TABLES = ("vault_expansions",)
+"""More machinery, which a vault of this format may do without."""
 MEMORY_TABLES = ("collections", "memories", "memory_bodies", "memory_topics", "memory_sources")
 
 
@@ -135,6 +147,7 @@ def create_schema(connection: sqlite3.Connection) -> None:
 
     migrations = Migrations("memory_store")
     migrations(name="0001_first_format")(_first_format)
+    migrations(name="0002_expansions")(_expansions)
     migrations.apply(Database(connection))
     connection.execute(f"pragma application_id = {APPLICATION_ID}")
     connection.execute(f"pragma user_version = {FORMAT_VERSION}")

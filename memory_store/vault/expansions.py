@@ -1,0 +1,130 @@
+"""What language models answered to queries, kept sealed: the same question is sent away once.
+
+Boundary: an entry is found by a keyed hash of everything that decides it (the question, the model,
+the prompt) and holds the answer sealed for that hash's place, so the file says how many questions
+there were, in which order, and nothing of them. In memory entries stay sealed too. A strict vault
+keeps them in memory only, where a lock drops them.
+
+The cache may lose anything at any time: an entry that cannot be written is kept in memory, one
+that cannot be read is as good as none (``verify`` tells about it).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+
+from memory_store.records import FormatError, TamperedError
+from memory_store.sqlite import connect, sqlite3
+from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.schema import EXPANSIONS_TABLE
+from memory_store.vault.transactions import transaction
+
+MOST_KEPT = 1_000  # newest entries: about 1 MB, and more different questions than a month holds
+PATIENCE_MS = 50  # for another writer: a search does not wait for its own convenience
+TABLE = "vault_expansions"
+
+
+class Expansions:
+    """The answers kept for one unlocked vault. Safe to use from many threads."""
+
+    def __init__(self, path: Path, keyring: Keyring, *, on_disk: bool) -> None:
+        self._path = path
+        self._keyring = keyring
+        self._on_disk = on_disk
+        self._sealed: OrderedDict[bytes, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, connection: sqlite3.Connection, *question: str) -> bytes | None:
+        """What was kept for ``question``, ``None`` where nothing readable was.
+
+        ``connection`` may read the vault. Raises LockedError after a lock.
+        """
+        tag = self._tag(question)
+        with self._lock:
+            sealed = self._sealed.get(tag)
+        if sealed is None and self._on_disk:
+            sealed = _read(connection, tag)
+        if sealed is None:
+            return None
+        try:
+            return self.open(tag, sealed)
+        except (TamperedError, FormatError):
+            return None  # asking the model again writes a good one
+
+    def keep(self, content: bytes, *question: str) -> None:
+        """Keep ``content`` for ``question``, on disk where that can be done at once."""
+        tag = self._tag(question)
+        keys = self._keyring.of(VAULT_SCOPE)
+        sealed = keys.seal("expansion", keys.place(TABLE, "sealed", tag.hex()), content)
+        with self._lock:
+            self._sealed[tag] = sealed
+            self._sealed.move_to_end(tag)
+            while len(self._sealed) > MOST_KEPT:
+                self._sealed.popitem(last=False)
+        if self._on_disk:
+            self._write(tag, sealed)
+
+    def open(self, tag: bytes, sealed: bytes) -> bytes:
+        """An entry's content. Raises TamperedError unless it was sealed for this very tag."""
+        keys = self._keyring.of(VAULT_SCOPE)
+        return bytes(keys.unseal("expansion", keys.place(TABLE, "sealed", tag.hex()), sealed))
+
+    def forget(self) -> None:
+        """Drop what is in memory."""
+        with self._lock:
+            self._sealed.clear()
+
+    def _tag(self, question: tuple[str, ...]) -> bytes:
+        parts = (part.encode("utf-8", "surrogatepass") for part in question)
+        return self._keyring.of(VAULT_SCOPE).expansion.tag(*parts)
+
+    def _write(self, tag: bytes, sealed: bytes) -> None:
+        """Write an entry, on a connection of its own: an import may be holding the vault's."""
+        if not self._path.is_file():  # connecting would make a new one
+            return
+        connection = connect(self._path)
+        try:
+            connection.execute(f"pragma busy_timeout = {PATIENCE_MS}")
+            with transaction(connection):
+                connection.execute(EXPANSIONS_TABLE)
+                connection.execute(f"delete from {TABLE} where tag = ?", (tag,))
+                (newest,) = connection.execute(
+                    f"select coalesce(max(sequence), 0) + 1 from {TABLE}"
+                ).fetchone()
+                connection.execute(
+                    f"insert into {TABLE} (sequence, tag, sealed) values (?, ?, ?)",
+                    (newest, tag, sealed),
+                )
+                connection.execute(
+                    f"delete from {TABLE} where sequence <= ?", (newest - MOST_KEPT,)
+                )
+        except sqlite3.OperationalError:
+            return  # read-only, full, or somebody is writing: it is in memory
+        finally:
+            connection.close()
+
+
+def stored(connection: sqlite3.Connection) -> Iterator[tuple[int, bytes, bytes]]:
+    """Every entry in the file, as (sequence, tag, sealed), oldest first."""
+    if _has_table(connection):
+        rows = connection.execute(f"select sequence, tag, sealed from {TABLE} order by sequence")
+        for sequence, tag, sealed in rows:
+            yield sequence, bytes(tag), bytes(sealed)
+
+
+def _read(connection: sqlite3.Connection, tag: bytes) -> bytes | None:
+    if not _has_table(connection):
+        return None
+    row = connection.execute(f"select sealed from {TABLE} where tag = ?", (tag,)).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def _has_table(connection: sqlite3.Connection) -> bool:
+    """Vaults made before there was a cache get its table with their first entry."""
+    found = connection.execute(
+        "select 1 from sqlite_master where type = 'table' and name = ?", (TABLE,)
+    ).fetchone()
+    return found is not None
