@@ -45,7 +45,6 @@ class CollectionKeys:
         self.dedupe = Tagger(secret.derive("dedupe"))
         self.source = Tagger(secret.derive("source"))
         self.manifest = Tagger(secret.derive("manifest-element"))
-        self.page_tags = IdTagger(secret.derive("page-tag"))
         self.expansion = Tagger(secret.derive("expansion-question"))
 
     def importing_blinder(self) -> Blinder:
