@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Final
 
-from memory_store.crypto.blinding import Blinder, Tagger
+from memory_store.crypto.blinding import Blinder, IdTagger, Tagger
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import (
     DEFAULT_SUITE,
@@ -25,7 +25,7 @@ from memory_store.records import LockedError, NotFoundError
 from memory_store.sqlite import sqlite3
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
-PURPOSES = ("body", "head", "segment", "manifest", "name", "expansion")
+PURPOSES = ("body", "head", "segment", "manifest", "name", "expansion", "page")
 
 
 class CollectionKeys:
@@ -45,6 +45,7 @@ class CollectionKeys:
         self.dedupe = Tagger(secret.derive("dedupe"))
         self.source = Tagger(secret.derive("source"))
         self.manifest = Tagger(secret.derive("manifest-element"))
+        self.page_tags = IdTagger(secret.derive("page-tag"))
         self.expansion = Tagger(secret.derive("expansion-question"))
 
     def importing_blinder(self) -> Blinder:
@@ -65,7 +66,14 @@ class CollectionKeys:
     def wipe(self) -> None:
         for key in self._sealing.values():
             key.wipe()
-        for held in (self.blinder, self.dedupe, self.source, self.manifest, self.expansion):
+        for held in (
+            self.blinder,
+            self.dedupe,
+            self.source,
+            self.manifest,
+            self.expansion,
+            self.page_tags,
+        ):
             held.wipe()
         self._blind.wipe()
         self._secret.wipe()

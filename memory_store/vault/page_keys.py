@@ -1,0 +1,41 @@
+"""What seals a search's place between two pages, and tags the memories that it has to remember.
+
+Boundary: keys stay in here. A place sealed for one search opens for no other, and for nobody
+without the vault's key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class PageKeys:
+    """The keys for paging of one unlocked vault."""
+
+    keys: CollectionKeys
+
+    @classmethod
+    def of(cls, keyring: Keyring) -> PageKeys:
+        """Those of ``keyring``'s vault. Raises LockedError after lock."""
+        return cls(keyring.of(VAULT_SCOPE))
+
+    def seal(self, search: str, content: bytes) -> bytes:
+        """``content``, sealed for the search of that name."""
+        return self.keys.seal("page", self.keys.place("pages", "token", search), content)
+
+    def unseal(self, search: str, blob: bytes) -> bytes:
+        """What :meth:`seal` was given. Raises TamperedError or FormatError for anything else."""
+        place = self.keys.place("pages", "token", search)
+        return bytes(self.keys.unseal("page", place, blob))
+
+    def tags(self, id_words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """See :meth:`memory_store.crypto.blinding.IdTagger.tags`."""
+        return self.keys.page_tags.tags(id_words)
