@@ -27,9 +27,10 @@ from memory_store.records import ModelUnavailableError
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 DEFAULT_MODEL = offline.MODEL_NAME
+MODEL_VARIABLE = "MEMORY_STORE_MODEL"
 BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, all of it padding
 MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
 REMEDY = offline.REMEDY
@@ -64,6 +65,10 @@ class Embedder(Protocol):
         """The unit vector [d] of a query."""
         ...
 
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """The unit vectors [n, d] of several queries, each as if it were embedded alone."""
+        ...
+
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Character offsets (start, end) in ``text`` of each of its tokens, however long it is."""
         ...
@@ -71,6 +76,24 @@ class Embedder(Protocol):
     def count_tokens(self, text: str) -> int:
         """How many tokens ``text`` has, special tokens not counted."""
         ...
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """What the model makes of each token of ``texts``, in one batch (so: of like length).
+
+        Raises :class:`ModelUnavailableError` for a model that gives one vector a text only.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """The tokens of one text: unit ``vectors`` [t, d] and their character ``offsets`` [t].
+
+    Special tokens, and those beyond the model's window, are not among them; t may be 0.
+    """
+
+    vectors: Vectors
+    offsets: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +143,17 @@ class FastEmbedEmbedder:
         vector: Vectors = _unit(list(self._model.query_embed(encodable(text))))[0]
         return vector
 
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors [n, d] in one call, each text in a batch of its own.
+
+        A batch is padded to its longest text: a question, two rewordings and a passage together
+        cost twice what they cost one by one (81 against 37 ms of processor time).
+        """
+        if not texts:
+            return np.empty((0, self.dimensions), dtype=np.float32)
+        clean = [encodable(text) for text in texts]
+        return _unit(list(self._model.query_embed(clean, batch_size=1)))
+
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Character offsets of each token of ``text``; nothing is truncated or added."""
         encoding = self._tokenizer().encode(encodable(text), add_special_tokens=False)
@@ -128,6 +162,20 @@ class FastEmbedEmbedder:
     def count_tokens(self, text: str) -> int:
         """How many tokens ``text`` has, special tokens not counted."""
         return len(self._tokenizer().encode(encodable(text), add_special_tokens=False))
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The vectors of each token of ``texts`` before they are pooled into one."""
+        if not texts:
+            return []
+        clean = [encodable(text) for text in texts]
+        running: Any = self._model.model
+        output = running.onnx_embed(clean).model_output
+        if output.ndim != 3:
+            raise ModelUnavailableError(
+                f"The model {self.name} gives no vectors of tokens.", DOCTOR
+            )
+        encodings = self._limited.encode_batch(clean)
+        return [_tokens(matrix, one) for matrix, one in zip(output, encodings, strict=True)]
 
     def _tokenizer(self) -> Tokenizer:
         # A copy: FastEmbed's own truncates, and changing that while others encode is no option.
@@ -212,7 +260,7 @@ def _in_folder(asked: str) -> ModelPlace | None:
 
 
 def _asked(name_or_folder: str | None) -> str:
-    return name_or_folder or os.environ.get("MEMORY_STORE_MODEL") or DEFAULT_MODEL
+    return name_or_folder or os.environ.get(MODEL_VARIABLE) or DEFAULT_MODEL
 
 
 def _obtain(name: str) -> ModelPlace:
@@ -273,7 +321,14 @@ def _register(place: ModelPlace) -> str:
     return name
 
 
-def _unit(vectors: Sequence[NDArray[Any]]) -> Vectors:
+def _tokens(matrix: NDArray[Any], encoding: Encoding) -> TokenVectors:
+    """The rows of ``matrix`` [t, d] that stand for a piece of the text, not for a special token."""
+    real = [n for n, special in enumerate(encoding.special_tokens_mask) if not special]
+    offsets = tuple(encoding.offsets[n] for n in real)
+    return TokenVectors(_unit(matrix[real]), offsets)
+
+
+def _unit(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
     """Stack to float32 [n, d] of length one; FastEmbed's own are off by rounding or not scaled."""
     matrix = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)

@@ -9,19 +9,21 @@ folders that are complete (``python -m memory_store.models`` fetches one on requ
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
 import math
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
 from memory_store.models.embedder import MODEL_NAME_FORM, default_threads, encodable
+from memory_store.models.pacing import batches_in_time
 from memory_store.paths import cache_folder
 from memory_store.records import BadInputError, ModelUnavailableError
 
@@ -30,41 +32,34 @@ if TYPE_CHECKING:
 
 DEFAULT_RERANKER = "ms-marco-TinyBERT-L-2-v2"
 BATCH_SIZE = 16  # measures.md: 64 pairs in sorted batches of 16 cost 168 ms, at once 295 ms
-BLOCK_SIZE = 64  # sorted by length within a block, so a deadline cuts off the last block first
 MAX_TOKENS = 512  # query and passage together: what these models were trained on
 MAX_QUERY_TOKENS = 128  # of them at most for the query, so that a passage always has room
 # A passage is cut here before it is tokenised at all: no text has so few tokens per character.
 MAX_CHARACTERS = 12 * MAX_TOKENS
 COMPANIONS = ("tokenizer.json", "config.json", "tokenizer_config.json", "special_tokens_map.json")
 
-# Centre and slope of the logistic curve that maps a model's logit to 0-1. search.md: FlashRank's
-# own on-topic examples score .017 to .0002 raw (logits -4.1 and -8.5), so the middle cannot be
-# at 0, where the models' training left it. These put .017 in the band "excellent" (.30 and
-# above), .0002 just above the score floor (.03), and random passages (logits of -11) below it.
-CALIBRATIONS: Mapping[str, tuple[float, float]] = {
-    "ms-marco-TinyBERT-L-2-v2": (-3.0, 0.55),
-    "ms-marco-MiniLM-L-12-v2": (-3.0, 0.55),
-}
-
 
 class Reranker(Protocol):
     """A loaded cross-encoder. Safe to use from many threads at once.
 
     ``calibration`` maps a raw score to a comparable 0-1; ``None`` for a model nobody calibrated.
+    ``fingerprint`` is a hex SHA-256: equal if and only if equal pairs get equal scores.
     """
 
     @property
     def name(self) -> str: ...
     @property
     def calibration(self) -> Callable[[float], float] | None: ...
+    @property
+    def fingerprint(self) -> str: ...
 
     def score(
         self, query: str, passages: Sequence[str], *, deadline: float | None = None
     ) -> list[float | None]:
         """A raw score 0-1 for each passage, in their order, best candidates first.
 
-        ``deadline`` is a :func:`time.monotonic` moment: passages not reached by then get
-        ``None``, the last ones first.
+        ``deadline`` is a :func:`time.monotonic` moment: passages whose reading would not end
+        before it get ``None``. The first passages are served first.
         """
         ...
 
@@ -74,8 +69,21 @@ class FlashRankReranker:
 
     def __init__(self, name: str, folder: Path, threads: int) -> None:
         self.name = name
-        self.calibration = functools.partial(calibrate, name) if name in CALIBRATIONS else None
+        self._folder = folder
         self._ranker = _load(folder, threads)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Hex SHA-256 over the graph, the tokenizer and the window."""
+        return fingerprint(self._folder)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The curve fitted to this very model, else the published one of its name."""
+        for fitted in fitted_for(self.name):
+            if fitted.fingerprint == self.fingerprint:
+                return fitted.calibration
+        return CALIBRATIONS.get(self.name)
 
     def score(
         self, query: str, passages: Sequence[str], *, deadline: float | None = None
@@ -85,10 +93,9 @@ class FlashRankReranker:
         distinct = list(dict.fromkeys(clean))
         asked = self._shortened(encodable(query))
         scores: dict[str, float] = {}
-        for batch in _batches(distinct):
-            if deadline is not None and time.monotonic() >= deadline:
-                break
-            scores.update(self._score_batch(asked, batch))
+        lengths = [min(len(asked) + len(passage), 4 * MAX_TOKENS) + 1 for passage in distinct]
+        for batch in batches_in_time(lengths, BATCH_SIZE, deadline):
+            scores.update(self._score_batch(asked, [distinct[place] for place in batch]))
         return [scores.get(passage) for passage in clean]
 
     def _score_batch(self, query: str, batch: Sequence[str]) -> dict[str, float]:
@@ -110,17 +117,6 @@ class FlashRankReranker:
         )
 
 
-def calibrate(name: str, raw: float) -> float:
-    """The raw score of a calibrated model as a comparable 0-1; strictly increasing in ``raw``.
-
-    Raises :class:`KeyError` for a model that is not in :data:`CALIBRATIONS`.
-    """
-    centre, slope = CALIBRATIONS[name]
-    inside = min(max(raw, 1e-12), 1.0 - 1e-12)
-    logit = math.log(inside / (1.0 - inside))
-    return 1.0 / (1.0 + math.exp(-slope * (logit - centre)))
-
-
 _loaded: dict[tuple[Path, int], FlashRankReranker] = {}
 _loading = threading.Lock()
 
@@ -134,11 +130,12 @@ def load_reranker(name_or_folder: str | None = None, *, threads: int | None = No
     with _loading:
         folder = locate_reranker(name_or_folder)
         if folder is None:
-            asked = _asked(name_or_folder)
+            asked = chosen_reranker(name_or_folder)
             raise ModelUnavailableError(
                 f"The reranker {asked} is not on this machine.",
                 f"python -m memory_store.models {asked}",
             )
+        fitted_for(folder.name)  # raises where the calibrations cannot be read
         key = (folder, threads or default_threads())
         if key not in _loaded:
             _loaded[key] = FlashRankReranker(folder.name, *key)
@@ -151,7 +148,7 @@ def locate_reranker(name_or_folder: str | None = None) -> Path | None:
     Raises :class:`ModelUnavailableError` for what is neither a FlashRank name nor a folder, and
     for a folder that is not complete.
     """
-    asked = _asked(name_or_folder)
+    asked = chosen_reranker(name_or_folder)
     named = rerankers_folder() / asked
     folder = named if os.path.isdir(named) else Path(asked).expanduser()
     if os.path.isdir(folder):  # unlike is_dir, takes any name
@@ -184,12 +181,23 @@ def _refuse_unknown(asked: str) -> None:
         )
 
 
+def fingerprint(folder: Path) -> str:
+    """Hex SHA-256 over all that decides a score: the graph, the tokenizer and the window."""
+    digest = hashlib.sha256(str(MAX_TOKENS).encode())
+    (graph,) = folder.glob("*.onnx")
+    for file in (graph, folder / "tokenizer.json"):
+        with file.open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
 def rerankers_folder() -> Path:
     """Where cross-encoders live, one folder each: never FlashRank's own default, ``/tmp``."""
     return cache_folder() / "rerankers"
 
 
-def _asked(name_or_folder: str | None) -> str:
+def chosen_reranker(name_or_folder: str | None) -> str:
+    """What was asked for, else what the environment says, else the default."""
     return name_or_folder or os.environ.get("MEMORY_STORE_RERANKER") or DEFAULT_RERANKER
 
 
@@ -233,14 +241,3 @@ def _root_logger_untouched() -> Iterator[None]:
         yield
     finally:
         logging.getLogger().removeHandler(placeholder)
-
-
-def _batches(passages: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Batches of passages of like length, since each is padded to the longest in it.
-
-    Sorted within blocks only: what a deadline leaves unscored is the tail of ``passages``.
-    """
-    for start in range(0, len(passages), BLOCK_SIZE):
-        block = sorted(passages[start : start + BLOCK_SIZE], key=len)
-        for first in range(0, len(block), BATCH_SIZE):
-            yield block[first : first + BATCH_SIZE]
