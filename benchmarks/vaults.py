@@ -47,6 +47,7 @@ class RandomVectors:
         self.max_tokens = self.real.max_tokens
         self.fingerprint = self.real.fingerprint
         self.embed_query = self.real.embed_query
+        self.embed_queries = self.real.embed_queries
         self.token_offsets = self.real.token_offsets
         self.count_tokens = self.real.count_tokens
 
@@ -74,7 +75,7 @@ def import_with_random_vectors(path: Path, key_file: Path, folder: Path, real: E
             vault,
             [str(folder)],
             ImportOptions(),
-            RandomVectors(real),
+            lambda collection: RandomVectors(real),
             dry_run=False,
             prune=False,
             progress=None,

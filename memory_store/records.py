@@ -143,7 +143,8 @@ class SearchOptions:
 
     ``since``/``until`` are ISO 8601 dates or spans such as ``7d``, ``3w``; ``meta`` holds
     ``(key, value)`` pairs; ``min_score`` is 0–1; ``budget`` is in tokens, ``budget_ms`` in
-    milliseconds. ``continue_`` is the ``next`` token of an earlier response.
+    milliseconds. ``continue_`` is the ``next`` token of an earlier response. ``expander`` names
+    the language model that may word the query in other ways; it is then sent the query's words.
     """
 
     mode: str = "hybrid"
@@ -160,6 +161,7 @@ class SearchOptions:
     recipe: str = "default"
     reranker: str | None = None
     rerank: bool = True
+    expander: str | None = None
     expand: bool = True
     sealed: bool = False
     budget: int | None = None
@@ -330,12 +332,18 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
-    """A collection the opened principal can read: random ``id``, opened ``name``, ``memories``."""
+    """A collection the opened principal can read: random ``id``, opened ``name``, ``memories``.
+
+    ``analyser`` is ``auto``, a language code or ``code``; ``embedder`` the name of the model of its
+    vectors, the collection's own or the vault's (``None`` before the first vector).
+    """
 
     id: str
     name: str
     memories: int
     created: str
+    analyser: str = "auto"
+    embedder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from memory_store.importing.drafts import (
     memory_from_draft,
     next_version,
 )
-from memory_store.index.opened import OpenVault, create_vault, open_vault
+from memory_store.index.embedders import Embedders, WritingEmbedders, without_model
+from memory_store.index.opened import OpenVault, checked_analyser, create_vault, open_vault
 from memory_store.index.preparing import Preparer
 from memory_store.index.snapshot import Filters, Snapshot
 from memory_store.index.writing import write_batch
@@ -51,6 +52,7 @@ from memory_store.text.canonical import canonical_text, normalise_topic
 from memory_store.text.tokens import forget_words
 from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.rows import Origin, open_memories, read_rows, resolve_id
+from memory_store.vault.settings import AUTO, CollectionSettings
 from memory_store.vault.transactions import reading
 
 if TYPE_CHECKING:
@@ -90,8 +92,13 @@ class MemoryStore:
     Many threads may search and read at once; writes wait for one another.
     """
 
-    def __init__(self, vault: OpenVault, *, embedder: str | None = None) -> None:
+    def __init__(
+        self, vault: OpenVault, *, embedder: str | None = None, expander: str | None = None
+    ) -> None:
         self._vault = vault
+        self._embedders = Embedders(vault, embedder)
+        self.expander = expander
+        """The language model that expands queries; ``None``: ``MEMORY_STORE_EXPANDER``, or none."""
         self._embedder_name = embedder
         self._vector_index: tuple[Snapshot, VectorIndex] | None = None
         self._vector_lock = threading.Lock()
@@ -129,8 +136,11 @@ class MemoryStore:
         recovery_code: str | None = None,
         keyring: bool = False,
         embedder: str | None = None,
+        expander: str | None = None,
     ) -> MemoryStore:
         """Unlock a vault. ``embedder`` names another model than the usual one (see ``doctor``).
+
+        ``expander`` names a language model for its searches to word queries in other ways with.
 
         Raises NotAVaultError, FormatError, BadInputError (an unusable key file), WrongKeyError.
         """
@@ -142,7 +152,7 @@ class MemoryStore:
             recovery_code=recovery_code,
             keyring=keyring,
         )
-        return MemoryStore(open_vault(database, secrets), embedder=embedder)
+        return MemoryStore(open_vault(database, secrets), embedder=embedder, expander=expander)
 
     def __enter__(self) -> MemoryStore:
         return self
@@ -190,20 +200,19 @@ class MemoryStore:
 
     # -- the model ----------------------------------------------------------------------
 
-    def embedder(self) -> Embedder:
-        """The embedding model, loaded. Raises ModelUnavailableError or ModelMismatchError."""
-        from memory_store.models.embedder import load_embedder
+    def embedder(self, collection: str | None = None) -> Embedder:
+        """The embedding model of a collection (name or id), or of the vault, loaded.
 
-        name = self._embedder_name or self._vault.settings.embedder or None
-        embedder = load_embedder(name)
-        self._vault.check_model(embedder)
-        return embedder
+        Raises ModelUnavailableError or ModelMismatchError.
+        """
+        found = None if collection is None else self._vault.find_collection(collection)
+        return self._embedders.load(found)
 
     @_inside
-    def model_state(self) -> ModelState:
-        """Whether meaning can be searched, and if not, why and what mends it."""
+    def model_state(self, collection: str | None = None) -> ModelState:
+        """Whether meaning can be searched in a collection, and if not, why and what mends it."""
         try:
-            return ModelState(self.embedder().name, ())
+            return ModelState(self.embedder(collection).name, ())
         except ModelUnavailableError as error:
             return ModelState(None, (f"no vectors: {str(error).rstrip('.')}. Try: {error.remedy}",))
         except ModelMismatchError as error:
@@ -214,13 +223,6 @@ class MemoryStore:
         """Load the index and the model now rather than in the first search."""
         self._vault.snapshot()
         self.model_state()
-
-    def _embedder_or_none(self) -> tuple[Embedder | None, tuple[str, ...]]:
-        try:
-            return self.embedder(), ()
-        except ModelUnavailableError as error:
-            mend = f"{error.remedy}, then memory-store reindex {self.path}"
-            return None, (f"stored without vectors: {error}; {mend}",)
 
     # -- writing ------------------------------------------------------------------------
 
@@ -306,8 +308,8 @@ class MemoryStore:
         self._vault.forget([resolved])
 
     def _write(self, memories: Sequence[Memory], *, embed: bool = True) -> None:
-        embedder = self._embedder_or_none()[0] if embed else None
-        preparer = Preparer(self._vault, embedder)
+        embedders = WritingEmbedders(self._embedders, self._vault) if embed else without_model
+        preparer = Preparer(self._vault, embedders)
         try:
             origins = self._origins([memory.id for memory in memories])
             prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])
@@ -317,7 +319,7 @@ class MemoryStore:
                     self._vault.keyring,
                     prepared,
                     strict=self._vault.strict,
-                    model=preparer.model(),
+                    model=preparer.model,
                 )
                 self._vault.index.compact(connection)
         finally:
@@ -367,28 +369,35 @@ class MemoryStore:
             table=table,
             text_column=text_column,
         )
-        embedder, degraded = self._embedder_or_none() if embed else (None, ())
+        embedders = WritingEmbedders(self._embedders, self._vault)
         report = run_imports(
             self._vault,
             [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)],
             options,
-            embedder,
+            embedders if embed else without_model,
             dry_run=dry_run,
             prune=prune,
             progress=progress,
         )
-        return replace(report, degraded=degraded)
+        return replace(report, degraded=embedders.degraded)
 
-    def reindex(self, *, progress: Callable[[str, int, int | None], None] | None = None) -> int:
-        """Give every memory the vectors and terms of the present model and analyser.
+    def reindex(
+        self,
+        *,
+        collection: str | Sequence[str] = (),
+        progress: Callable[[str, int, int | None], None] | None = None,
+    ) -> int:
+        """Give every memory the vectors and terms of its collection's model and analyser.
 
-        Returns how many were done. Resumable: what is up to date already is left alone.
+        Of some collections, or of all. A model named by the environment becomes the vault's.
+        Returns how many were done. Resumable: what is up to date already is left alone. Raises
+        ModelUnavailableError when all was done that needs no absent model.
         """
         from memory_store.index.reindexing import reindex
-        from memory_store.models.embedder import load_embedder
 
-        embedder = load_embedder(self._embedder_name)
-        return reindex(self._vault, embedder, progress)
+        with self._vault.gate.entered():
+            chosen = self._collection_ids(several(collection))
+        return reindex(self._vault, self._embedders.load_to_adopt, chosen, progress)
 
     # -- reading ------------------------------------------------------------------------
 
@@ -476,9 +485,47 @@ class MemoryStore:
         return self._vault.collection_infos()
 
     @_inside
-    def create_collection(self, name: str) -> CollectionInfo:
-        created = self._vault.create_collection(name)
-        return next(info for info in self.collections() if info.id == created)
+    def create_collection(
+        self, name: str, *, embedder: str | None = None, analyser: str = AUTO
+    ) -> CollectionInfo:
+        """A new collection. ``embedder`` (a name or folder) and ``analyser`` are for it alone.
+
+        Raises BadInputError for a name that is taken or an analyser nobody knows,
+        ModelUnavailableError.
+        """
+        choice = CollectionSettings("", checked_analyser(analyser))
+        choice = self._embedders.chosen(choice, embedder) if embedder else choice
+        return self._collection_info(self._vault.create_collection(name, choice))
+
+    @_inside
+    def set_collection(
+        self, name: str, *, embedder: str | None = None, analyser: str | None = None
+    ) -> CollectionInfo:
+        """Choose another model or analyser for a collection; what is None stays.
+
+        The ``embedder`` ``default`` is the vault's. What the collection holds stays as it is until
+        :meth:`reindex`. Raises NotFoundError, BadInputError, ModelUnavailableError.
+        """
+        collection = self._vault.find_collection(name)
+        choice = self._vault.settings.chosen(collection)
+        if analyser is not None:
+            choice = replace(choice, analyser=checked_analyser(analyser))
+        if embedder is not None:
+            choice = self._embedders.chosen(choice, embedder)
+        if choice != self._vault.settings.chosen(collection):
+            self._vault.choose(choice)
+        return self._collection_info(collection)
+
+    def _collection_info(self, collection: str) -> CollectionInfo:
+        return next(info for info in self._vault.collection_infos() if info.id == collection)
+
+    @_inside
+    def stale(self) -> dict[str, int]:
+        """Collection name → how many of its memories are indexed with earlier settings."""
+        snapshot = self._vault.snapshot()
+        names = self._vault.collection_names()
+        counts = Counter(map(snapshot.collection, snapshot.stale.nonzero()[0].tolist()))
+        return {names[collection]: count for collection, count in counts.items()}
 
     @_inside
     def rename_collection(self, name: str, new_name: str) -> None:
@@ -575,10 +622,11 @@ class MemoryStore:
 
     def search_context(self) -> SearchContext:
         """One consistent view of the vault for one search."""
+        from memory_store.models.expander import chosen_expander
         from memory_store.search.context import SearchContext
 
         snapshot = self._vault.snapshot()
-        keyring = self._vault.keyring
+        keyring, expansions = self._vault.keyring, self._vault.expansions
 
         def open_ordinals(ordinals: Sequence[int]) -> builtins.list[Memory]:
             return self._open(snapshot.ids(ordinals))
@@ -591,6 +639,9 @@ class MemoryStore:
             reranker=_load_reranker,
             open_memories=open_ordinals,
             collection_names=self._vault.collection_names(),
+            find_expansion=lambda *question: expansions.find(self._vault.reader(), *question),
+            keep_expansion=expansions.keep,
+            expander=chosen_expander(self.expander),
             degraded=self._vault.warnings,
             database=str(self.path),
             strict=self._vault.strict,
@@ -620,8 +671,11 @@ def _load_reranker(name: str | None) -> Reranker:
 
 def _check_reranker(name: str) -> None:
     """Raise BadInputError for a name that no model has. A merely absent one degrades the search."""
+    from memory_store.models.maxsim import NAME as MAXSIM
     from memory_store.models.reranker import locate_reranker
 
+    if name == MAXSIM:  # runs on the embedding model
+        return
     with contextlib.suppress(ModelUnavailableError):
         locate_reranker(name)
 

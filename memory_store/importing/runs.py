@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,16 @@ def run_imports(
     vault: OpenVault,
     paths: Sequence[str],
     options: ImportOptions,
-    embedder: Embedder | None,
+    embedders: Callable[[str], Embedder | None],
     *,
     dry_run: bool,
     prune: bool,
     progress: Progress | None,
 ) -> ImportReport:
-    """Import the named paths, or each known source with the options it was imported with."""
+    """Import the named paths, or each known source with the options it was imported with.
+
+    ``embedders`` gives the model of a collection (by id), or None to leave it without vectors.
+    """
     if paths:
         runs = [(list(paths), options)]
     else:
@@ -35,7 +38,7 @@ def run_imports(
         if not runs:
             raise BadInputError("nothing was imported yet: name a file or folder", "path")
     with vault.gate.entered():
-        preparer = Preparer(vault, embedder)
+        preparer = Preparer(vault, embedders)
     reports = []
     try:
         for some, kept in runs:

@@ -94,7 +94,7 @@ class ImportSession:
     @property
     def embeds(self) -> bool:
         """Whether a model makes vectors of what is written, which takes most of the time."""
-        return self._preparer.embeds
+        return self._preparer.embeds(self.collection)
 
     def _read_known_files(self) -> dict[bytes, KnownFile]:
         rows = self.vault.reader().execute(
@@ -152,7 +152,7 @@ class ImportSession:
                 self.vault.keyring,
                 prepared,
                 strict=self.vault.strict,
-                model=self._preparer.model(),
+                model=self._preparer.model,
                 also=mark_files,
             )
             self.vault.index.compact(connection)

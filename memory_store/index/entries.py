@@ -7,7 +7,7 @@ on the way are remembered by the blinder for one batch run at most (see :class:`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -17,10 +17,12 @@ import numpy.typing as npt
 
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.segment import IndexEntry
-from memory_store.records import Memory
+from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.text.chunks import Span, passages, windows
+from memory_store.text.identifiers import CODE, path_terms
 from memory_store.text.language import detect_language
-from memory_store.text.tokens import terms
+from memory_store.text.tokens import phrase_terms, terms
+from memory_store.vault.settings import AUTO
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -100,11 +102,14 @@ def index_entries(
     *,
     reuse: Callable[[bytes], Windows | None] = lambda tag: None,
     dimensions: int,
+    analyser: str = AUTO,
     fallback_language: str = "en",
 ) -> list[IndexEntry]:
     """The index entries of a batch. Equal contents are embedded once, known ones not at all.
 
     Without an ``embedder`` the entries hold the vectors that ``reuse`` knows, or none.
+    ``analyser`` is ``auto`` (then ``fallback_language`` is that of texts too short to tell), a
+    language code, or ``code``, which memories of that type have anyhow.
     """
     known: dict[bytes, Windows] = {}
     missing: dict[bytes, tuple[str, str]] = {}
@@ -120,19 +125,34 @@ def index_entries(
         known |= embed_contents(embedder, missing)
     none = Windows((), np.empty((0, dimensions), np.float32))
     return [
-        _entry(item, blinder, known.get(item.content_tag, none), fallback_language)
+        _entry(
+            item,
+            blinder,
+            known.get(item.content_tag, none),
+            _language(item.memory, analyser, fallback_language),
+        )
         for item in batch
     ]
 
 
-def _entry(
-    item: Indexable, blinder: Blinder, embedded: Windows, fallback_language: str
-) -> IndexEntry:
+def _language(memory: Memory, analyser: str, fallback: str) -> str:
+    """The language whose terms a memory is given."""
+    if memory.type.removesuffix(DONE_SUFFIX) == CODE:
+        return CODE
+    if analyser != AUTO:
+        return analyser
+    return detect_language(_language_sample(memory), fallback=fallback)
+
+
+def _entry(item: Indexable, blinder: Blinder, embedded: Windows, language: str) -> IndexEntry:
     memory = item.memory
-    language = detect_language(_language_sample(memory), fallback=fallback_language)
-    title = _hashed(memory.title, language, blinder)
-    body = _hashed(memory.text, language, blinder)
-    pairs = np.concatenate((blinder.pairs(title), blinder.pairs(body)))
+    title = _hashed(terms(memory.title, language), language, blinder)
+    body = _hashed(terms(memory.text, language), language, blinder)
+    pairs = _pairs((title, body), blinder)
+    if language == CODE:
+        in_rows = [phrase_terms(text, language) for text in (memory.title, memory.text)]
+        pairs = _pairs([_hashed(row, language, blinder) for row in in_rows], blinder)
+        body += _hashed(path_terms(memory.source, memory.ref), language, blinder)
     return IndexEntry(
         memory_id=memory.id,
         version=memory.version,
@@ -146,7 +166,7 @@ def _entry(
         title_terms=Counter(title),
         body_terms=Counter(body),
         length=len(title) + len(body),
-        pairs=frozenset(pairs.tolist()),
+        pairs=pairs,
         windows=embedded.spans,
         vectors=embedded.vectors,
         valid_from=epoch(memory.valid_from) if memory.valid_from else None,
@@ -161,9 +181,13 @@ def _language_sample(memory: Memory) -> str:
     return f"{memory.title}\n{start}"
 
 
-def _hashed(text: str, language: str, blinder: Blinder) -> list[int]:
+def _pairs(rows: Iterable[Sequence[int]], blinder: Blinder) -> frozenset[int]:
+    """The keyed hashes of all neighbours within the rows."""
+    return frozenset(pair for row in rows for pair in blinder.pairs(row).tolist())
+
+
+def _hashed(stems: Sequence[str], language: str, blinder: Blinder) -> list[int]:
     """The keyed hashes of a text's terms, in order; a word is looked up once for each text."""
-    stems = terms(text, language)
     hashes = {stem: blinder.term(language, stem) for stem in set(stems)}
     return [hashes[stem] for stem in stems]
 

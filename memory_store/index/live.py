@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from memory_store.index.codec import decode, encode
 from memory_store.index.layout import Late
+from memory_store.index.marks import same_analysis, same_model, wanted_mark
 from memory_store.index.segment import Segment, merge
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import TamperedError
@@ -33,6 +34,7 @@ from memory_store.vault.segments import (
     unseal_part,
     write_segment,
 )
+from memory_store.vault.settings import Settings, read_settings, stored_revision
 from memory_store.vault.transactions import transaction
 
 COUNTED_AT_UNLOCK = 20_000  # memories told apart at unlock (40 ms); above, `verify` does it
@@ -61,11 +63,12 @@ class LiveIndex:
         self._sequence = 0
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
-        self._state: tuple[int, str] | None = None
+        self._state: tuple[int, Settings] | None = None
 
-    def refresh(self, fingerprint: str, *, whole: bool = False) -> Snapshot:
-        """The newest committed state. ``fingerprint`` names the model whose vectors count.
+    def refresh(self, settings: Settings, *, whole: bool = False) -> tuple[Snapshot, Settings]:
+        """The newest committed state, and the settings it was made by: newer ones, if there are.
 
+        The settings say which model's vectors count in each collection, and which analysis.
         Cheap when nothing was committed since the last call. ``whole`` checks every entry against
         the accounts, which is done at unlock for all but large vaults. Raises TamperedError when
         segments, change log and account disagree, LockedError after a lock.
@@ -73,14 +76,19 @@ class LiveIndex:
         with self._lock:
             self._keyring.check_open()
             (version,) = self._connection.execute("pragma data_version").fetchone()
-            if whole or self._snapshot is None or self._state != (version, fingerprint):
-                self._snapshot = self._reload(self._connection, fingerprint, whole=whole)
-                self._state = (version, fingerprint)
-            return self._snapshot
+            if whole or self._snapshot is None or self._state != (version, settings):
+                self._snapshot, settings = self._reload(self._connection, settings, whole=whole)
+                self._state = (version, settings)
+            return self._snapshot, settings
 
-    def _reload(self, connection: sqlite3.Connection, fingerprint: str, *, whole: bool) -> Snapshot:
+    def _reload(
+        self, connection: sqlite3.Connection, settings: Settings, *, whole: bool
+    ) -> tuple[Snapshot, Settings]:
         connection.execute("begin")
         try:
+            if stored_revision(connection) > settings.revision:  # another process wrote them
+                self._keyring.load(connection)
+                settings = read_settings(connection, self._keyring)
             readable = set(self._keyring.readable())
             rows = [row for row in list_segments(connection) if row.collection in readable]
             self._load_missing(connection, rows)
@@ -88,12 +96,19 @@ class LiveIndex:
             self._check_accounts(connection, readable, whole=whole)
         finally:
             connection.execute("rollback")
-        parts = []
+        return self._snapshot_of(rows, settings), settings
+
+    def _snapshot_of(self, rows: Sequence[SegmentRow], settings: Settings) -> Snapshot:
+        parts, stale = [], []
         for row in rows:
             loaded = self._loaded[row.id]
-            segment = loaded.segment if row.model == fingerprint else _unembedded(loaded.segment)
+            wanted = wanted_mark(settings, self._keyring.of(row.collection))
+            fits = same_model(row.model, wanted)
+            segment = loaded.segment if fits else _unembedded(loaded.segment)
             parts.append((segment, loaded.alive, row.collection))
-        return Snapshot(parts)
+            foreign = not fits and loaded.segment.windows > 0
+            stale.append(foreign or not same_analysis(row.model, wanted))
+        return Snapshot(parts, stale=stale)
 
     def _load_missing(self, connection: sqlite3.Connection, rows: Sequence[SegmentRow]) -> None:
         wanted = {row.id for row in rows}

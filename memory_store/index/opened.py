@@ -21,6 +21,7 @@ from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import Place
 from memory_store.index.gate import Gate
 from memory_store.index.live import LiveIndex
+from memory_store.index.marks import wanted_mark
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import IndexModel, delete_batch
 from memory_store.records import (
@@ -31,6 +32,8 @@ from memory_store.records import (
     NotFoundError,
 )
 from memory_store.sqlite import connect, sqlite3
+from memory_store.text.identifiers import CODE
+from memory_store.text.language import LANGUAGES
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
@@ -38,10 +41,13 @@ from memory_store.vault.last_seen import counters, remember, rollback_warning
 from memory_store.vault.manifest import Manifest, write_manifest
 from memory_store.vault.schema import FORMAT_VERSION, check_is_vault, create_schema
 from memory_store.vault.settings import (
+    AUTO,
     PROFILES,
+    CollectionSettings,
     Settings,
     read_settings,
     read_vault_id,
+    stored_revision,
     write_settings,
 )
 from memory_store.vault.slots import Secret, add_slot, open_root
@@ -102,41 +108,64 @@ class OpenVault:
                 self._readers.append(connection)
         return connection
 
-    def snapshot(self) -> Snapshot:
-        """The index as last committed by anybody."""
-        return self.index.refresh(self.settings.fingerprint)
+    def snapshot(self, *, whole: bool = False) -> Snapshot:
+        """The index as last committed by anybody; ``whole`` holds every entry to the accounts."""
+        snapshot, settings = self.index.refresh(self.settings, whole=whole)
+        if settings.revision > self.settings.revision:
+            self.settings = settings
+        return snapshot
 
-    def model(self) -> IndexModel:
-        """The model that this vault's vectors come from."""
-        return IndexModel(self.settings.fingerprint, self.settings.dimensions)
+    def model(self, collection: str) -> IndexModel:
+        """What index entries of a collection are made with now."""
+        mark = wanted_mark(self.settings, self.keyring.of(collection))
+        return IndexModel(mark, self.settings.of(collection).dimensions)
 
     def refresh_settings(self) -> None:
         """Read the settings again: another process may have re-indexed with another model."""
+        self.keyring.load(self.reader())
         self.settings = read_settings(self.reader(), self.keyring)
 
-    def check_model(self, embedder: Embedder) -> None:
-        """Raise ModelMismatchError unless ``embedder`` made this vault's vectors (or may)."""
-        if self.settings.fingerprint not in ("", embedder.fingerprint):
+    def check_model(self, embedder: Embedder, collection: str | None = None) -> None:
+        """Raise ModelMismatchError unless ``embedder`` made the vectors there (or may).
+
+        Those of a collection (by id), or of what has no model of its own (``None``).
+        """
+        if self.settings.of(collection or "").fingerprint not in ("", embedder.fingerprint):
             self.refresh_settings()
-        if self.settings.fingerprint not in ("", embedder.fingerprint):
+        kept = self.settings.of(collection or "")
+        if kept.fingerprint not in ("", embedder.fingerprint):
+            where = self.path.name
+            if collection and self.settings.chosen(collection).embedder:
+                where = f"collection {self.collection_names()[collection]!r} of {where}"
             raise ModelMismatchError(
-                f"the vectors of {self.path.name} come from {self.settings.embedder} "
-                f"(fingerprint {self.settings.fingerprint[:12]}), but {embedder.name} "
+                f"the vectors of {where} come from {kept.embedder} "
+                f"(fingerprint {kept.fingerprint[:12]}), but {embedder.name} "
                 f"({embedder.fingerprint[:12]}) is loaded: memory-store reindex {self.path}"
             )
 
-    def adopt_model(self, connection: sqlite3.Connection, embedder: Embedder) -> None:
-        """Make ``embedder`` the model of this vault (inside the caller's transaction)."""
-        self.change_settings(
-            connection,
-            embedder=embedder.name,
-            fingerprint=embedder.fingerprint,
-            dimensions=embedder.dimensions,
-            analyser=ANALYSER_VERSION,
-        )
+    def adopt_model(
+        self, connection: sqlite3.Connection, embedder: Embedder, collection: str | None = None
+    ) -> None:
+        """Make ``embedder`` the model of a collection that has its own, else of the vault.
+
+        Inside the caller's transaction.
+        """
+        made_with: dict[str, Any] = {
+            "embedder": embedder.name,
+            "fingerprint": embedder.fingerprint,
+            "dimensions": embedder.dimensions,
+        }
+        chosen = self.settings.chosen(collection or "")
+        if chosen.embedder:
+            choices = self.settings.with_choice(replace(chosen, **made_with))
+            self.change_settings(connection, choices=choices)
+        else:
+            self.change_settings(connection, **made_with)
 
     def change_settings(self, connection: sqlite3.Connection, **changes: Any) -> None:
         """Write the settings anew (inside the caller's transaction), one revision on."""
+        if stored_revision(connection) > self.settings.revision:
+            self.keyring.load(connection)  # another process may have made collections
         present = read_settings(connection, self.keyring)
         changed = replace(present, revision=present.revision + 1, **changes)
         write_settings(connection, self.keyring, changed)
@@ -170,8 +199,16 @@ class OpenVault:
             .fetchall()
         )
         created = dict(self.reader().execute("select id, created from collections").fetchall())
+        held = {collection: self.settings.of(collection) for collection in names}
         return [
-            CollectionInfo(collection, name, int(counts.get(collection, 0)), created[collection])
+            CollectionInfo(
+                collection,
+                name,
+                int(counts.get(collection, 0)),
+                created[collection],
+                held[collection].analyser,
+                held[collection].embedder or None,
+            )
             for collection, name in names.items()
         ]
 
@@ -195,16 +232,27 @@ class OpenVault:
         except NotFoundError:
             return self.create_collection(str(given))
 
-    def create_collection(self, name: str) -> str:
-        """A new collection with a key of its own. Returns its id."""
+    def create_collection(self, name: str, choice: CollectionSettings | None = None) -> str:
+        """A new collection with a key of its own, indexed as chosen. Returns its id."""
         name = checked_name(name)
         if name in self.collection_names().values():
             raise BadInputError(f"there is a collection {name!r} already", "collection")
         with self.writing() as connection, transaction(connection):
             collection = _insert_collection(connection, self.keyring, name)
-            known = read_settings(connection, self.keyring).collections
-            self.change_settings(connection, collections=(*known, collection))
+            known = read_settings(connection, self.keyring)
+            chosen = replace(choice or CollectionSettings(""), collection=collection)
+            self.change_settings(
+                connection,
+                collections=(*known.collections, collection),
+                choices=known.with_choice(chosen),
+            )
             return collection
+
+    def choose(self, choice: CollectionSettings) -> None:
+        """Set how a collection is indexed from now on. What is there is stale until reindexed."""
+        with self.writing() as connection, transaction(connection):
+            known = read_settings(connection, self.keyring)
+            self.change_settings(connection, choices=known.with_choice(choice))
 
     def rename_collection(self, given: str, name: str) -> None:
         """Give a collection another name. Its id and its memories stay as they are."""
@@ -263,6 +311,15 @@ def checked_name(name: str) -> str:
             f"a collection's name is 1 to {NAME_LIMIT} printable characters", "collection"
         )
     return name
+
+
+def checked_analyser(name: str) -> str:
+    """An analyser's name. Raises BadInputError for one that there is not."""
+    analyser = name.strip().lower()
+    if analyser not in (AUTO, CODE, *LANGUAGES):
+        known = f"{AUTO}, {CODE}, or a language: {' '.join(sorted(LANGUAGES))}"
+        raise BadInputError(f"no analyser {name!r}; there is: {known}", "analyser")
+    return analyser
 
 
 def _name_place(vault: OpenVault, collection: str) -> Place:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_store.crypto.blinding import Blinder
@@ -11,6 +13,7 @@ from memory_store.index.opened import OpenVault
 from memory_store.index.segment import IndexEntry
 from memory_store.index.writing import IndexModel, Prepared
 from memory_store.records import Memory
+from memory_store.text.identifiers import CODE
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.rows import Origin, content_tag, topic_tags
 from memory_store.vault.transactions import transaction
@@ -19,46 +22,71 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What the entries of one collection are made with, fixed for as long as an import lasts."""
+
+    embedder: Embedder | None
+    model: IndexModel
+    fingerprint: str
+    analyser: str
+
+
 class Preparer:
     """Turns memories into what :func:`write_batch` writes. One per import or call; then closed.
 
-    ``embedder`` None leaves new contents without vectors (``--no-embed``, or no model).
+    ``embedders`` gives the model of a collection (by id), or None: new contents are then left
+    without vectors (``--no-embed``, or no model). Raises ModelMismatchError where a collection's
+    vectors come from another model.
     """
 
-    def __init__(self, vault: OpenVault, embedder: Embedder | None) -> None:
+    def __init__(self, vault: OpenVault, embedders: Callable[[str], Embedder | None]) -> None:
         self._vault = vault
-        self._embedder = embedder
+        self._embedders = embedders
         self._blinders: dict[str, Blinder] = {}
         self._snapshot = vault.snapshot()
-        self._known: dict[bytes, int] | None = None
+        self._makings: dict[str, _Making] = {}
+        self._known: dict[str, dict[bytes, int]] = {}
         self._languages: dict[str, str] = {}
-        if embedder is not None:
-            vault.check_model(embedder)
-            if not vault.settings.fingerprint:
-                with vault.writing() as connection, transaction(connection):
-                    vault.adopt_model(connection, embedder)
 
-    @property
-    def embeds(self) -> bool:
+    def embeds(self, collection: str) -> bool:
         """Whether there is a model to make vectors with."""
-        return self._embedder is not None
+        return self._making(collection).embedder is not None
 
-    def model(self) -> IndexModel:
-        """The model whose vectors the entries hold."""
-        return self._vault.model()
+    def model(self, collection: str) -> IndexModel:
+        """What the entries of a collection are made with."""
+        return self._making(collection).model
+
+    def _making(self, collection: str) -> _Making:
+        # Looked up once: should somebody change the settings meanwhile, entries keep the mark
+        # of what they were really made with, and are stale.
+        if collection not in self._makings:
+            vault, embedder = self._vault, self._embedders(collection)
+            if embedder is not None:
+                vault.check_model(embedder, collection)
+                if not vault.settings.of(collection).fingerprint:
+                    with vault.writing() as connection, transaction(connection):
+                        vault.adopt_model(connection, embedder, collection)
+            held = vault.settings.of(collection)
+            self._makings[collection] = _Making(
+                embedder, vault.model(collection), held.fingerprint, held.analyser
+            )
+        return self._makings[collection]
 
     def prepare(self, batch: Sequence[tuple[Memory, Origin]]) -> list[Prepared]:
         """Index entries for a batch; memories stay in order."""
         prepared: dict[str, IndexEntry] = {}
         collections = dict.fromkeys(memory.collection for memory, _ in batch)
         for collection in collections:
+            making = self._making(collection)
             items = [self._indexable(m) for m, _ in batch if m.collection == collection]
             entries = index_entries(
                 items,
                 self._blinder(collection),
-                self._embedder,
-                reuse=self._reuse,
-                dimensions=self._vault.settings.dimensions,
+                making.embedder,
+                reuse=partial(self._reuse, making.fingerprint),
+                dimensions=making.model.dimensions,
+                analyser=making.analyser,
                 fallback_language=self._language(collection),
             )
             prepared |= {entry.memory_id: entry for entry in entries}
@@ -80,21 +108,28 @@ class Preparer:
         """The collection's most frequent language, for texts too short to tell."""
         if collection not in self._languages:
             found = self._snapshot.languages_in(collection)
-            self._languages[collection] = next(iter(found), "en")
+            told = (language for language in found if language != CODE)
+            self._languages[collection] = next(told, "en")
         return self._languages[collection]
 
-    def _reuse(self, tag: bytes) -> Windows | None:
-        """The windows and vectors that the index holds for an equal content already."""
-        if self._known is None:
-            tags, alive = self._snapshot.content_tags, self._snapshot.alive
-            self._known = {bytes(tags[i]): int(i) for i in alive.nonzero()[0]}
-        ordinal = self._known.get(tag)
+    def _reuse(self, fingerprint: str, tag: bytes) -> Windows | None:
+        """The windows and vectors that the index holds for an equal content, by the same model."""
+        if fingerprint not in self._known:
+            self._known[fingerprint] = self._contents(fingerprint)
+        ordinal = self._known[fingerprint].get(tag)
         if ordinal is None:
             return None
         spans = self._snapshot.windows(ordinal)
         if not spans:
             return None
         return Windows(tuple(spans), self._snapshot.document_vectors(ordinal))
+
+    def _contents(self, fingerprint: str) -> dict[bytes, int]:
+        """Content tag → a living document of a collection whose vectors that model made."""
+        snapshot, settings = self._snapshot, self._vault.settings
+        made = [c for c in snapshot.collections if settings.of(c).fingerprint == fingerprint]
+        tags = snapshot.content_tags
+        return {bytes(tags[i]): int(i) for i in snapshot.visible(made).nonzero()[0]}
 
     def close(self) -> None:
         """Wipe the words that the import remembered."""

@@ -1,13 +1,13 @@
 """Renewing the index: vectors and terms of the present model and analyser for every memory.
 
 Boundary: opens every body once, a batch at a time. Resumable: a batch is one transaction, and
-what already has the present model's vectors is left alone.
+what already has the present model's vectors and its collection's analysis is left alone.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +16,8 @@ from memory_store.index.codec import encode
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
 from memory_store.index.segment import IndexEntry, build
+from memory_store.records import ModelUnavailableError
 from memory_store.sqlite import sqlite3
-from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.rows import Origin, open_memories, read_rows
 from memory_store.vault.segments import REINDEXED, log_changes, write_segment
 from memory_store.vault.transactions import transaction
@@ -30,12 +30,19 @@ BATCH = 64
 
 def reindex(
     vault: OpenVault,
-    embedder: Embedder,
+    load: Callable[[str], Embedder],
+    collections: Collection[str] | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> int:
-    """Re-index what lacks the present model's vectors. Returns how many memories were done."""
+    """Re-index what lacks the present model's vectors or was analysed in another way.
+
+    ``load`` gives the model of a collection (by id), ``collections`` says which ones to renew
+    (``None``: all). Returns how many memories were done. Where a model is missing, words are
+    renewed all the same, the other collections first; then its ModelUnavailableError is raised.
+    """
     with vault.gate.entered():
-        preparer, pending = _prepare(vault, embedder)
+        models = _Models(vault, load, collections)
+        preparer, pending = Preparer(vault, models.get), models.pending()
     done = 0
     try:
         for start in range(0, len(pending), BATCH):
@@ -47,22 +54,64 @@ def reindex(
         preparer.close()
     if progress is not None:
         progress("", len(pending), len(pending))
+    if models.missing is not None:
+        raise models.missing
     return done
 
 
-def _prepare(vault: OpenVault, embedder: Embedder) -> tuple[Preparer, list[str]]:
-    """Adopt the model, and say which memories lack its vectors."""
-    settings = vault.settings
-    if (settings.fingerprint, settings.analyser) != (embedder.fingerprint, ANALYSER_VERSION):
-        everything = settings.analyser != ANALYSER_VERSION
-        with vault.writing() as connection, transaction(connection):
-            vault.adopt_model(connection, embedder)
-    else:
-        everything = False
-    snapshot = vault.snapshot()
-    alive = map(int, np.flatnonzero(snapshot.alive))
-    pending = [snapshot.id(i) for i in alive if everything or not snapshot.windows(i)]
-    return Preparer(vault, embedder), pending
+class _Models:
+    """The models of the collections that are to be renewed, adopted; and what is missing."""
+
+    def __init__(
+        self,
+        vault: OpenVault,
+        load: Callable[[str], Embedder],
+        collections: Collection[str] | None,
+    ) -> None:
+        readable = vault.keyring.readable()
+        wanted = [c for c in readable if collections is None or c in collections]
+        self._vault = vault
+        self._models: dict[str, Embedder] = {}
+        self.missing: ModelUnavailableError | None = None
+        for collection in wanted:
+            try:
+                self._models[collection] = load(collection)
+            except ModelUnavailableError as error:
+                self.missing = self.missing or _named(error, vault, collection)
+        self._wanted = wanted
+        self._adopt()
+
+    def get(self, collection: str) -> Embedder | None:
+        """The model of a collection, if it is there."""
+        return self._models.get(collection)
+
+    def _adopt(self) -> None:
+        """Make each model that of its collection, or of the vault, unless it is already."""
+        for collection, embedder in self._models.items():
+            if self._vault.settings.of(collection).fingerprint != embedder.fingerprint:
+                with self._vault.writing() as connection, transaction(connection):
+                    self._vault.adopt_model(connection, embedder, collection)
+
+    def pending(self) -> list[str]:
+        """The memories to renew: stale ones, and those without vectors where there is a model."""
+        snapshot = self._vault.snapshot()
+        found = []
+        for collection in self._wanted:
+            for ordinal in map(int, np.flatnonzero(snapshot.visible([collection]))):
+                lacks = collection in self._models and not snapshot.windows(ordinal)
+                if lacks or snapshot.stale[ordinal]:
+                    found.append(snapshot.id(ordinal))
+        return found
+
+
+def _named(
+    error: ModelUnavailableError, vault: OpenVault, collection: str
+) -> ModelUnavailableError:
+    """The error, saying which collection it is about where that is not every one."""
+    if not vault.settings.chosen(collection).embedder:
+        return error
+    name = vault.collection_names()[collection]
+    return ModelUnavailableError(f"collection {name!r}: {error}", error.remedy)
 
 
 def _renew(vault: OpenVault, preparer: Preparer, ids: list[str]) -> int:
@@ -91,13 +140,13 @@ def _replace_entries(
     entries: list[IndexEntry],
 ) -> None:
     log_changes(connection, collection, [entry.memory_id for entry in entries], REINDEXED)
-    model = preparer.model()
+    model = preparer.model(collection)
     parts = encode(build(entries, model.dimensions))
     write_segment(
         connection,
         vault.keyring.of(collection),
         documents=len(entries),
-        model=model.fingerprint,
+        model=model.mark,
         main=parts.main,
         vectors=parts.vectors,
         pairs=parts.pairs,

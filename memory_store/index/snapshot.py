@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from memory_store.index.layout import Segment, unit_rows
 from memory_store.records import DONE_SUFFIX
+from memory_store.text.identifiers import CODE
 
 Mask = npt.NDArray[np.bool_]
 HashGroup = Mapping[str, Sequence[int]]
@@ -74,8 +76,14 @@ class Snapshot:
     uint32; ``versions`` int64; ``content_tags`` uint8 [size, 16]. ``total`` counts the living.
     """
 
-    def __init__(self, parts: Sequence[tuple[Segment, Mask, str]]) -> None:
-        """From ``(segment, alive, collection id)`` triples. The masks must not change later."""
+    def __init__(
+        self, parts: Sequence[tuple[Segment, Mask, str]], *, stale: Sequence[bool] = ()
+    ) -> None:
+        """From ``(segment, alive, collection id)`` triples. The masks must not change later.
+
+        ``stale`` says of each whether it was made with other settings than its collection has now
+        (default: none was).
+        """
         self.parts: tuple[Part, ...] = tuple(_placed(parts))
         segments = [part.segment for part in self.parts]
         self.size: int = self.parts[-1].end if self.parts else 0
@@ -98,12 +106,33 @@ class Snapshot:
         self.versions = _joined([s.versions for s in segments], np.int64)
         self.content_tags = _joined([s.content_tags for s in segments], np.uint8, 16)
         self.id_words = _joined([s.id_words for s in segments], np.uint64, 2)
+        self._stale_parts = tuple(stale) or (False,) * len(self.parts)
         self.caches: dict[Any, Any] = {}
+
+    @cached_property
+    def stale(self) -> Mask:
+        """bool [size]: living documents indexed with other settings than hold now."""
+        made_before = [
+            np.full(part.segment.count, old)
+            for part, old in zip(self.parts, self._stale_parts, strict=True)
+        ]
+        mask = _joined(made_before, np.bool_)
+        if {CODE, CODE + DONE_SUFFIX}.intersection(self.types):
+            # Before identifiers had terms of their own, code was analysed as prose.
+            spelled = np.array([name == CODE for name in self.languages] or [False], dtype=bool)
+            mask |= self._of_types([CODE]) & ~spelled[self.language_codes]
+        return mask & self.alive
 
     @property
     def dimensions(self) -> int:
         """The vectors' dimensions (of the newest segment that has any), 0 without vectors."""
         return next((p.segment.dimensions for p in reversed(self.parts) if p.segment.windows), 0)
+
+    @property
+    def all_dimensions(self) -> tuple[int, ...]:
+        """The dimensions of all vectors, each once, in the order of the segments."""
+        held = (part.segment.dimensions for part in self.parts if part.segment.windows)
+        return tuple(dict.fromkeys(held))
 
     @property
     def vectors(self) -> int:

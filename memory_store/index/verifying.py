@@ -64,7 +64,7 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
 
 
 def _index_holds(vault: OpenVault) -> bool:
-    return vault.index.refresh(vault.settings.fingerprint, whole=True).total >= 0
+    return vault.snapshot(whole=True).total >= 0
 
 
 def _whole(connection: sqlite3.Connection, keys: Any, row: Any) -> None:

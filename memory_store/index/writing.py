@@ -32,9 +32,9 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class IndexModel:
-    """The model whose vectors a segment holds: its fingerprint ("" for none) and dimensions."""
+    """What a segment's entries are made with: its ``mark`` (see there), its vectors' dimensions."""
 
-    fingerprint: str = ""
+    mark: str = ""
     dimensions: int = 0
 
 
@@ -44,11 +44,12 @@ def write_batch(
     batch: Sequence[Prepared],
     *,
     strict: bool,
-    model: IndexModel,
+    model: Callable[[str], IndexModel],
     also: Callable[[sqlite3.Connection], None] | None = None,
 ) -> None:
     """Write a batch, all of it or nothing. ``also`` runs inside the same transaction.
 
+    ``model`` says what the entries of a collection were made with.
     Raises ConflictError, writing nothing, when a memory to be replaced is not at the version
     before, or one to be made exists.
     """
@@ -61,12 +62,13 @@ def write_batch(
             keys = keyring.of(collection)
             for item in items:
                 insert_memory(connection, keys, item.memory, item.origin, strict=strict)
-            parts = encode(build([item.entry for item in items], model.dimensions))
+            made_with = model(collection)
+            parts = encode(build([item.entry for item in items], made_with.dimensions))
             write_segment(
                 connection,
                 keys,
                 documents=len(items),
-                model=model.fingerprint,
+                model=made_with.mark,
                 main=parts.main,
                 vectors=parts.vectors,
                 pairs=parts.pairs,

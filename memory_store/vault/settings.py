@@ -7,7 +7,7 @@ write the file must not be able to change them: they are read only from the seal
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from memory_store.records import FormatError, NotAVaultError, TamperedError
 from memory_store.sqlite import sqlite3
@@ -19,11 +19,32 @@ OWNER = 0  # the principal who made the vault and may read all of it
 PROFILES = ("default", "strict")
 
 
+AUTO = "auto"  # the analyser that looks at each text for its language
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSettings:
+    """How one collection is indexed.
+
+    ``analyser`` is ``auto``, a language code or ``code``. ``embedder`` names the model, empty for
+    the vault's own; ``folder`` is where it was last loaded from, when it was given as a folder.
+    """
+
+    collection: str
+    analyser: str = AUTO
+    embedder: str = ""
+    folder: str = ""
+    fingerprint: str = ""
+    dimensions: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """``embedder`` and ``fingerprint`` name the model of every vector (empty before the first).
 
-    ``collections`` are the ids of all that were made, so that none can be taken away unnoticed.
+    ``analyser`` is the version of the text analysis that index entries without a mark of their
+    own were made with. ``collections`` are the ids of all that were made, so that none can be
+    taken away unnoticed; ``choices`` the settings of those that differ from the vault.
     ``revision`` grows with every change; the personal collection's account knows the newest.
     """
 
@@ -36,6 +57,30 @@ class Settings:
     dimensions: int = 0
     revision: int = 0
     collections: tuple[str, ...] = ()
+    choices: tuple[CollectionSettings, ...] = ()
+
+    def chosen(self, collection: str) -> CollectionSettings:
+        """What was chosen for a collection; no ``embedder`` where that is the vault's."""
+        none = CollectionSettings(collection)
+        return next((one for one in self.choices if one.collection == collection), none)
+
+    def of(self, collection: str) -> CollectionSettings:
+        """What holds for a collection: its own choice, and for the rest the vault's."""
+        own = self.chosen(collection)
+        if own.embedder:
+            return own
+        return replace(
+            own,
+            embedder=self.embedder,
+            fingerprint=self.fingerprint,
+            dimensions=self.dimensions,
+        )
+
+    def with_choice(self, choice: CollectionSettings) -> tuple[CollectionSettings, ...]:
+        """``choices`` with that of one collection set anew; none where it is the vault's."""
+        others = tuple(one for one in self.choices if one.collection != choice.collection)
+        usual = choice == CollectionSettings(choice.collection)
+        return others if usual else (*others, choice)
 
 
 def read_vault_id(connection: sqlite3.Connection) -> bytes:
@@ -61,7 +106,13 @@ def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", revision)
     data = json.loads(bytes(keys.unseal("head", place, sealed)))
-    settings = Settings(**{**data, "collections": tuple(data["collections"])})
+    settings = Settings(
+        **{
+            **data,
+            "collections": tuple(data["collections"]),
+            "choices": tuple(CollectionSettings(**one) for one in data.get("choices", ())),
+        }
+    )
     _check_complete(connection, keyring, settings)
     return settings
 
@@ -77,11 +128,22 @@ def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: 
         raise TamperedError("vault_settings.sealed of settings: an older version was put back")
 
 
+def stored_revision(connection: sqlite3.Connection) -> int:
+    """The revision of the settings that are stored now, as they say in clear."""
+    row = connection.execute(
+        "select cast(value as integer) from vault_settings where name = 'settings'"
+    ).fetchone()
+    return int(row[0]) if row is not None else 0
+
+
 def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
     """Replace the sealed settings (inside the caller's transaction)."""
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", settings.revision)
-    sealed = keys.seal("head", place, json.dumps(asdict(settings)).encode())
+    data = asdict(settings)
+    if not settings.choices:
+        del data["choices"]  # as every vault was written before collections had any
+    sealed = keys.seal("head", place, json.dumps(data).encode())
     connection.execute(
         """
         insert into vault_settings (name, value, sealed) values ('settings', ?, ?)

@@ -1,0 +1,105 @@
+"""Which embedding model serves which collection, loaded when it is first asked for.
+
+Boundary: reads the vault's settings; no text passes here. A model is looked for where it was when
+it was chosen, then by its name.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_store.index.opened import OpenVault
+from memory_store.records import ModelUnavailableError
+from memory_store.vault.settings import CollectionSettings
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+
+
+DEFAULT = "default"  # in the place of a model's name: the vault's own
+
+
+class Embedders:
+    """The models of a vault's collections. ``usual`` names another than the vault's own."""
+
+    def __init__(self, vault: OpenVault, usual: str | None) -> None:
+        self._vault = vault
+        self._usual = usual
+
+    def load(self, collection: str | None = None) -> Embedder:
+        """The model of a collection (by id), or of the vault (``None``).
+
+        Raises ModelUnavailableError, and ModelMismatchError when the vectors that are there come
+        from another one.
+        """
+        from memory_store.models.embedder import load_embedder
+
+        embedder = load_embedder(self.name(collection))
+        self._vault.check_model(embedder, collection)
+        return embedder
+
+    def name(self, collection: str | None = None) -> str | None:
+        """Name or folder of the model that :meth:`load` looks for; ``None``: the usual one."""
+        chosen = self._vault.settings.chosen(collection or "")
+        if chosen.embedder:
+            there = chosen.folder and Path(chosen.folder).is_dir()
+            return chosen.folder if there else chosen.embedder
+        return self._usual or self._vault.settings.embedder or None
+
+    def load_to_adopt(self, collection: str) -> Embedder:
+        """The model that a collection is to have from now on, whatever its vectors came from.
+
+        Its own choice; else what ``usual`` or the environment names; else the vault's model.
+        """
+        from memory_store.models.embedder import MODEL_VARIABLE, load_embedder
+
+        own = self._vault.settings.chosen(collection).embedder
+        if own or not (self._usual or os.environ.get(MODEL_VARIABLE)):
+            return load_embedder(self.name(collection))
+        return load_embedder(self._usual)
+
+    def chosen(self, choice: CollectionSettings, given: str) -> CollectionSettings:
+        """The choice with the model of that name or folder; ``default`` is the vault's."""
+        from memory_store.models.embedder import load_embedder
+
+        if given == DEFAULT:
+            return CollectionSettings(choice.collection, choice.analyser)
+        embedder = load_embedder(given)
+        folder = Path(given).expanduser()
+        return replace(
+            choice,
+            embedder=embedder.name,
+            folder=str(folder.resolve()) if folder.is_dir() else "",
+            fingerprint=embedder.fingerprint,
+            dimensions=embedder.dimensions,
+        )
+
+
+class WritingEmbedders:
+    """The models for one import: ``None`` for a collection whose model is not there.
+
+    ``degraded`` then holds a line for it, ending in the command that mends it.
+    """
+
+    def __init__(self, embedders: Embedders, vault: OpenVault) -> None:
+        self._embedders = embedders
+        self._vault = vault
+        self.degraded: tuple[str, ...] = ()
+
+    def __call__(self, collection: str) -> Embedder | None:
+        try:
+            return self._embedders.load(collection)
+        except ModelUnavailableError as error:
+            mend = f"{error.remedy}, then memory-store reindex {self._vault.path}"
+            line = f"stored without vectors: {error}; {mend}"
+            if self._vault.settings.chosen(collection).embedder:
+                line = f"collection {self._vault.collection_names()[collection]!r} {line}"
+            self.degraded = tuple(dict.fromkeys((*self.degraded, line)))
+            return None
+
+
+def without_model(collection: str) -> None:
+    """For ``--no-embed``: no model for any collection."""
