@@ -32,6 +32,7 @@ COMMANDS = {
     "doctor": ("keeping", "doctor"),
     "stats": ("keeping", "stats"),
     "verify": ("keeping", "verify"),
+    "eval": ("evaluating", "evaluate_"),
     "reindex": ("filling", "reindex"),
     "export": ("keeping", "export"),
     "backup": ("keeping", "backup"),

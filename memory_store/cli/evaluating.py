@@ -1,0 +1,321 @@
+"""``memory-store eval``: which ranking is best, by the user's own judgements.
+
+Boundary: queries and refs are shown on the user's own terminal, and written to a run file that
+nobody else may read (mode 0600). Texts of memories appear in neither.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_store.cli.options import database_argument, json_option, text_or_stdin, with_store
+from memory_store.cli.progress import Progress
+from memory_store.cli.rows import table_lines, write_json
+from memory_store.cli.terminal import columns, printable_line, shortened
+from memory_store.records import BadInputError
+
+if TYPE_CHECKING:
+    from memory_store.evaluation import Estimate, Evaluation, RunResult
+    from memory_store.store import MemoryStore
+
+EVALUATED_MODES = ("hybrid", "keyword", "vector")  # literal search has no order to measure
+MAIN_MEASURE = "ndcg@10"
+NAMED_REFS = 5  # of those that are not there; --json names all
+
+_file = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+
+
+@click.command("eval")
+@database_argument
+@click.option(
+    "--queries", required=True, metavar="FILE", type=_file, help="JSON lines with id and text"
+)
+@click.option(
+    "--qrels",
+    required=True,
+    metavar="FILE",
+    type=_file,
+    help="Query, ref or id, and grade, apart by tabs; or TREC's four columns",
+)
+@click.option(
+    "--recipe", multiple=True, metavar="NAME", help="A ranking to measure, in full (repeatable)"
+)
+@click.option(
+    "--mode",
+    multiple=True,
+    type=click.Choice(EVALUATED_MODES),
+    help="A mode to measure, with the default recipe (repeatable)",
+)
+@click.option("--reranker", metavar="NAME", help="Reranking model, or a folder that holds one")
+@click.option("--no-rerank", is_flag=True, help="Keep the order of the fusion")
+@click.option("--depth", type=int, default=100, show_default=True, help="How far down to rank")
+@click.option(
+    "--losses",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Show the N queries on which a run loses most against the first",
+)
+@click.option(
+    "--run-out",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write query, ref, rank and score; several runs: one file each, with the run's name",
+)
+@json_option("Print every figure as JSON")
+@with_store
+def evaluate_(
+    store: MemoryStore,
+    queries: Path,
+    qrels: Path,
+    recipe: tuple[str, ...],
+    mode: tuple[str, ...],
+    reranker: str | None,
+    no_rerank: bool,
+    depth: int,
+    losses: int,
+    run_out: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure which ranking is best with judgements of your own.
+
+    \b
+    memory-store eval notes.db --queries queries.jsonl --qrels qrels.tsv
+    memory-store eval notes.db --queries queries.jsonl --qrels qrels.tsv \\
+        --recipe default --recipe gnosis --mode keyword --losses 5
+
+    Every --recipe and every --mode is a run of its own; the first one (recipes before modes) is
+    what the others are held against. Without either: the default recipe, keyword and vector.
+    """
+    from memory_store.evaluation import evaluate, parse_judgements, parse_queries
+
+    _refuse_to_overwrite(run_out, (store.path, queries, qrels))
+    if str(queries) == str(qrels) == "-":
+        raise BadInputError("qrels: only one of the two can be standard input", "qrels")
+    asked = parse_queries(_text_of(queries), str(queries))
+    judgements = parse_judgements(_text_of(qrels), str(qrels))
+    shared = {"reranker": reranker, "rerank": not no_rerank}
+    runs, notes = _runs(store, recipe, mode)
+    with Progress() as progress:
+        evaluation = evaluate(
+            store,
+            asked,
+            judgements,
+            {name: {**options, **shared} for name, options in runs.items()},
+            depth=depth,
+            progress=progress,
+        )
+    if run_out is not None:
+        for run in evaluation.runs:
+            _write_run(_run_path(run_out, run, evaluation), run)
+    if as_json:
+        write_json(_report(evaluation, asked, losses, notes))
+        return
+    for line in _lines(evaluation, asked, losses, notes):
+        click.echo(line)
+
+
+def _text_of(path: Path) -> str:
+    if str(path) == "-":
+        return text_or_stdin("-")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadInputError(f"{path}: not UTF-8 text") from None
+
+
+def _runs(
+    store: MemoryStore, recipes: Sequence[str], modes: Sequence[str]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Run name → search options, in the order they are shown, and notes about what is left out."""
+    if not recipes and not modes:
+        missing = store.model_state().degraded
+        modes = ("hybrid", "keyword") if missing else ("hybrid", "keyword", "vector")
+        notes = [f"vector is not measured: {line}" for line in missing]
+    else:
+        notes = []
+    runs: dict[str, dict[str, Any]] = {name: {"mode": "hybrid", "recipe": name} for name in recipes}
+    for mode in modes:
+        name = "default" if mode == "hybrid" else mode
+        runs.setdefault(name, {"mode": mode, "recipe": "default"})
+    return runs, notes
+
+
+def _run_path(given: Path, run: RunResult, evaluation: Evaluation) -> Path:
+    if len(evaluation.runs) == 1:
+        return given
+    return given.with_name(f"{given.stem}-{run.name}{given.suffix}")
+
+
+def _refuse_to_overwrite(run_out: Path | None, inputs: Sequence[Path]) -> None:
+    if run_out is not None and any(run_out.resolve() == path.resolve() for path in inputs):
+        raise BadInputError(f"run_out: {run_out} is what the runs are made from", "run_out")
+
+
+def _write_run(path: Path, run: RunResult) -> None:
+    """One line for each place: query, ref, rank from 1, score, apart by tabs."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        for query, ranking in run.rankings.items():
+            for rank, place in enumerate(ranking, start=1):
+                ref = place.ref if place.ref.isprintable() else place.id
+                file.write(f"{query}\t{ref}\t{rank}\t{place.score:.6f}\n")
+
+
+def _lines(
+    evaluation: Evaluation, queries: dict[str, str], losses: int, notes: Sequence[str]
+) -> Iterator[str]:
+    """The report as people read it."""
+    yield (
+        f"{len(evaluation.queries):,} judged queries, {evaluation.memories:,} memories, "
+        f"ranked to depth {evaluation.depth}"
+    )
+    yield ""
+    yield from _figures(evaluation)
+    if len(evaluation.runs) > 1:
+        yield ""
+        yield from _comparisons(evaluation)
+    if losses:
+        yield from _losses(evaluation, queries, losses)
+    yield ""
+    yield (
+        "In brackets: 95 % intervals (bootstrap over queries). To rank, "
+        f"{sum(run.opened for run in evaluation.runs):,} memories were opened; "
+        "the refs of all were read for the judgements."
+    )
+    for note in (*notes, *_notes(evaluation)):
+        yield f"note: {printable_line(note)}"
+    for line in dict.fromkeys(line for run in evaluation.runs for line in run.degraded):
+        yield f"degraded: {printable_line(line)}"
+
+
+def _figures(evaluation: Evaluation) -> Iterator[str]:
+    from memory_store.evaluation import MEASURES
+
+    labels = [MEASURES[name].label for name in evaluation.measures]
+    cells = [
+        [
+            run.name,
+            *(_interval(run.estimate(name)) for name in evaluation.measures),
+            f"{run.pool:,}",
+        ]
+        for run in evaluation.runs
+    ]
+    yield from table_lines(cells, ["run", *labels, "pool"])
+
+
+def _interval(found: Estimate) -> str:
+    """A mean and its interval in 17 columns, so that four of them stand side by side."""
+    return str(found).replace("0.", ".")
+
+
+def _comparisons(evaluation: Evaluation) -> Iterator[str]:
+    from memory_store.evaluation.statistics import shown_p
+
+    cells = []
+    for run in evaluation.runs[1:]:
+        found = evaluation.comparison(run.name, MAIN_MEASURE)
+        difference = f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+        counts = [f"{found.better:,}", f"{found.worse:,}"]
+        cells.append([run.name, difference.replace("0.", "."), shown_p(found.p), *counts])
+    yield from table_lines(
+        cells, [f"against {evaluation.baseline.name}", "nDCG@10", "p", "better on", "worse on"]
+    )
+
+
+def _losses(evaluation: Evaluation, queries: dict[str, str], count: int) -> Iterator[str]:
+    for run in evaluation.runs[1:]:
+        found = evaluation.losses(run.name, count, MAIN_MEASURE)
+        yield ""
+        if not found:
+            yield f"{run.name} loses against {evaluation.baseline.name} on no query."
+            continue
+        yield f"Where {run.name} loses most against {evaluation.baseline.name} (nDCG@10):"
+        for loss in found:
+            text = printable_line(queries.get(loss.query, ""))
+            line = f"  {loss.baseline:.3f} → {loss.value:.3f}  {printable_line(loss.query)}  {text}"
+            yield shortened(line, columns())
+
+
+def _notes(evaluation: Evaluation) -> Iterator[str]:
+    """What about the judgements deserves a look."""
+    unknown, shared = evaluation.unknown_refs, evaluation.shared_refs
+    if unknown:
+        what = "ref is" if len(unknown) == 1 else "refs are"
+        yield f"{len(unknown):,} judged {what} not in this vault: {_some(unknown)}"
+    if shared:
+        what = "ref names" if len(shared) == 1 else "refs name"
+        yield f"{len(shared):,} judged {what} several memories, which all count: {_some(shared)}"
+    if evaluation.textless:
+        count = len(evaluation.textless)
+        what = "query has no text and counts" if count == 1 else "queries have no text and count"
+        yield f"{count:,} judged {what} 0: {_some(evaluation.textless)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED_REFS]) + (", …" if len(names) > NAMED_REFS else "")
+
+
+def _report(
+    evaluation: Evaluation, queries: dict[str, str], losses: int, notes: Sequence[str]
+) -> dict[str, Any]:
+    """The report as data."""
+    return {
+        "ok": True,
+        "queries": len(evaluation.queries),
+        "memories": evaluation.memories,
+        "depth": evaluation.depth,
+        "baseline": evaluation.baseline.name,
+        "runs": [_run_object(evaluation, run, queries, losses) for run in evaluation.runs],
+        "unknown_refs": list(evaluation.unknown_refs),
+        "shared_refs": list(evaluation.shared_refs),
+        "textless": list(evaluation.textless),
+        "notes": list(notes),
+    }
+
+
+def _run_object(
+    evaluation: Evaluation, run: RunResult, queries: dict[str, str], losses: int
+) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "mode": run.options["mode"],
+        "recipe": run.options["recipe"],
+        "pool": run.pool,
+        "opened": run.opened,
+        "reranked": run.reranked,
+        "degraded": list(run.degraded),
+        "measures": {name: _estimate(run, name) for name in evaluation.measures},
+        "against_baseline": None
+        if run is evaluation.baseline
+        else {name: _comparison(evaluation, run, name) for name in evaluation.measures},
+        "losses": [
+            {
+                "query": loss.query,
+                "text": queries.get(loss.query),
+                "baseline": round(loss.baseline, 6),
+                "value": round(loss.value, 6),
+            }
+            for loss in evaluation.losses(run.name, losses, MAIN_MEASURE)
+        ],
+        "per_query": {
+            query: {name: round(float(run.values[name][n]), 6) for name in evaluation.measures}
+            for n, query in enumerate(evaluation.queries)
+        },
+    }
+
+
+def _estimate(run: RunResult, measure: str) -> dict[str, float]:
+    found = run.estimate(measure)
+    return {name: round(getattr(found, name), 6) for name in ("mean", "low", "high")}
+
+
+def _comparison(evaluation: Evaluation, run: RunResult, measure: str) -> dict[str, float]:
+    found = evaluation.comparison(run.name, measure)
+    names = ("difference", "low", "high", "p", "better", "worse")
+    return {name: round(getattr(found, name), 6) for name in names}

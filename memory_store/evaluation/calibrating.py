@@ -1,0 +1,199 @@
+"""Fitting a reranker's calibration to judgements of the vault's own.
+
+Each judged query gives pairs of query and memory: those that were judged, and some of what fusion
+finds for it that nobody judged, which count as irrelevant. The model reads them as a search would.
+
+Boundary: opens the memories of these pairs, hands them to the model in this process and keeps
+nothing of them. What is stored in the end are a model's name and numbers.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memory_store.evaluation.judgements import Judgements
+from memory_store.models.calibration import (
+    Bin,
+    Calibration,
+    Fitted,
+    fit,
+    log_loss,
+    reliability,
+)
+from memory_store.models.maxsim import asks_for_maxsim
+from memory_store.records import BadInputError, SearchOptions
+from memory_store.search.analysis import analyse
+from memory_store.search.candidates import Candidate
+from memory_store.search.matching import WordMatcher
+from memory_store.search.opening import Opened
+from memory_store.search.query import parse
+from memory_store.search.recipes import DEFAULT
+from memory_store.search.reranking import raw_scores
+
+if TYPE_CHECKING:
+    from memory_store.models.reranker import Reranker
+    from memory_store.records import Reference
+    from memory_store.store import MemoryStore
+
+POOL = 64  # as deep as a standard search lets the model read
+SAMPLED = 12  # of the pool for each query, evenly from first to last
+MOST_JUDGED = 64  # pairs of one query, so that none outweighs all others
+FOLDS = 5
+
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One query and one memory as the model read them: its ``raw`` score, and the truth."""
+
+    query: int
+    raw: float
+    relevant: bool
+    judged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationReport:
+    """A fit, and what it is worth.
+
+    ``before`` is the calibration until now, if there is one; without, the losses are those of the
+    raw scores. ``loss`` and ``bins`` are of ``folds`` parts of the queries, each scored by a curve
+    fitted to the others; with 1 there were too few and the fit judges itself.
+    """
+
+    fitted: Fitted
+    before: Calibration | None
+    queries: int
+    judged: int
+    loss_before: float
+    loss: float
+    bins: tuple[Bin, ...]
+    folds: int
+    unknown_refs: tuple[str, ...]
+
+
+def calibrate(
+    store: MemoryStore,
+    queries: Mapping[str, str],
+    judgements: Judgements,
+    reranker: str | None = None,
+    *,
+    progress: Progress | None = None,
+) -> CalibrationReport:
+    """Fit the curve of a reranker; store it with :func:`calibration.store_fitted`.
+
+    Raises :class:`ModelUnavailableError` without the model, and :class:`BadInputError` where the
+    judgements do not suffice, or the model does not tell what they tell.
+    """
+    if asks_for_maxsim(reranker):
+        raise BadInputError("reranker: maxsim has no score that could be calibrated", "reranker")
+    model = store.search_context().reranker(reranker)
+    pairs = list(_Task(store, model, queries, judgements).pairs(progress))
+    raw, relevant = [pair.raw for pair in pairs], [pair.relevant for pair in pairs]
+    curve, before = fit(raw, relevant), model.calibration
+    scores, folds = _held_out(pairs, curve)
+    fitted = Fitted(
+        model=model.name,
+        fingerprint=model.fingerprint,
+        centre=round(curve.centre, 6),
+        slope=round(curve.slope, 6),
+        pairs=len(pairs),
+        relevant=sum(relevant),
+        fitted=datetime.datetime.now(datetime.UTC).date().isoformat(),
+    )
+    known = {name for one in store.references() for name in (one.id, one.ref)}
+    return CalibrationReport(
+        fitted=fitted,
+        before=before if isinstance(before, Calibration) else None,
+        queries=len({pair.query for pair in pairs}),
+        judged=sum(pair.judged for pair in pairs),
+        loss_before=log_loss([before(x) for x in raw] if before else raw, relevant),
+        loss=log_loss(scores, relevant),
+        bins=tuple(reliability(scores, relevant)),
+        folds=folds,
+        unknown_refs=tuple(sorted({r for g in judgements.values() for r in g} - known)),
+    )
+
+
+def _held_out(pairs: Sequence[Pair], curve: Calibration) -> tuple[list[float], int]:
+    """The score of each pair by a curve fitted to other queries, and into how many parts."""
+    scores = [0.0] * len(pairs)
+    try:
+        for fold in range(FOLDS):
+            others = [pair for pair in pairs if pair.query % FOLDS != fold]
+            other = fit([pair.raw for pair in others], [pair.relevant for pair in others])
+            for place, pair in enumerate(pairs):
+                if pair.query % FOLDS == fold:
+                    scores[place] = other(pair.raw)
+    except BadInputError:  # four fifths of the judgements are too few
+        return [curve(pair.raw) for pair in pairs], 1
+    return scores, FOLDS
+
+
+class _Task:
+    """Which pairs the model reads, and the reading of them."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        model: Reranker,
+        queries: Mapping[str, str],
+        judgements: Judgements,
+    ) -> None:
+        self._store, self._model = store, model
+        self._queries, self._judgements = queries, judgements
+        self._context = store.search_context()
+        self._by_id = {one.id: one for one in store.references()}
+        self._ids: dict[str, list[str]] = {}
+        for one in self._by_id.values():
+            for name in {one.id, one.ref or one.id}:
+                self._ids.setdefault(name, []).append(one.id)
+
+    def pairs(self, progress: Progress | None) -> Iterator[Pair]:
+        """The pairs of every query that has something relevant in this vault."""
+        asked = [query for query in self._judgements if query in self._queries]
+        for number, query in enumerate(asked):
+            if progress is not None:
+                progress(self._model.name, number, len(asked))
+            chosen = self._chosen(self._queries[query], self._judgements[query])
+            if any(relevant for relevant, _ in chosen.values()):
+                raw = self._read(self._queries[query], list(chosen))
+                for id_, score in raw.items():
+                    yield Pair(number, score, *chosen[id_])
+
+    def _chosen(self, text: str, grades: Mapping[str, int]) -> dict[str, tuple[bool, bool]]:
+        """Memory id → whether it is relevant, and whether somebody said so."""
+        judged = {id_: grade > 0 for ref, grade in grades.items() for id_ in self._ids.get(ref, ())}
+        first = sorted(judged, key=lambda id_: not judged[id_])[:MOST_JUDGED]
+        chosen = {id_: (judged[id_], True) for id_ in first}
+        known = {self._content(id_) for id_ in judged}
+        ranking = self._store.rank(text, depth=POOL, rerank=False)
+        others = [id_ for id_, _ in ranking.results if self._content(id_) not in known]
+        step = max(1, len(others) // SAMPLED)
+        return chosen | {id_: (False, False) for id_ in others[::step][:SAMPLED]}
+
+    def _content(self, id_: str) -> int:
+        reference: Reference = self._by_id[id_]
+        return reference.content
+
+    def _read(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+        """The model's raw score of each memory."""
+        options, snapshot = SearchOptions(), self._context.snapshot
+        analysis = analyse(parse(text, options), self._context, options)
+        places = {id_: ordinal for id_ in ids if (ordinal := snapshot.ordinal_of(id_)) is not None}
+        memories = {m.id: m for m in self._context.open_memories(list(places.values()))}
+        opened = [
+            Opened(Candidate(ordinal, id_, memories[id_].type, 0.0, rank), memories[id_])
+            for rank, (id_, ordinal) in enumerate(places.items(), start=1)
+            if id_ in memories
+        ]
+
+        def matcher(one: Opened) -> WordMatcher:
+            return WordMatcher(analysis.keywords, (), snapshot.language(one.candidate.ordinal))
+
+        found = raw_scores(analysis.parsed.reading, opened, DEFAULT, self._model, matcher)
+        return {one.memory.id: score for one, score in zip(opened, found, strict=True)}

@@ -1,0 +1,309 @@
+"""Runs: every judged query ranked in each of several ways, measured and held against the first.
+
+Memories that hold the same text are one: a search returns one of them, so a judgement of either is
+met by whichever was returned, and where both were judged the higher grade counts once.
+
+Boundary: what is ranked are ids; of the vault's content, refs alone pass through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from memory_store.evaluation.judgements import Judgements
+from memory_store.evaluation.measures import MEASURES
+from memory_store.evaluation.statistics import (
+    Comparison,
+    Estimate,
+    Values,
+    compare,
+    estimate,
+)
+from memory_store.records import BadInputError, Ranking, Reference
+from memory_store.search.recipes import recipe_named
+
+DEFAULT_DEPTH = 100
+LEAST_DEPTH, MOST_DEPTH = 10, 1_000  # the shallowest measure; and a ranking, not a dump
+
+Options = Mapping[str, Any]
+"""Keywords of ``MemoryStore.search``."""
+Progress = Callable[[str, int, int | None], None]
+Unit = int | str
+"""What a judgement is about: a content of the vault, or a ref that nothing in it has."""
+
+
+class Rankable(Protocol):
+    """What can be evaluated: a ``MemoryStore``, or what ranks like one."""
+
+    def rank(self, query: str, *, depth: int = ..., **options: Any) -> Ranking:
+        """The order to ``depth``."""
+        ...
+
+    def references(self) -> Sequence[Reference]:
+        """Every memory that may be ranked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RankedMemory:
+    """One place of a ranking. ``ref`` is what the judgements call the memory, where they do."""
+
+    ref: str
+    id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunResult:
+    """One run over all measured queries.
+
+    ``values`` (measure → one value per query) are in the order of :attr:`Evaluation.queries`.
+    ``pool`` is the largest pool of any query, ``opened`` and ``reranked`` count memories over all
+    queries. ``degraded`` says what was missing.
+    """
+
+    name: str
+    options: Options
+    rankings: Mapping[str, tuple[RankedMemory, ...]]
+    values: Mapping[str, Values]
+    pool: int
+    opened: int
+    reranked: int
+    degraded: tuple[str, ...]
+
+    def estimate(self, measure: str) -> Estimate:
+        """The mean of a measure and its interval."""
+        return estimate(self.values[measure])
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A query on which a run does worse than the first one: the values of both."""
+
+    query: str
+    baseline: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """All runs over the same queries; the first is what the others are held against.
+
+    ``queries`` are those with something relevant judged. ``textless`` of them were judged but not
+    asked, and count 0. ``unknown_refs`` are judged refs that the vault has nothing for: they
+    count as not found. ``shared_refs`` are judged refs of several memories, which all count.
+    """
+
+    runs: tuple[RunResult, ...]
+    queries: tuple[str, ...]
+    memories: int
+    depth: int
+    textless: tuple[str, ...] = ()
+    unknown_refs: tuple[str, ...] = ()
+    shared_refs: tuple[str, ...] = ()
+
+    @property
+    def baseline(self) -> RunResult:
+        """The run that the others are held against."""
+        return self.runs[0]
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures that ``depth`` is deep enough for."""
+        return tuple(name for name, one in MEASURES.items() if one.depth <= self.depth)
+
+    def run(self, name: str) -> RunResult:
+        """The run of that name. Raises KeyError."""
+        return {run.name: run for run in self.runs}[name]
+
+    def comparison(self, name: str, measure: str) -> Comparison:
+        """A run against the first one, query by query."""
+        return compare(self.run(name).values[measure], self.baseline.values[measure])
+
+    def losses(self, name: str, count: int, measure: str = "ndcg@10") -> tuple[Loss, ...]:
+        """The ``count`` queries on which a run loses most against the first one."""
+        pairs = zip(self.baseline.values[measure], self.run(name).values[measure], strict=True)
+        losses = [
+            Loss(query, float(before), float(after))
+            for query, (before, after) in zip(self.queries, pairs, strict=True)
+            if after < before
+        ]
+        return tuple(sorted(losses, key=lambda loss: (loss.value - loss.baseline, loss.query)))[
+            :count
+        ]
+
+
+def evaluate(
+    store: Rankable,
+    queries: Mapping[str, str],
+    judgements: Judgements,
+    runs: Mapping[str, Options],
+    *,
+    depth: int = DEFAULT_DEPTH,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Rank every judged query in each of ``runs`` (name → keywords of ``search``) and measure.
+
+    Queries without a relevant judgement are left out, as by trec_eval. Raises BadInputError for
+    an unknown recipe, for judgements that fit no query, and for a query that no search takes,
+    naming its id; what the vault and a missing model raise passes through.
+    """
+    _check_depth(depth)
+    for options in runs.values():
+        recipe_named(str(options.get("recipe", "default")))
+    relevant = {
+        query: grades
+        for query, grades in judgements.items()
+        if any(grade > 0 for grade in grades.values())
+    }
+    if not relevant.keys() & queries.keys():
+        raise BadInputError("qrels: no query here has something relevant judged", "qrels")
+    catalogue = Catalogue(store.references())
+    asked = {query: queries[query] for query in relevant if query in queries}
+    task = _Task(store, asked, relevant, catalogue, depth)
+    results = []
+    for place, (name, options) in enumerate(runs.items()):
+        told = _told(progress, name, place * len(asked), len(runs) * len(asked))
+        results.append(task.run(name, options, told))
+    names = dict.fromkeys(ref for grades in relevant.values() for ref in grades)
+    return Evaluation(
+        runs=tuple(results),
+        queries=tuple(relevant),
+        memories=catalogue.memories,
+        depth=depth,
+        textless=tuple(query for query in relevant if query not in queries),
+        unknown_refs=tuple(name for name in names if not catalogue.contents(name)),
+        shared_refs=tuple(name for name in names if len(catalogue.contents(name)) > 1),
+    )
+
+
+class Catalogue:
+    """What judgements call memories, and which contents those are."""
+
+    def __init__(self, references: Iterable[Reference]) -> None:
+        self._by_id: dict[str, Reference] = {}
+        self._contents: dict[str, set[int]] = {}
+        for reference in references:
+            self._by_id[reference.id] = reference
+            for name in (reference.id, reference.ref):
+                if name is not None:
+                    self._contents.setdefault(name, set()).add(reference.content)
+
+    @property
+    def memories(self) -> int:
+        """How many there are."""
+        return len(self._by_id)
+
+    def contents(self, name: str) -> set[int]:
+        """The contents of the memories with that ref or id."""
+        return self._contents.get(name, set())
+
+    def judged(self, grades: Mapping[str, int]) -> dict[Unit, int]:
+        """Grades by content: each at the highest that any of its names was given."""
+        units: dict[Unit, int] = {}
+        for name, grade in grades.items():
+            contents = self.contents(name)
+            for unit in contents or (name,):
+                units[unit] = max(grade, units.get(unit, grade))
+        return units
+
+    def units(self, ids: Iterable[str]) -> list[Unit]:
+        """The contents of ranked memories."""
+        return [self._by_id[id_].content if id_ in self._by_id else id_ for id_ in ids]
+
+    def named(self, ranking: Ranking, grades: Mapping[str, int]) -> tuple[RankedMemory, ...]:
+        """A ranking under the names that ``grades`` use, each name once."""
+        judged: dict[int, list[str]] = {}
+        for name in grades:
+            for content in self.contents(name):
+                judged.setdefault(content, []).append(name)
+        taken: set[str] = set()
+        named = []
+        for id_, score in ranking.results:
+            names = self._names(id_, judged, grades)
+            ref = next((name for name in names if name not in taken), id_)
+            taken.add(ref)
+            named.append(RankedMemory(ref, id_, score))
+        return tuple(named)
+
+    def _names(
+        self, id_: str, judged: Mapping[int, Sequence[str]], grades: Mapping[str, int]
+    ) -> list[str]:
+        """What a memory may be called: judged names first, of itself or a twin, then its own."""
+        known = self._by_id.get(id_)
+        if known is None:
+            return [id_]
+        own = [id_] if known.ref is None else [known.ref, id_]
+        best_first = sorted(
+            judged.get(known.content, ()), key=lambda name: (-grades[name], name not in own, name)
+        )
+        return [*best_first, *own]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What every run does: rank ``asked`` and hold what was found against ``judgements``."""
+
+    store: Rankable
+    asked: Mapping[str, str]
+    judgements: Judgements
+    catalogue: Catalogue
+    depth: int
+
+    def run(self, name: str, options: Options, told: Callable[[int], None]) -> RunResult:
+        found = self._rankings(options, told)
+        named = self.catalogue.named
+        return RunResult(
+            name=name,
+            options=options,
+            rankings={query: named(one, self.judgements[query]) for query, one in found.items()},
+            values=self._values(found),
+            pool=max(one.pool for one in found.values()),
+            opened=sum(one.opened for one in found.values()),
+            reranked=sum(one.reranked for one in found.values()),
+            degraded=tuple(dict.fromkeys(line for one in found.values() for line in one.degraded)),
+        )
+
+    def _rankings(self, options: Options, told: Callable[[int], None]) -> dict[str, Ranking]:
+        found: dict[str, Ranking] = {}
+        for done, (query, text) in enumerate(self.asked.items()):
+            told(done)
+            try:
+                found[query] = self.store.rank(text, depth=self.depth, **options)
+            except BadInputError as error:
+                raise BadInputError(f"query {query!r}: {error}", error.parameter) from error
+        return found
+
+    def _values(self, found: Mapping[str, Ranking]) -> dict[str, Values]:
+        """Every measure of every judged query; one that was not asked found nothing."""
+        pairs = [
+            (self._units(found.get(query)), self.catalogue.judged(grades))
+            for query, grades in self.judgements.items()
+        ]
+        return {
+            name: np.array([measure(ranked, grades) for ranked, grades in pairs], dtype=np.float64)
+            for name, measure in MEASURES.items()
+            if measure.depth <= self.depth
+        }
+
+    def _units(self, ranking: Ranking | None) -> list[Unit]:
+        if ranking is None:
+            return []
+        return self.catalogue.units(memory for memory, _ in ranking.results)
+
+
+def _told(progress: Progress | None, name: str, before: int, total: int) -> Callable[[int], None]:
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(name, before + done, total)
+
+    return tell
+
+
+def _check_depth(depth: int) -> None:
+    if not LEAST_DEPTH <= depth <= MOST_DEPTH:
+        raise BadInputError(f"depth: must be from {LEAST_DEPTH} to {MOST_DEPTH:,}", "depth")
