@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.search.candidates import Candidate
 from memory_store.search.recipes import Recipe
+from memory_store.search.tracing import Trace
 
 BAND_EXCELLENT = 0.30  # Gnosis, "Score Ranges"
 BAND_GOOD = 0.20
@@ -57,21 +58,27 @@ def adjust(
     literal_share: Callable[[Memory], float],
     calibrated: bool,
     verified: bool,
+    trace: Trace | None = None,
 ) -> list[Scored]:
     """All adjustments, best first.
 
     ``literal_share`` gives the share of the query's words that stand in a memory as whole words.
     The score floor applies only to ``calibrated`` scores; scores that no reranker ``verified``
-    end at the recipe's cap.
+    end at the recipe's cap. ``trace`` is told the order after each group.
     """
+    trace = trace or Trace()
     results = ranked([_boosted(result, recipe) for result in results])
+    trace.order("type boosts", results)
     results = ranked([_demoted(result, recipe) for result in results])
+    trace.order("demotions", results)
     if recipe.keyword_floor:
         results = ranked([_floored(result, recipe, literal_share) for result in results])
+        trace.order("keyword floor", results)
     if not verified:
         return [r.moved("not verified", min(r.score, recipe.unverified_cap)) for r in results]
     if calibrated:
         results = [result for result in results if result.score >= recipe.score_floor]
+        trace.order("score floor", results)
     return normalised(results) if recipe.normalise else results
 
 

@@ -188,13 +188,14 @@ def with_conditions(
 ) -> Mask:
     """``mask`` less what lacks a required phrase or holds an excluded one, by stems in a row."""
     for phrase in parsed.required:
-        mask = mask & _holds(phrase, context, blinding)
+        mask = mask & holds(phrase, context, blinding)
     for phrase in parsed.excluded:
-        mask = mask & ~_holds(phrase, context, blinding)
+        mask = mask & ~holds(phrase, context, blinding)
     return mask
 
 
-def _holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:
+def holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:
+    """bool [documents]: those that hold a phrase's words side by side, by their stems."""
     if len(phrase.words) == 1:
         return has_term(context.snapshot, blinding.term(phrase.words[0]))
     held = np.ones(context.snapshot.size, dtype=np.bool_)

@@ -6,7 +6,7 @@ Boundary: turns opened memories into what the asker reads. Grants are checked by
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 
+Why = Callable[[Collection[str]], Mapping[str, Any]]
+"""From the ids of the rows that are shown to what became of the memory asked about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the stages hand to the answer.
@@ -49,7 +53,7 @@ class Outcome:
     calibrated: bool = False
     degraded: tuple[str, ...] = ()
     embedder: Embedder | None = None
-    why: Mapping[str, Any] | None = None
+    why: Why | None = None
 
     def completed(
         self,
@@ -58,7 +62,7 @@ class Outcome:
         opened: int,
         degraded: Sequence[str],
         embedder: Embedder | None,
-        why: Mapping[str, Any] | None,
+        why: Why | None,
     ) -> Outcome:
         """The outcome with what the stages before knew."""
         return replace(
@@ -102,7 +106,7 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
         degraded=tuple(dict.fromkeys((*context.degraded, *outcome.degraded))),
         milliseconds=trace.milliseconds,
         explain=trace.reports if options.explain else (),
-        why=outcome.why,
+        why=None if outcome.why is None else outcome.why([row.id for row in rows]),
     )
 
 

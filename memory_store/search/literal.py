@@ -11,6 +11,8 @@ Boundary: reads opened text; keeps nothing of it. Patterns may be secrets and ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +24,12 @@ from memory_store.search.analysis import Blinding, filters
 from memory_store.search.answering import Outcome
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
-from memory_store.search.opening import Opening, conditions
+from memory_store.search.opening import Opened, Opening, conditions
 from memory_store.search.patterns import Needs, needs
 from memory_store.search.planning import Plan
 from memory_store.search.query import ParsedQuery, is_delimited, option_filters
 from memory_store.search.tracing import Trace
+from memory_store.search.why_literal import LiteralSearch, why_literally
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
@@ -84,27 +87,43 @@ def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> Outcom
         candidates = _candidates(context, plan, needed)
         details["candidates"] = len(candidates)
     opening = Opening(context.open_memories)
-    keep = conditions(ParsedQuery("", ()), plan.options.meta)
     with trace.stage("open") as details:
-        found = [
-            Scored(o.candidate, o.candidate.share, o.memory)
-            for o in opening.open(candidates[:MOST_CANDIDATES])
-            if marker.matches(o.memory) and (keep is None or keep(o.memory))
-        ]
+        found = _matching(opening.open(candidates[:MOST_CANDIDATES]), plan, marker, trace)
         details |= {"opened": opening.opened, "matched": len(found)}
+    trace.order("pattern", found)
     least = plan.options.min_score
     found = [result for result in found if least is None or result.score >= least]
+    trace.order("min_score", found)
     left = len(candidates) - MOST_CANDIDATES
+    search = LiteralSearch(
+        context, plan, needed, tuple(candidates), MOST_CANDIDATES, tuple(found), trace
+    )
     return Outcome(
         rows=tuple(found[plan.offset : plan.end]),
         more=len(found) > plan.end,
         marker=lambda result: marker,
+        ranking=tuple(found),
         found=len(candidates),
         opened=opening.opened,
+        why=partial(why_literally, search) if plan.options.why else None,
         degraded=(f"{left:,} more memories hold these words and were not tried. Add a word",)
         if left > 0
         else (),
     )
+
+
+def _matching(
+    opened: Sequence[Opened], plan: Plan, marker: PatternMarker, trace: Trace
+) -> list[Scored]:
+    """The opened memories that the pattern and the metadata asked for match."""
+    keep = conditions(ParsedQuery("", ()), plan.options.meta, trace)
+    found = []
+    for one in opened:
+        if not marker.matches(one.memory):
+            trace.drop(one.memory.id, "the pattern matches nothing in it")
+        elif keep is None or keep(one.memory):
+            found.append(Scored(one.candidate, one.candidate.share, one.memory))
+    return found
 
 
 def compiled(query: str) -> tuple[str, PatternMarker]:

@@ -13,6 +13,7 @@ from memory_store.records import Memory
 from memory_store.search.candidates import Candidate
 from memory_store.search.matching import literal_pattern
 from memory_store.search.query import ParsedQuery
+from memory_store.search.tracing import Trace
 
 BATCH = 32  # memories opened at a time when it is not known how many will be needed
 
@@ -56,25 +57,36 @@ class Opening:
 
 
 def conditions(
-    parsed: ParsedQuery, meta: Sequence[tuple[str, str]]
+    parsed: ParsedQuery, meta: Sequence[tuple[str, str]], trace: Trace
 ) -> Callable[[Memory], bool] | None:
     """What only the text can tell: exact spelling of phrases, and metadata.
 
     Keyed pairs have already kept the memories whose *stems* stand side by side. ``None`` when
-    the query asks for nothing of the kind.
+    the query asks for nothing of the kind. ``trace`` is told what a memory failed.
     """
-    required = [literal_pattern(phrase.text) for phrase in parsed.required]
-    excluded = [literal_pattern(phrase.text) for phrase in parsed.excluded]
+    required = [(phrase.text, literal_pattern(phrase.text)) for phrase in parsed.required]
+    excluded = [(phrase.text, literal_pattern(phrase.text)) for phrase in parsed.excluded]
     if not required and not excluded and not meta:
         return None
 
-    def keep(memory: Memory) -> bool:
+    def refusal(memory: Memory) -> str | None:
         texts = (memory.title, memory.text)
-        return (
-            all(any(p.search(text) for text in texts) for p in required)
-            and not any(p.search(text) for p in excluded for text in texts)
-            and all(_meta_matches(memory.metadata.get(key), value) for key, value in meta)
-        )
+        for phrase, pattern in required:
+            if not any(pattern.search(text) for text in texts):
+                return f'"{phrase}" is spelled otherwise there'
+        for phrase, pattern in excluded:
+            if any(pattern.search(text) for text in texts):
+                return f"it holds {phrase!r}, which is excluded"
+        for key, value in meta:
+            if not _meta_matches(memory.metadata.get(key), value):
+                return f"its metadata does not say {key}={value}"
+        return None
+
+    def keep(memory: Memory) -> bool:
+        reason = refusal(memory)
+        if reason is not None:
+            trace.drop(memory.id, reason)
+        return reason is None
 
     return keep
 

@@ -9,12 +9,14 @@ Boundary: up to and including *fuse* nothing is plain text but the query. The po
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from memory_store.records import BadInputError, Ranking, SearchOptions, SearchResponse
 from memory_store.search.analysis import Analysis, analyse
 from memory_store.search.answering import Outcome, respond
 from memory_store.search.candidates import MOST_NEWEST, Fetched, fetch, newest
 from memory_store.search.context import SearchContext
+from memory_store.search.explaining import Search, explain
 from memory_store.search.fusion import Merged, merge
 from memory_store.search.literal import search_literally
 from memory_store.search.opening import Opening
@@ -34,7 +36,7 @@ def run(context: SearchContext, query: str, options: SearchOptions) -> SearchRes
     is locked or damaged. A missing model never fails a hybrid search; it is a line in
     ``degraded``.
     """
-    trace = Trace()
+    trace = Trace(following=options.explain or options.why is not None)
     plan = _plan(query, options)
     if plan.mode == "literal":
         outcome = search_literally(context, plan, trace)
@@ -74,26 +76,22 @@ def _plan(query: str, options: SearchOptions, *, depth: int = 0) -> Plan:
 
 def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     """Keyword, vector and hybrid search."""
-    with trace.stage("analyse") as details:
+    with trace.stage("analyse"):
         analysis = analyse(parse(plan.query, plan.options), context, plan.options)
         check_deep(plan.options, analysis.keywords)
-        details |= {
-            "language": analysis.language,
-            "keywords": list(analysis.keywords),
-            "topic_groups": len(analysis.topics),
-            "searchable": int(analysis.mask.sum()),
-        }
     merged, fetched = _fused(context, plan, analysis, trace)
     opening = Opening(context.open_memories)
     reading = Reading(context, plan, analysis, opening, trace)
     outcome = reading.read(merged.pool)
-    told = why(context, plan, analysis, merged, outcome) if plan.options.why else None
+    search = Search(context, plan, analysis, fetched, merged, outcome, trace)
+    if plan.options.explain:
+        explain(search)
     return outcome.completed(
         found=len(merged.ordered),
         opened=opening.opened,
         degraded=fetched.degraded,
         embedder=fetched.embedder,
-        why=told,
+        why=partial(why, search) if plan.options.why else None,
     )
 
 
@@ -101,22 +99,12 @@ def _fused(
     context: SearchContext, plan: Plan, analysis: Analysis, trace: Trace
 ) -> tuple[Merged, Fetched]:
     """Fetch, fuse and cut: the final pool, still sealed."""
-    with trace.stage("fetch") as details:
+    with trace.stage("fetch"):
         if analysis.parsed.reading:
             fetched = fetch(analysis, context, plan.recipe, plan.legs, plan.depths)
         else:
             fetched = newest(analysis, context)
-        details |= {
-            "lists": [[one.leg, one.kind, len(one.ordinals)] for one in fetched.lists],
-            "leg_milliseconds": {leg: round(ms, 3) for leg, ms in fetched.milliseconds.items()},
-        }
-    with trace.stage("fuse") as details:
+    with trace.stage("fuse"):
         pool = plan.pool if analysis.parsed.reading else MOST_NEWEST  # a list to leaf through
         merged = merge(fetched, analysis, context, plan.recipe, plan.mode, pool)
-        details |= {
-            "recipe": plan.recipe.name,
-            "weights": {leg: round(weight, 4) for leg, weight in merged.weights.items()},
-            "candidates": len(merged.ordered),
-            "pool": len(merged.pool),
-        }
     return merged, fetched

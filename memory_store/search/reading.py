@@ -20,7 +20,6 @@ from memory_store.search.analysis import Analysis
 from memory_store.search.answering import Outcome
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
-from memory_store.search.explaining import explained
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened, Opening, conditions
 from memory_store.search.planning import Plan
@@ -67,26 +66,28 @@ class Reading:
                 return self._whole(pool, model)
         if plan.options.sealed and (parsed.required or parsed.excluded):
             degraded = (PAIRS_DECIDE,)
+        with self.trace.stage("rerank") as details:
+            details["skipped"] = unread_because(plan, parsed.reading)
         return self._page(pool, degraded)
 
     def _whole(self, pool: Sequence[Candidate], model: Reranker | None) -> Outcome:
         """Open the whole pool, let ``model`` read it (``None``: too few to be worth it), adjust."""
         matcher = self._matchers()
         with self.trace.stage("open") as details:
-            keep = conditions(self.analysis.parsed, self.plan.options.meta)
+            keep = conditions(self.analysis.parsed, self.plan.options.meta, self.trace)
             opened = [o for o in self.opening.open(pool) if keep is None or keep(o.memory)]
             details |= {"opened": self.opening.opened, "kept": len(opened)}
         with self.trace.stage("rerank") as details:
             answer = self._scores(opened, matcher, model)
+            self.trace.order("rerank" if answer.reranked else answer.why, answer.results)
             details |= {
                 "how": answer.why,
                 "reranked": answer.reranked,
                 "calibrated": answer.calibrated,
             }
-        with self.trace.stage("adjust") as details:
-            results = self._adjusted(answer, opened, matcher)
-            details["results"] = [explained(n, result) for n, result in enumerate(results, 1)]
-        results = above(self.plan, results)
+        with self.trace.stage("adjust"):
+            results = above(self.plan, self._adjusted(answer, opened, matcher))
+            self.trace.order("min_score", results)
         return Outcome(
             rows=tuple(results[self.plan.offset : self.plan.end]),
             more=len(results) > self.plan.end,
@@ -126,14 +127,19 @@ class Reading:
             literal_share=literal_share,
             calibrated=answer.calibrated,
             verified=answer.verified,
+            trace=self.trace,
         )
 
     def _page(self, pool: Sequence[Candidate], degraded: tuple[str, ...]) -> Outcome:
         """Fusion's order; only the page's own rows are opened, and what its conditions refuse."""
         plan = self.plan
-        results = above(plan, sealed_order(plan, pool))
+        with self.trace.stage("adjust"):
+            ordered = sealed_order(plan, pool)
+            self.trace.order("demotions", ordered)
+            results = above(plan, ordered)
+            self.trace.order("min_score", results)
         sealed = plan.options.sealed
-        keep = None if sealed else conditions(self.analysis.parsed, plan.options.meta)
+        keep = None if sealed else conditions(self.analysis.parsed, plan.options.meta, self.trace)
         if keep is None and not plan.shown:
             rows, more = results[plan.offset : plan.end], len(results) > plan.end
             return Outcome(
@@ -150,8 +156,6 @@ class Reading:
             details |= {"opened": self.opening.opened, "kept": len(opened)}
         scores = {result.candidate.ordinal: result for result in results}
         rows = [scores[one.candidate.ordinal].opened(one.memory) for one in opened]
-        with self.trace.stage("adjust") as details:
-            details["results"] = [explained(n, r) for n, r in enumerate(rows, plan.offset + 1)]
         return Outcome(
             rows=tuple(rows),
             more=more,
@@ -181,6 +185,19 @@ def sealed_order(plan: Plan, candidates: Sequence[Candidate]) -> list[Scored]:
         return in_fusion_order(candidates, plan.recipe)
     cap = plan.recipe.unverified_cap
     return [Scored(candidate, cap * candidate.share) for candidate in candidates]
+
+
+def unread_because(plan: Plan, text: str) -> str:
+    """Why no reranker read the pool, in words."""
+    if plan.mode != "hybrid":
+        return f"a {plan.mode} search keeps the order of its leg"
+    if not plan.recipe.rerank:
+        return f"the recipe {plan.recipe.name} has no reranker"
+    if plan.options.sealed:
+        return "sealed: nothing may be read to rank it"
+    if not plan.options.rerank:
+        return "switched off"
+    return "no reranking model on this machine" if text else "the query has no words to read for"
 
 
 def above(plan: Plan, results: Sequence[Scored]) -> list[Scored]:

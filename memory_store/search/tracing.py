@@ -1,29 +1,72 @@
-"""Explain: what each stage did, written down while it does it. There is no second code path."""
+"""What each stage did, written down while it does it. There is no second code path.
+
+A trace that *follows* also keeps the order that each stage left and what was dropped on the way;
+else these notes cost nothing.
+
+Boundary: holds ordinals, scores, names of stages and the asker's own words; no text of memories.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from time import perf_counter
-from typing import Any
+from dataclasses import dataclass
+from time import perf_counter, process_time
+from typing import TYPE_CHECKING, Any
 
 from memory_store.records import StageReport
 
+if TYPE_CHECKING:
+    from memory_store.search.adjustments import Scored
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The results in the order that ``stage`` left, best first."""
+
+    stage: str
+    results: tuple[Scored, ...]
+
 
 class Trace:
-    """The stages of one search, in order, with wall times and details."""
+    """The stages of one search, in order, with times and details.
 
-    def __init__(self) -> None:
+    ``following`` says whether anybody will ask for more than times: ``standings`` are the orders
+    after each stage that reorders, ``dropped`` the reasons why opened memories (by id) were left
+    out. Both stay empty otherwise.
+    """
+
+    def __init__(self, *, following: bool = False) -> None:
+        self.following = following
+        self.standings: list[Standing] = []
+        self.dropped: dict[str, str] = {}
         self._start = perf_counter()
         self._reports: list[StageReport] = []
 
     @contextmanager
     def stage(self, name: str) -> Iterator[dict[str, Any]]:
         """Time a stage; what is put into the dictionary becomes its details."""
-        start = perf_counter()
+        start, cpu = perf_counter(), self._cpu()
         details: dict[str, Any] = {}
         yield details
-        self._reports.append(StageReport(name, (perf_counter() - start) * 1_000, details))
+        spent = (perf_counter() - start) * 1_000
+        self._reports.append(StageReport(name, spent, details, (self._cpu() - cpu) * 1_000))
+
+    def order(self, stage: str, results: Sequence[Scored]) -> None:
+        """Remember the order that a stage left."""
+        if self.following:
+            self.standings.append(Standing(stage, tuple(results)))
+
+    def drop(self, memory_id: str, reason: str) -> None:
+        """Remember why an opened memory was left out."""
+        if self.following:
+            self.dropped[memory_id] = reason
+
+    def add(self, stage: str, **details: Any) -> None:
+        """More details for a stage that is over."""
+        for report in self._reports:
+            if report.stage == stage:
+                report.details.update(details)  # type: ignore[attr-defined]  # made in stage()
 
     @property
     def reports(self) -> tuple[StageReport, ...]:
@@ -34,3 +77,7 @@ class Trace:
     def milliseconds(self) -> float:
         """Wall time since the search began."""
         return (perf_counter() - self._start) * 1_000
+
+    def _cpu(self) -> float:
+        """Seconds of processor time of the whole process: models and legs have own threads."""
+        return process_time() if self.following else 0.0

@@ -1,97 +1,182 @@
 """Why a memory is, or is not, in an answer: its way through the stages, in words and numbers.
 
-Boundary: tells only what the same search could tell; opens nothing itself.
+The stages are asked in their order; the first one that lost the memory gives the reason.
+
+Boundary: tells only what the same search could tell to the same asker, and opens nothing. Keyed
+hashes say which of the asker's own words a sealed memory holds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from memory_store.search.analysis import Analysis, Blinding, filters
-from memory_store.search.answering import Outcome
-from memory_store.search.candidates import fetch
+from memory_store.records import SearchOptions
 from memory_store.search.context import SearchContext
-from memory_store.search.fusion import Merged
+from memory_store.search.explaining import FusionAccounts, Search, account, ways_of
+from memory_store.search.leg_places import leg_places, leg_sentence, words_held
 from memory_store.search.planning import Plan
+from memory_store.search.query import ParsedQuery
+from memory_store.search.restrictions import restrictions
+from memory_store.search.tracing import Trace
+
+UNKNOWN = "there is no such memory in the collections you can read"
+
+Told = dict[str, Any]
 
 
-def why(
-    context: SearchContext,
-    plan: Plan,
-    analysis: Analysis,
-    merged: Merged,
-    outcome: Outcome,
-) -> dict[str, Any]:
-    """What became of the memory named by the option ``why`` (its full id)."""
-    id_ = str(plan.options.why)
-    answer: dict[str, Any] = {"id": id_, "returned": False}
-    ordinal = context.snapshot.ordinal_of(id_)
+def unknown(id_: str) -> Told:
+    """The answer about a memory that is not there, or not the asker's to read: the same."""
+    return {"id": id_, "returned": False, "stage": "unknown", "reason": UNKNOWN}
+
+
+def why(search: Search, shown: Collection[str]) -> Told:
+    """What became of the memory named by the option ``why`` (its full id).
+
+    ``shown`` are the ids of the rows that the answer holds. ``stage`` names where its way ended,
+    ``reason`` says it in a sentence; the other keys are the figures.
+    """
+    id_ = str(search.plan.options.why)
+    ordinal = search.context.snapshot.ordinal_of(id_)
     if ordinal is None:
-        return {**answer, "reason": "there is no such memory in the collections you can read"}
-    if not analysis.mask[ordinal]:
-        return {**answer, "reason": _left_out(context, plan, analysis, ordinal)}
-    order = [one.ordinal for one in merged.ordered]
+        return unknown(id_)
+    told = {"id": id_, "returned": id_ in shown}
+    refused = left_out(search.analysis.parsed, search.context, search.plan.options, ordinal)
+    if refused is not None:
+        return told | refused
+    order = [one.ordinal for one in search.merged.ordered]
     if ordinal not in order:
-        return {**answer, **_not_found(context, plan, analysis, merged, ordinal)}
-    answer["fusion_rank"] = order.index(ordinal) + 1
-    if answer["fusion_rank"] > len(merged.pool):
-        reason = f"it came out of fusion below the pool, which ends at {len(merged.pool)}"
-        return {**answer, "reason": reason}
-    candidate = merged.pool[answer["fusion_rank"] - 1]
-    answer |= {
+        return told | (_stood_for(search, ordinal, order) or _not_fetched(search, ordinal))
+    fusion_rank = order.index(ordinal) + 1
+    told |= words_held(search.context, search.analysis, ordinal)
+    if fusion_rank > len(search.merged.pool):
+        return told | _below_the_pool(search, ordinal, fusion_rank)
+    return told | _after_the_pool(search, fusion_rank, shown)
+
+
+def left_out(
+    parsed: ParsedQuery, context: SearchContext, options: SearchOptions, ordinal: int
+) -> Told | None:
+    """Which filters and conditions leave it out, each with what the memory is instead."""
+    asked = restrictions(parsed, context, options)
+    refusing = [one for one in asked if not one.mask[ordinal]]
+    if not refusing:
+        return None
+    reasons = [f"{one.name} leaves it out: {one.refusal(context, ordinal)}" for one in refusing]
+    return {
+        "stage": "filter",
+        "reason": "; ".join(reasons),
+        "filters": [one.name for one in refusing],
+    }
+
+
+def _stood_for(search: Search, ordinal: int, order: list[int]) -> Told | None:
+    tags = search.context.snapshot.content_tags
+    same = [other for other in order if (tags[other] == tags[ordinal]).all()]
+    if not same:
+        return None
+    twin = search.context.snapshot.id(same[0])
+    return {
+        "stage": "twin",
+        "reason": f"it has the same content as {twin}, which stands for both",
+        "twin": twin,
+    }
+
+
+def _not_fetched(search: Search, ordinal: int) -> Told:
+    """No leg had it among its first: at which place would each have had it?"""
+    if not search.analysis.parsed.reading:
+        return {"stage": "fetch", "reason": "it is older than the newest that are listed"}
+    places = leg_places(search, ordinal)
+    words = words_held(search.context, search.analysis, ordinal)
+    told = "; ".join(map(leg_sentence, places))
+    missing = words["words"]["missing"]
+    lacks = f". Of the words asked for it lacks {', '.join(missing)}" if missing else ""
+    return {
+        "stage": "fetch",
+        "reason": f"no leg found it near enough: {told}{lacks}",
+        "legs": places,
+        **words,
+    }
+
+
+def _below_the_pool(search: Search, ordinal: int, fusion_rank: int) -> Told:
+    merged = search.merged
+    size = len(merged.pool)
+    taken_out = 0.0 if search.plan.recipe.boosts_order else 1.0
+    last = min(one.share * one.boost**taken_out for one in merged.ordered[:size])
+    share = merged.ordered[fusion_rank - 1].share
+    return {
+        "stage": "fuse",
+        "reason": f"fusion put it at place {fusion_rank} ({share:.3g}), below the pool of the "
+        f"first {size} (the last has {last:.3g})",
+        "fusion_rank": fusion_rank,
+        "fusion_score": round(share, 4),
+        "pool": size,
+        "last_score": round(last, 4),
+        "legs": leg_places(search, ordinal),
+    }
+
+
+def _after_the_pool(search: Search, fusion_rank: int, shown: Collection[str]) -> Told:
+    """It was in the pool: opened, ranked, shown?"""
+    candidate = search.merged.pool[fusion_rank - 1]
+    figures: Told = {
+        "fusion_rank": fusion_rank,
+        "fusion_score": round(candidate.share, 4),
         "keyword_rank": candidate.keyword_rank,
         "topic_rank": candidate.topic_rank,
         "vector_rank": candidate.vector_rank,
     }
-    return {**answer, **_placed(plan, outcome, ordinal)}
+    if candidate.id in search.trace.dropped:
+        reason = f"it was opened and left out: {search.trace.dropped[candidate.id]}"
+        return {"stage": "open", "reason": reason, **figures}
+    way = ways_of(search.trace, [candidate.ordinal])[candidate.ordinal]
+    ahead = [result.candidate for result in search.outcome.ranking]
+    ahead = [one for one in ahead if one.id not in search.trace.dropped]
+    place = next((n for n, one in enumerate(ahead, 1) if one.ordinal == candidate.ordinal), None)
+    if way:
+        fusion = FusionAccounts(search.merged, search.plan.recipe)
+        figures |= account(place, way[-1][2], fusion, way)
+    if place is None:
+        return {**figures, **lost(search.plan, search.trace, candidate.ordinal)}
+    return {**figures, **placed(search.plan, candidate.id, place, shown)}
 
 
-def _left_out(context: SearchContext, plan: Plan, analysis: Analysis, ordinal: int) -> str:
-    asked = filters(analysis.parsed, context, plan.options, Blinding(context))
-    if not context.snapshot.mask(asked)[ordinal]:
-        return "a filter leaves it out (collection, type, topic, status or date)"
-    return "it lacks a required phrase or holds an excluded word"
+def lost(plan: Plan, trace: Trace, ordinal: int) -> Told:
+    """Which stage after the reranker left it out, and at which score."""
+    stage, score = _lost_at(trace, ordinal)
+    at_least = {
+        "score floor": plan.recipe.score_floor,
+        "min_score": plan.options.min_score,
+    }.get(stage)
+    reason = f"it was left out by {stage or 'a change of the vault during the search'}"
+    if at_least is not None and score is not None:
+        name = "the score floor" if stage == "score floor" else stage
+        reason = f"its score of {score:.3g} is below {name}, {at_least:g}"
+    return {"stage": "adjust", "reason": reason}
 
 
-def _not_found(
-    context: SearchContext,
-    plan: Plan,
-    analysis: Analysis,
-    merged: Merged,
-    ordinal: int,
-) -> dict[str, Any]:
-    """No leg had it among its first: at which place would each have had it?"""
-    tags = context.snapshot.content_tags
-    for other in (one.ordinal for one in merged.ordered):
-        if (tags[other] == tags[ordinal]).all():
-            standing = context.snapshot.id(other)
-            return {"reason": f"it has the same content as {standing}, which stands for both"}
-    everything = dict.fromkeys(plan.legs, context.snapshot.size)
-    fetched = fetch(analysis, context, plan.recipe, plan.legs, everything)
-    places: dict[str, int | None] = dict.fromkeys(plan.legs)
-    for one in fetched.lists:
-        if one.kind == "original" and ordinal in one.ordinals:
-            places[one.leg] = one.ordinals.index(ordinal) + 1
-    told = ", ".join(
-        f"{leg}: {place or 'not at all'} (first {plan.depths[leg]} are taken)"
-        for leg, place in places.items()
-    )
-    return {"reason": f"no leg found it near enough. {told}", "leg_ranks": places}
+def _lost_at(trace: Trace, ordinal: int) -> tuple[str, float | None]:
+    """The first stage whose order lacks the memory, and its score before that."""
+    score: float | None = None
+    for standing in trace.standings:
+        found = [r.score for r in standing.results if r.candidate.ordinal == ordinal]
+        if not found:
+            return standing.stage, score
+        score = found[0]
+    return "", score
 
 
-def _placed(plan: Plan, outcome: Outcome, ordinal: int) -> dict[str, Any]:
-    """It was in the pool: what then?"""
-    ranking = [result.candidate.ordinal for result in outcome.ranking]
-    if ordinal not in ranking:
-        return {"reason": "it was dropped after opening: spelling, metadata or a score floor"}
-    rank = ranking.index(ordinal) + 1
-    result = outcome.ranking[rank - 1]
-    answer = {
-        "rank": rank,
-        "score": round(result.score, 4),
-        "steps": [[name, round(score, 4)] for name, score in result.steps],
-    }
-    if ordinal in [row.candidate.ordinal for row in outcome.rows]:
-        return {**answer, "returned": True, "reason": f"it is result {rank}"}
-    page = f"{plan.offset + 1} to {plan.end}"
-    return {**answer, "reason": f"it ranks {rank}, this page shows {page}"}
+def placed(plan: Plan, id_: str, rank: int, shown: Collection[str]) -> Told:
+    """Where it stands among the results, and on which page."""
+    page = (rank - 1) // plan.options.limit + 1
+    told: Told = {"rank": rank, "page": page}
+    if id_ in shown:
+        return {**told, "stage": "returned", "reason": f"it is result {rank}"}
+    if plan.offset < rank <= plan.end:
+        reason = f"it ranks {rank}, but did not fit the budget of {plan.options.budget} tokens"
+        return {**told, "stage": "budget", "reason": reason}
+    here = f"{plan.offset + 1} to {plan.end}"
+    reason = f"it ranks {rank}, on page {page} of {plan.options.limit} each; this shows {here}"
+    return {**told, "stage": "page", "reason": reason}

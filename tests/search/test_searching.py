@@ -458,35 +458,6 @@ class TestAnswers:
         assert notes.search("spare key").explain == ()
 
 
-class TestWhy:
-    def test_a_returned_memory_has_its_place(self, notes: MemoryStore) -> None:
-        row = notes.search("Harper").rows[0]
-        told = notes.search("Harper", why=row.id).why
-        assert told is not None
-        assert (told["returned"], told["rank"], told["keyword_rank"]) == (True, 1, 1)
-
-    def test_a_filtered_memory_says_so(self, notes: MemoryStore) -> None:
-        id_ = notes.search("Harper").rows[0].id
-        told = notes.search("Harper topic:errands", why=id_).why
-        assert told is not None
-        assert "filter" in told["reason"]
-        told = notes.search("Harper -surveyor", why=id_).why
-        assert told is not None
-        assert "excluded" in told["reason"]
-
-    def test_a_memory_no_leg_found_shows_where_it_would_have_been(self, notes: MemoryStore) -> None:
-        id_ = notes.search("Harper").rows[0].id
-        told = notes.search("boiler", mode="keyword", why=id_).why
-        assert told is not None
-        assert told["leg_ranks"] == {"keyword": None}
-        assert not told["returned"]
-
-    def test_an_unknown_memory_is_unknown(self, notes: MemoryStore) -> None:
-        told = notes.search("boiler", why="00000000-0000-4000-8000-000000000000").why
-        assert told is not None
-        assert "no such memory" in told["reason"]
-
-
 class TestLiteral:
     def test_a_pattern_is_tried_on_the_memories_that_hold_its_words(
         self, notes: MemoryStore
