@@ -103,15 +103,22 @@ def band(score: float, calibrated: bool) -> str | None:
 
 
 def normalised(results: Sequence[Scored]) -> list[Scored]:
-    """Scores stretched over [0, 1] per query (GNO, "Score Normalization"); one alone gets 1."""
-    if not results:
+    """Scores stretched over [0, 1] per query (GNO, "Score Normalization"); one alone gets 1.
+
+    The range is that of the scores a model gave: what it did not read stands at 0 below them, so
+    that scores do not depend on how much of that was opened.
+    """
+    read = [r.score for r in results if r.rerank_score is not None] or [r.score for r in results]
+    if not read:
         return []
-    low = min(result.score for result in results)
-    span = max(result.score for result in results) - low
-    return [
-        result.moved("normalised", (result.score - low) / span if span else 1.0)
-        for result in results
-    ]
+    low, high = min(read), max(read)
+    return [result.moved("normalised", _on_range(result.score, low, high)) for result in results]
+
+
+def _on_range(score: float, low: float, high: float) -> float:
+    if score >= high:
+        return 1.0
+    return max(0.0, (score - low) / (high - low)) if high > low else 0.0
 
 
 def _boosted(result: Scored, recipe: Recipe) -> Scored:

@@ -6,24 +6,27 @@ Everything a caller can get wrong without looking at the vault is refused here, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, BadInputError, SearchOptions
-from memory_store.search.paging import continue_offset
+from memory_store.search.paging import Place
 from memory_store.search.recipes import Depth, Recipe, recipe_named
 
 DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
 SINGLE_LEG = ("keyword", "vector")  # modes that are one leg, in its own order and on its own scale
 SINGLE_DEPTH = Depth(64, 256)  # how long their list is at least, where the recipe cuts no pool
 NO_CUT = 1_000_000  # a pool of all that the legs found
+TRIES = Depth(256, 1_000)  # memories opened at most to find those that a condition on texts keeps
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What will be done: ``legs`` with their ``depths``, ``pool`` and ``rerank_depth`` memories.
 
-    ``offset`` is where this page starts, ``deadline`` a :func:`time.monotonic` moment or ``None``.
+    ``place`` is where this page starts (``None``: at the top), ``waiting`` what of its pool, as
+    ordinals, earlier pages have left (``None``: all of it); ``deadline`` is a
+    :func:`time.monotonic` moment or ``None``.
     What is not ``shown`` is ranked to be measured: no row is opened only for being on the page.
     """
 
@@ -35,8 +38,9 @@ class Plan:
     depths: Mapping[str, int]
     pool: int
     rerank_depth: int
-    offset: int
     deadline: float | None
+    place: Place | None = None
+    waiting: frozenset[int] | None = None
     shown: bool = True
 
     @property
@@ -46,14 +50,54 @@ class Plan:
         return wanted and self.mode == "hybrid"
 
     @property
+    def out_of_time(self) -> bool:
+        """Whether the time limit is over."""
+        return self.deadline is not None and monotonic() >= self.deadline
+
+    @property
+    def goes_by_files(self) -> bool:
+        """Whether the recipe's rules for files may look at the pool, instead of a reranker."""
+        wanted = self.options.rerank and self.recipe.has_file_rules and not self.options.sealed
+        return wanted and self.mode == "hybrid"
+
+    @property
+    def reach(self) -> int:
+        """How far down the pool a reranker or a page opens."""
+        return max(self.rerank_depth, self.end if self.shown else 0)
+
+    @property
+    def tries(self) -> int:
+        """How many memories may be opened to look at what only their texts can tell."""
+        return max(self.pool if self.pool < NO_CUT else 0, TRIES.of(0, self.options.deep))
+
+    @property
+    def offset(self) -> int:
+        """How many rows stood on the pages before."""
+        return 0 if self.place is None else self.place.shown
+
+    @property
     def end(self) -> int:
         """Where the page ends."""
         return self.offset + self.options.limit
 
+    def reaching(self, depth: int) -> Plan:
+        """The plan with every leg at least ``depth`` deep."""
+        wider = {leg: max(depth, self.depths[leg]) for leg in self.legs}
+        return replace(self, depths={**self.depths, **wider})
 
-def make_plan(query: str, mode: str, options: SearchOptions, *, depth: int = 0) -> Plan:
+
+def make_plan(
+    query: str,
+    mode: str,
+    options: SearchOptions,
+    *,
+    depth: int = 0,
+    started: float | None = None,
+    place: Place | None = None,
+) -> Plan:
     """Check ``options`` and work out the sizes. ``depth`` > 0 widens legs and pool to at least it.
 
+    The time limit runs from ``started`` (:func:`time.monotonic`; by default now).
     Raises :class:`BadInputError` naming the option at fault.
     """
     recipe = recipe_named(options.recipe)
@@ -66,10 +110,11 @@ def make_plan(query: str, mode: str, options: SearchOptions, *, depth: int = 0) 
     legs = (mode,) if mode in SINGLE_LEG else recipe.legs
     limit, deep = options.limit, options.deep
     pool = NO_CUT if recipe.pool is None else recipe.pool.of(limit, deep)
-    offset = continue_offset(query, options)
     depths = {leg: max(depth, recipe.leg_depth(leg, limit, deep)) for leg in legs}
+    depths["variant"] = recipe.variant_depth.of(limit, deep)
     if mode in SINGLE_LEG:
         depths = {mode: max(depths[mode], (recipe.pool or SINGLE_DEPTH).of(limit, deep))}
+    started = monotonic() if started is None else started
     budget_ms = options.budget_ms
     return Plan(
         query=query,
@@ -80,8 +125,8 @@ def make_plan(query: str, mode: str, options: SearchOptions, *, depth: int = 0) 
         depths=depths,
         pool=max(pool, depth),
         rerank_depth=recipe.rerank_depth.of(limit, deep),
-        offset=offset,
-        deadline=None if budget_ms is None else monotonic() + budget_ms / 1_000,
+        deadline=None if budget_ms is None else started + budget_ms / 1_000,
+        place=place,
     )
 
 

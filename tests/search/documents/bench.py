@@ -1,0 +1,88 @@
+"""A bench: small sealed vaults, searched in the way that a system is said to search.
+
+Each document has a test file of its own, a table of its statements in our words: what it says, the
+figure, and how that is seen here, through a search where a search can show it, else through the
+stage that does it. ``pytest -v`` reads as the document does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from memory_store.records import BadInputError, MemoryDraft, SearchResponse
+from memory_store.search.candidates import Candidate
+from memory_store.search.fusion import RankedList, fuse
+from memory_store.search.recipes import Recipe
+from memory_store.store import MemoryStore
+
+LONG_AGO = "Of the weather in the year before there is little to say and much was said of it. "
+
+
+class Bench:
+    """What the tables of statements observe with."""
+
+    def __init__(self, make_store: Callable[..., MemoryStore]) -> None:
+        self._make_store = make_store
+        self._made = 0
+
+    def vault(self, drafts: Iterable[MemoryDraft | str] = (), *, embed: bool = True) -> MemoryStore:
+        """A vault of its own with these memories."""
+        self._made += 1
+        store = self._make_store(f"bench-{self._made}.db")
+        texts = [MemoryDraft(one) if isinstance(one, str) else one for one in drafts]
+        store.add_many(texts, embed=embed)
+        return store
+
+    def gardens(self, number: int, **fields: Any) -> MemoryStore:
+        """So many notes that every leg finds, all different."""
+        return self.vault(
+            MemoryDraft(f"winter garden {n}", ref=str(n), **fields) for n in range(number)
+        )
+
+
+def found(response: SearchResponse, leg: str, kind: str = "original") -> int:
+    """How many candidates a leg came back with, as ``explain`` tells."""
+    (fetch,) = (report for report in response.explain if report.stage == "fetch")
+    lists = fetch.details["lists"]
+    (number,) = (one["found"] for one in lists if (one["leg"], one["kind"]) == (leg, kind))
+    return int(number)
+
+
+def steps(response: SearchResponse, ref: str) -> list[str]:
+    """The names of what changed a result's score, in order, as ``explain`` tells."""
+    (report,) = (report for report in response.explain if report.stage == "adjust")
+    (row,) = (row for row in response.rows if row.ref == ref)
+    (told,) = (one for one in report.details["results"] if one["id"] == row.id)
+    return [one["step"] for one in told["steps"]]
+
+
+def reranked(response: SearchResponse) -> int:
+    """How many a model read, as the answer's counts say."""
+    return int(response.counts.split()[1])
+
+
+def refused(search: Callable[[], object]) -> str | None:
+    """The parameter that a search is refused for; ``None`` if it is not."""
+    try:
+        search()
+    except BadInputError as refusal:
+        return refusal.parameter
+    return None
+
+
+def candidate(number: int = 0, *, rank: int = 1, share: float = 0.5, **known: Any) -> Candidate:
+    """One candidate as fusion leaves it."""
+    return Candidate(number, f"id-{number}", known.pop("type_", "fact"), share, rank, **known)
+
+
+def fused(recipe: Recipe, *lists: RankedList, types: dict[int, str] | None = None) -> dict:  # type: ignore[type-arg]
+    """The raw fusion score of each item of some lists."""
+    known = {n: "fact" for one in lists for n in one.ordinals} | (types or {})
+    order = fuse(lists, recipe, types=known, tie_break={n: (n,) for n in known})
+    return {one.ordinal: one.score for one in order}
+
+
+def long_text(fact: str, characters: int = 6_000) -> str:
+    """A text of about so many characters whose last sentence is the only one to say ``fact``."""
+    return f"{LONG_AGO * (characters // len(LONG_AGO))}\n\n{fact}"
