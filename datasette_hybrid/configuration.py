@@ -30,7 +30,10 @@ SECRET_NAMES = ("key", "secret", "recovery-code", "password")
 OPTION = re.compile(r"[a-z_-]{1,24}")
 TABLE_FUNCTION = ("auto", "off")  # reserved: nothing depends on it yet
 KNOWN = frozenset(
-    {"key-file", "passphrase", "allow", "idle-minutes", "private-queries", "table-function"}
+    {
+        *("key-file", "passphrase", "allow", "idle-minutes", "private-queries", "table-function"),
+        "expander",
+    }
 )
 ROOT_ONLY: Mapping[str, Any] = {"id": "root"}
 
@@ -40,7 +43,8 @@ class DatabaseSettings:
     """What the configuration says about one database.
 
     ``key_file`` and ``passphrase`` are references (a path, ``{"$env": …}``, ``{"$file": …}``);
-    see :func:`resolved`. ``allow`` maps an action to a Datasette allow block.
+    see :func:`resolved`. ``allow`` maps an action to a Datasette allow block. ``expander`` is the
+    language model that every search of this database may be expanded with.
     """
 
     database: str
@@ -49,6 +53,7 @@ class DatabaseSettings:
     allow: Mapping[str, Any] = field(default_factory=dict)
     idle_seconds: float = IDLE_MINUTES * 60
     private_queries: bool = False
+    expander: str | None = None
 
     def allow_block(self, action: str) -> Any:
         """Who may do ``action``: what was configured, else the actor ``root``."""
@@ -105,7 +110,14 @@ def _settings(database: str, options: Any) -> DatabaseSettings:
         allow=dict(allow),
         idle_seconds=_minutes(database, options.get("idle-minutes", IDLE_MINUTES)) * 60,
         private_queries=bool(options.get("private-queries", False)),
+        expander=_model(database, options.get("expander")),
     )
+
+
+def _model(database: str, value: Any) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value.strip()):
+        raise _RefusedError(f"{database}: expander: the name of a language model expected")
+    return value
 
 
 def _no_literal(database: str, name: str) -> str:

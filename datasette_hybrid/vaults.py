@@ -143,6 +143,7 @@ class Vault:
                 self._wipe()
 
     def _adopt(self, store: MemoryStore) -> None:
+        store.expander = self.settings.expander
         self._store = store
         self.vault_id = store.vault_id
         self.strict = store.profile == STRICT

@@ -39,14 +39,14 @@ def prepare_connection(conn: Any) -> None:
 
 def _resolve(connection: Any, name: str | None) -> StoreAndGrants:
     """The store behind the connection's own file, or behind the database of that name."""
-    from memory_store.sql.functions import ALL_GRANTS, StoreAndGrants
+    from memory_store.sql.functions import KEY_HOLDER, StoreAndGrants
 
     path = _database_file(connection, name)
     with _one_at_a_time:
         store = _opened.get(path)
         if store is None or store.locked:
             store = _opened[path] = open_store(path)
-    return StoreAndGrants(store, ALL_GRANTS)
+    return StoreAndGrants(store, KEY_HOLDER)
 
 
 def _database_file(connection: Any, name: str | None) -> Path:

@@ -16,6 +16,9 @@ from tiny_embedder import build as build_tiny_embedder
 from memory_store.store import MemoryStore
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # busy machines are slow machines
+if TYPE_CHECKING:
+    from language_models import LanguageModels
+
 hypothesis.settings.load_profile("untimed")
 
 
@@ -66,6 +69,15 @@ def make_store(
 
 
 @pytest.fixture
+@pytest.fixture
+def language_models(tmp_path: Path) -> Iterator[LanguageModels]:
+    """Language models of a plugin of ``llm``, which keeps its own files in this test's folder."""
+    from language_models import installed  # importing llm takes half a second
+
+    with installed(tmp_path / "llm") as models:
+        yield models
+
+
 def store(make_store: Callable[..., MemoryStore]) -> MemoryStore:
     """An empty, unlocked vault."""
     return make_store()

@@ -59,6 +59,11 @@ class QueryCommand(click.Command):
 @click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
 @click.option("--reranker", metavar="NAME", help="Reranking model, or a folder that holds one")
 @click.option("--no-rerank", is_flag=True, help="Keep the order of the fusion")
+@click.option(
+    "--expander",
+    metavar="MODEL",
+    help="Language model to send the query to for other wordings (default: MEMORY_STORE_EXPANDER)",
+)
 @click.option("--no-expand", is_flag=True, help="Search for the words as they are")
 @click.option("--sealed", is_flag=True, help="Open exactly the memories that are returned")
 @click.option(

@@ -51,6 +51,7 @@ class Recipe:
     keyword_depth: Depth = Depth(64, 256)
     topic_depth: Depth = Depth(48, 192)  # Gnosis: 75 % of the vector pool
     vector_depth: Depth = Depth(64, 256)  # Gnosis, "Parallel Candidate Fetch"
+    variant_depth: Depth = Depth(64, 256)  # of each list for another wording, and for feedback
     over_fetch: float = 2.0  # Gnosis, "Collection Fan-Out": up to 2x, then deduplicated
 
     # Fusion
@@ -110,9 +111,18 @@ class Recipe:
     noise: Mapping[str, float] = field(default_factory=lambda: _frozen({}))  # multiplied
     saturation: float = 1.0  # ** (n − 1) on the n-th memory of a file
 
-    # Expansion is skipped on a confident keyword match
+    # Expansion by a language model: "never"; "chosen": when one is chosen; "expected": that none
+    # is chosen is said as something missing
+    expansion: str = "never"
+    # It is skipped on a confident keyword match
     strong_score: float | None = None  # on the scale b ÷ (1 + b), b the absolute BM25
     strong_gap: float | None = None
+
+    # Feedback: a second vector search, from the query towards the first results of this one
+    feedback: int = 0  # how many of them; 0: none
+    feedback_beta: float = 0.75  # their mean's weight beside the query's 1 (Rocchio; Manning,
+    # Raghavan and Schütze, "Introduction to Information Retrieval", 9.1.1)
+    feedback_weight: float = 0.5  # of its list, where the query's own has original_weight
 
     @property
     def has_file_rules(self) -> bool:
@@ -158,11 +168,14 @@ DEFAULT = Recipe(
     keyword_depth=Depth(256, 256),
     topic_depth=Depth(48, 192),
     vector_depth=Depth(256, 256),
+    variant_depth=Depth(256, 256),
     # Tuned together on the demo notes, Cranfield, XQuAD-de and LoCoMo (docs/quality.md): a keyword
     # match of one word in four, or a vector far behind the best, counts for less than its rank.
     rrf_k=30.0,
     keyword_weight=1.5,
     topic_weight=0.5,
+    variant_weight=0.5,  # GNO, "Variant Weighting"; not measured: no model was at hand
+    hyde_weight=0.7,
     coverage_power=0.75,
     similarity_power=1.5,
     foreign_vector_weight=0.3,
@@ -175,6 +188,7 @@ DEFAULT = Recipe(
     done_penalty=GNOSIS.done_penalty,
     keyword_floor=GNOSIS.keyword_floor,
     score_floor=GNOSIS.score_floor,
+    expansion="chosen",
     strong_score=0.85,  # QMD, "Strong Signal Detection"
     strong_gap=0.15,
 )
@@ -184,6 +198,7 @@ GNO = Recipe(
     legs=("keyword", "vector"),
     keyword_depth=Depth(per_result=2),  # "Retrieval Limits": limit × 2 for the original query
     vector_depth=Depth(per_result=2),
+    variant_depth=Depth(per_result=1),  # "each variant: limit"
     original_weight=2.0,  # "Original query (2x)"
     variant_weight=0.5,  # "Variant Weighting"
     hyde_weight=0.7,
@@ -199,6 +214,7 @@ GNO = Recipe(
     blend_fusion="normalised",
     unverified_cap=1.0,
     normalise=True,  # "All scores are normalized to [0.0 - 1.0] range"
+    expansion="expected",
     # "Strong signal check": no figures are given, so QMD's. Later sources of GNO: 0.84 and 0.14,
     # on a logistic scale of their own.
     strong_score=0.85,
@@ -210,6 +226,7 @@ QMD = Recipe(
     legs=("keyword", "vector"),
     keyword_depth=Depth(20, 20),  # "searchFTS(query, 20)"
     vector_depth=Depth(20, 20),
+    variant_depth=Depth(20, 20),
     original_weight=2.0,  # "weights = i < 2 ? 2.0 : 1.0"
     first_bonus=0.05,  # "Top-rank bonus"
     podium_bonus=0.02,
@@ -220,6 +237,7 @@ QMD = Recipe(
     blend_fusion="reciprocal",  # "rrfScore = 1 / rrfRank"
     unverified_cap=1.0,
     one_per_file=True,  # "Deduplication: one result per file"
+    expansion="expected",
     strong_score=0.85,  # STRONG_SIGNAL_MIN_SCORE
     strong_gap=0.15,  # STRONG_SIGNAL_MIN_GAP
 )
@@ -231,6 +249,7 @@ PRX = Recipe(
     b=0.75,
     keyword_depth=Depth(per_result=5),  # "Both retrievers fetch top_k * 5 candidates"
     vector_depth=Depth(per_result=5),
+    variant_depth=Depth(per_result=5),
     symbol_alpha=0.3,  # "Adaptive alpha"; prx 0.6.4 uses 0.1
     text_alpha=0.5,  # prx 0.6.4 uses 0.6
     pool=None,  # "The expanded candidate pool is then reranked"

@@ -33,17 +33,23 @@ RRF_K = 60.0  # Cormack, Clarke & Büttcher, SIGIR 2009; also Gnosis and QMD
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What a caller may do with one vault: find, read, change."""
+    """What a caller may do with one vault: find, read, change.
+
+    ``models`` is whether they may choose the language model that their query is sent to: remote
+    ones cost money, and see the query. Who only asks through somebody's server may not.
+    """
 
     search: bool = False
     decrypt: bool = False
     write: bool = False
+    models: bool = False
 
     def __or__(self, other: Grants) -> Grants:
         return Grants(
             self.search or other.search,
             self.decrypt or other.decrypt,
             self.write or other.write,
+            self.models or other.models,
         )
 
     def __bool__(self) -> bool:
@@ -52,6 +58,8 @@ class Grants:
 
 NO_GRANTS = Grants()
 ALL_GRANTS = Grants(search=True, decrypt=True, write=True)
+KEY_HOLDER = Grants(search=True, decrypt=True, write=True, models=True)
+"""Whoever opened the vault with its key, on their own machine."""
 
 
 @dataclass(frozen=True, slots=True)

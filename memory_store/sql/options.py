@@ -118,6 +118,7 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "recipe": _text,
     "reranker": _text,
     "rerank": _flag,
+    "expander": _text,
     "expand": _flag,
     "sealed": _flag,
     "budget": _whole,

@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from memory_store.records import (
+from memory_store.models.expander import chosen_expander
     BadInputError,
     MemoryStoreError,
     SearchOptions,
@@ -99,8 +100,12 @@ def search(
         _refuse_to_read(query, options, strict=strict)
     wanted = dict(options)
     _refuse_folders(wanted.get("reranker"))
-    if wanted.get("why") is not None:
-        wanted["why"] = store.get(wanted["why"], refs=False).id
+    if not grants.models:
+        _refuse_other_models(store, wanted.pop("expander", None))
+    about = wanted.pop("why", None)
+    if about is not None:
+        with contextlib.suppress(NotFoundError):
+            wanted["why"] = store.find_id(about, refs=False)
     response = store.search(query, **wanted)
     return response if grants.decrypt else _sealed(response, strict=strict)
 
@@ -144,6 +149,15 @@ def _needs_decrypt(parameter: str, reason: str) -> NotPermittedError:
 
 def _shown(*, strict: bool) -> frozenset[str]:
     return SHOWN if strict else SHOWN | SHOWN_UNLESS_STRICT
+def _refuse_other_models(store: MemoryStore, expander: Any) -> None:
+    """The server's own language model, or none: a query is not sent wherever its asker likes."""
+    if expander is not None and expander != chosen_expander(store.expander):
+        raise NotPermittedError(
+            "expander: the language model is chosen in this server's configuration; expand=0 "
+            "searches without it"
+        )
+
+
 
 
 def _sealed(response: SearchResponse, *, strict: bool) -> SearchResponse:

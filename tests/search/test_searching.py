@@ -444,6 +444,7 @@ class TestAnswers:
         response = notes.search("spare key", explain=True)
         assert [report.stage for report in response.explain] == [
             "analyse",
+            "expand",
             "fetch",
             "fuse",
             "open",

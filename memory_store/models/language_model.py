@@ -1,0 +1,172 @@
+"""Language models, through Simon Willison's ``llm`` package: local or remote, as its plugins say.
+
+Boundary: whatever is passed to :func:`ask` leaves this process, and the machine where the model
+is a remote one. Nothing in this package calls it unless somebody chose a model or asked for an
+answer. ``llm`` writes prompts to its log in its own command only, not when it is used as a
+library, and nothing here logs them. A plugin's exception may quote a prompt or a key: of every
+failure only the name of its class is passed on.
+
+``llm`` takes half a second to import and its plugins may do anything while they are loaded, so
+all of it happens in the call's own thread, within the call's time limit. Such a thread cannot be
+killed: one that hangs is left behind (it keeps no process alive), and :data:`MOST_CALLS` bounds
+how many there can be.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any
+
+from memory_store.records import ModelUnavailableError
+
+INSTALL = "pip install 'datasette-hybrid[llm]'"
+MOST_CALLS = 4  # at once, those left behind included: a model that hangs is soon left alone
+_calls = threading.BoundedSemaphore(MOST_CALLS)
+_loading = threading.Lock()  # llm marks its plugins as loaded before they are
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """The model is loaded; ``model`` is its own name."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """Why there is no (more) text, and the command that mends it."""
+
+    reason: str
+    remedy: str
+
+
+class _Ended:
+    """The answer is complete."""
+
+
+_Event = str | _Started | _Failed | _Ended
+
+
+class Reply:
+    """A model's answer while it arrives: iterate over its pieces of text, once."""
+
+    def __init__(self, name: str | None, system: str, prompt: str, seconds: float) -> None:
+        """See :func:`ask`."""
+        self._name = name
+        self._deadline = monotonic() + seconds
+        self._seconds = seconds
+        self._events: SimpleQueue[_Event] = SimpleQueue()
+        self._stopped = threading.Event()
+        if not _calls.acquire(blocking=False):
+            raise ModelUnavailableError(
+                f"{MOST_CALLS} calls to language models have not come back yet",
+                _try_it(name),
+            )
+        call = threading.Thread(
+            target=_run,
+            args=(name, system, prompt, self._events, self._stopped),
+            name="language-model",
+            daemon=True,
+        )
+        call.start()
+        started = self._next()
+        assert isinstance(started, _Started), "the first event of every call"
+        self.model = started.model
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            while isinstance(event := self._next(), str):
+                yield event
+        finally:
+            self._stopped.set()
+
+    def text(self, most: int) -> str:
+        """The whole answer, or its first ``most`` characters: no more is waited for."""
+        pieces: list[str] = []
+        length = 0
+        for piece in self:
+            pieces.append(piece)
+            length += len(piece)
+            if length >= most:
+                break
+        return "".join(pieces)[:most]
+
+    def _next(self) -> _Event:
+        try:
+            event = self._events.get(timeout=max(0.0, self._deadline - monotonic()))
+        except Empty:
+            self._stopped.set()
+            raise ModelUnavailableError(
+                f"the language model did not answer within {self._seconds:.3g} seconds",
+                _try_it(self._name),
+            ) from None
+        if isinstance(event, _Failed):
+            raise ModelUnavailableError(event.reason, event.remedy)
+        return event
+
+
+def ask(name: str | None, system: str, prompt: str, *, seconds: float) -> Reply:
+    """Put ``prompt`` to the model of that name or alias (``None``: ``llm``'s default model).
+
+    Returns once the model is loaded; its answer is still to come and must be there ``seconds``
+    from now. Raises :class:`ModelUnavailableError`, here or while the answer is read: ``llm`` or
+    the model is missing, it has no key, it failed, or it was too slow.
+    """
+    if find_spec("llm") is None:
+        raise ModelUnavailableError("the package llm is not installed", INSTALL)
+    return Reply(name, system, prompt, seconds)
+
+
+def _run(
+    name: str | None,
+    system: str,
+    prompt: str,
+    events: SimpleQueue[_Event],
+    stopped: threading.Event,
+) -> None:
+    """One call, in its own thread. Every way out puts a last event."""
+    try:
+        with _loading:
+            model = _loaded(name)
+        if isinstance(model, _Failed):
+            events.put(model)
+            return
+        events.put(_Started(str(model.model_id)))
+        for piece in model.prompt(prompt, system=system, stream=bool(model.can_stream)):
+            if stopped.is_set():
+                break  # nobody is listening: closing the stream ends a remote call, too
+            events.put(piece)
+        events.put(_Ended())
+    except BaseException as error:  # noqa: BLE001 - a plugin may raise anything, SystemExit too
+        failure = f"the language model failed ({type(error).__name__})"
+        events.put(_Failed(failure, _try_it(name)))
+    finally:
+        _calls.release()
+
+
+def _loaded(name: str | None) -> Any:
+    """The model, or what is wrong with it."""
+    import llm
+
+    try:
+        model = llm.get_model(name)
+    except llm.UnknownModelError:
+        called = "no default model" if name is None else f"no language model {name!r}"
+        return _Failed(f"llm knows {called}", "llm models")
+    try:
+        model.get_key()
+    except llm.NeedsKeyException:
+        key = shlex.quote(str(model.needs_key))
+        return _Failed(f"the language model {model.model_id} has no key", f"llm keys set {key}")
+    return model
+
+
+def _try_it(name: str | None) -> str:
+    """The command that shows, to its own user, what is wrong with a model."""
+    return "llm hello" if name is None else f"llm -m {shlex.quote(name)} hello"

@@ -1,0 +1,247 @@
+"""Expansion: a language model words the query in other ways, which are then searched for as well.
+
+Off unless somebody chose a model. Never in the way: whatever goes wrong is a line in ``degraded``,
+and the search goes on with the query alone.
+
+What a variant may say is limited. It must not hold a word that the query excludes, and a ``lex``
+variant must keep the query's names, identifiers and numbers, or it would find what was not asked
+for. The query's conditions and filters stay what they are: they are in the mask of every leg.
+
+Boundary: the query's words, without its filters and excluded words, and its ``intent:`` line go to
+the chosen model, which may be a remote one. What it answered is kept sealed, and read as lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
+from memory_store.records import ModelUnavailableError
+from memory_store.search.analysis import Analysis, with_variants, without_stop_words
+from memory_store.search.candidates import LegList, probe_keywords
+from memory_store.search.context import SearchContext
+from memory_store.search.planning import Plan
+from memory_store.search.query import ParsedQuery, Variant, is_symbol_like
+from memory_store.text.canonical import canonical_text, folded
+from memory_store.text.language import STEMMED_LANGUAGES
+from memory_store.text.tokens import query_words, term, words
+
+BUDGET_SHARE = 0.5  # of the time that is left: the rest is the reranker's
+NOUNS_CAPITALISED = frozenset({"de", "lb"})  # languages where a capital does not make a name
+LANGUAGE_NAMES: Mapping[str, str] = {
+    **{code: name.capitalize() for code, name in STEMMED_LANGUAGES.items()},
+    "af": "Afrikaans",
+    "be": "Belarusian",
+    "bg": "Bulgarian",
+    "bn": "Bengali",
+    "he": "Hebrew",
+    "hr": "Croatian",
+    "ja": "Japanese",
+    "ka": "Georgian",
+    "ko": "Korean",
+    "lv": "Latvian",
+    "mk": "Macedonian",
+    "sk": "Slovak",
+    "sl": "Slovenian",
+    "sq": "Albanian",
+    "th": "Thai",
+    "uk": "Ukrainian",
+    "ur": "Urdu",
+    "vi": "Vietnamese",
+    "zh": "Chinese",
+}
+NO_LANGUAGE = "the language of the question"  # where the notes are in none: code
+NONE_CHOSEN = (
+    "no query expansion: the recipe {} expects a language model. Try: MEMORY_STORE_EXPANDER=MODEL, "
+    "or a search without expansion"
+)
+NOT_EXPANDED = "the query was not expanded: {}. Try: {}"
+NOTHING_USABLE = "no usable line came from the language model {}"
+
+_SENTENCE_END = re.compile(r"[.!?:][\"'”’)\]]*$")
+_EDGES = "\"'“”„‘’«»()[]{}<>,;:.!?…"
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The query with its variants; the keyword ``probe`` where one was made; what went wrong."""
+
+    analysis: Analysis
+    probe: LegList | None = None
+    degraded: tuple[str, ...] = ()
+
+
+def expansion(
+    analysis: Analysis, context: SearchContext, plan: Plan, details: dict[str, Any]
+) -> Expansion:
+    """The query with the variants that a model wrote for it, or as it is.
+
+    ``details`` takes what was done, or why nothing was. Raises only what the vault raises.
+    """
+    model = plan.options.expander or context.expander
+    skipped = _skipped(analysis.parsed, plan, model)
+    if skipped is not None or model is None:
+        details["skipped"] = skipped
+        missed = skipped == "no model chosen" and plan.recipe.expansion == "expected"
+        return Expansion(
+            analysis, degraded=(NONE_CHOSEN.format(plan.recipe.name),) if missed else ()
+        )
+    details["model"] = model
+    probe = None
+    if "keyword" in plan.legs and plan.recipe.strong_score is not None:
+        probe = probe_keywords(analysis, context, plan.recipe, plan.depths)
+        if is_confident(probe, context, plan):
+            details["skipped"] = "confident keyword match"
+            return Expansion(analysis, probe)
+    try:
+        lines, cached = _answered(analysis, context, plan, model)
+    except ModelUnavailableError as error:
+        details["skipped"] = "the model was not there"
+        reason = NOT_EXPANDED.format(str(error).rstrip("."), error.remedy)
+        return Expansion(analysis, probe, (reason,))
+    kept = usable(lines, analysis)
+    details |= {
+        "cached": cached,
+        "variants": [[variant.kind, variant.text] for variant in kept],
+        "dropped": len(lines) - len(kept),
+    }
+    return Expansion(with_variants(analysis, kept, context), probe)
+
+
+def _skipped(parsed: ParsedQuery, plan: Plan, model: str | None) -> str | None:
+    """Why the query is not expanded; ``None`` when it is to be."""
+    if plan.mode != "hybrid":
+        return f"{plan.mode} mode searches for the words as they are"
+    if plan.recipe.expansion == "never":
+        return f"the recipe {plan.recipe.name} does not expand"
+    if not plan.options.expand:
+        return "switched off"
+    if parsed.variants:
+        return "the query brings its own variants"
+    if not parsed.text:
+        return "no words to expand"
+    return "no model chosen" if model is None else None
+
+
+def is_confident(probe: LegList | None, context: SearchContext, plan: Plan) -> bool:
+    """Whether the keyword list begins with a match that needs no other wording (QMD).
+
+    Scores are compared as b ÷ (1 + b); a second memory with the same content is no rival.
+    """
+    recipe = plan.recipe
+    if probe is None or not probe.scores or recipe.strong_score is None:
+        return False
+    tags = context.snapshot.content_tags
+    first = tags[probe.ordinals[0]].tobytes()
+    rivals = (
+        score
+        for ordinal, score in zip(probe.ordinals, probe.scores, strict=True)
+        if tags[ordinal].tobytes() != first
+    )
+    best, second = (b / (1.0 + b) for b in (probe.scores[0], next(rivals, 0.0)))
+    return best >= recipe.strong_score and best - second >= (recipe.strong_gap or 0.0)
+
+
+def _answered(
+    analysis: Analysis, context: SearchContext, plan: Plan, model: str
+) -> tuple[tuple[TypedLine, ...], bool]:
+    """What the model says, and whether it said so before. Raises ModelUnavailableError."""
+    parsed, code = analysis.parsed, analysis.language
+    question = ("expansion", str(PROMPT_VERSION), model, code, parsed.text, parsed.intent or "")
+    kept = context.find_expansion(*question)
+    if kept is not None:
+        return tuple(TypedLine(kind, text) for kind, text in json.loads(kept)), True
+    lines = expand(
+        model,
+        parsed.text,
+        parsed.intent,
+        code=code,
+        language=LANGUAGE_NAMES.get(code, NO_LANGUAGE),
+        seconds=_seconds(plan),
+    )
+    if not lines:
+        raise ModelUnavailableError(
+            NOTHING_USABLE.format(model), "another model, or a search without expansion"
+        )
+    context.keep_expansion(json.dumps(lines).encode(), *question)
+    return lines, False
+
+
+def _seconds(plan: Plan) -> float:
+    """How long the model may take: the usual time, or a share of what the search has left."""
+    if plan.deadline is None:
+        return SECONDS
+    return max(0.0, min(SECONDS, (plan.deadline - monotonic()) * BUDGET_SHARE))
+
+
+def usable(lines: Sequence[TypedLine], analysis: Analysis) -> tuple[Variant, ...]:
+    """The lines that may be searched for, as variants: nothing twice, nothing against the query."""
+    parsed, language = analysis.parsed, analysis.language
+    kept: list[Variant] = []
+    seen = {("lex", _stems(parsed.text, language)), ("vec", folded(parsed.text))}
+    for line in lines:
+        variant = Variant(line.kind, " ".join(canonical_text(line.text).split()))
+        said = _stems(variant.text, language) if variant.kind == "lex" else folded(variant.text)
+        if not said or (variant.kind, said) in seen or contradicts(variant, parsed, language):
+            continue
+        if variant.kind == "lex" and not keeps_names(variant.text, parsed.text, language):
+            continue
+        seen.add((variant.kind, said))
+        kept.append(variant)
+    return tuple(kept)
+
+
+def contradicts(variant: Variant, parsed: ParsedQuery, language: str) -> bool:
+    """Whether a variant holds a word or phrase that the query excludes, in any form."""
+    said = [term(word.text, language) for word in words(variant.text)]
+    for phrase in parsed.excluded:
+        barred = [term(word, language) for word in phrase.words]
+        starts = range(len(said) - len(barred) + 1)
+        if any(said[start : start + len(barred)] == barred for start in starts):
+            return True
+    return False
+
+
+def keeps_names(variant: str, query: str, language: str) -> bool:
+    """Whether every name, identifier and number of ``query`` stands in ``variant``, in any form."""
+    said = {term(word.text, language) for word in words(variant)}
+    return all(
+        term(word.text, language) in said for name in names(query, language) for word in words(name)
+    )
+
+
+def names(query: str, language: str) -> list[str]:
+    """The words of a query that no other word can stand for.
+
+    Numbers and identifiers (a digit, ``_``, ``::``, camelCase, several capitals), and capitalised
+    words within a sentence. Where every noun has a capital, or all letters are capitals, a
+    capital says nothing. The first word of a sentence is not taken for a name, since it may be
+    any word.
+    """
+    shouting = query == query.upper()
+    by_capital = not shouting and language not in NOUNS_CAPITALISED
+    found = []
+    starts = True
+    for token in query.split():
+        word = token.strip(_EDGES)
+        if word and (
+            _is_identifier(word, shouting) or (by_capital and not starts and word[0].isupper())
+        ):
+            found.append(word)
+        starts = _SENTENCE_END.search(token) is not None
+    return found
+
+
+def _is_identifier(word: str, shouting: bool) -> bool:
+    several_capitals = sum(map(str.isupper, word)) > 1 and not shouting
+    return any(map(str.isdigit, word)) or several_capitals or is_symbol_like(word)
+
+
+def _stems(text: str, language: str) -> frozenset[str]:
+    spelled = without_stop_words([word.text for word in query_words(text)], language)
+    return frozenset(term(word, language) for word in spelled)
