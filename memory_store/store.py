@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -51,6 +52,7 @@ from memory_store.search.options import search_options, several
 from memory_store.text.canonical import canonical_text, normalise_topic
 from memory_store.text.tokens import forget_words
 from memory_store.vault.heads import count_topics, find_by_ref, read_refs
+from memory_store.vault.page_keys import PageKeys
 from memory_store.vault.rows import Origin, open_memories, read_rows, resolve_id
 from memory_store.vault.settings import AUTO, CollectionSettings
 from memory_store.vault.transactions import reading
@@ -423,6 +425,14 @@ class MemoryStore:
             raise NotFoundError(f"no memory {given!r}")
         return opened[0]
 
+    @_inside
+    def find_id(self, given: str, *, refs: bool = True) -> str:
+        """The id of the memory that an id, its beginning or (``refs``) a ref names; opens no text.
+
+        Raises NotFoundError, also for memories of collections that this key may not read.
+        """
+        return self._resolve(given, refs=refs)
+
     def _resolve(self, given: str, *, refs: bool = True) -> str:
         with reading(self._vault.reader()) as connection:
             try:
@@ -578,6 +588,7 @@ class MemoryStore:
 
         Raises BadInputError naming the parameter, LockedError after a lock.
         """
+        started = monotonic()  # a time limit counts the loading of the index and of the models
         from memory_store.search.pipeline import run
 
         wanted = search_options(**options)
@@ -586,7 +597,7 @@ class MemoryStore:
         if wanted.why is not None:
             with contextlib.suppress(NotFoundError):  # the answer itself says so
                 wanted = replace(wanted, why=self._resolve(wanted.why))
-        response = run(self.search_context(), query, wanted)
+        response = run(self.search_context(), query, wanted, started=started)
         return replace(response, degraded=tuple(map(self._runnable, response.degraded)))
 
     def _runnable(self, line: str) -> str:
@@ -625,7 +636,7 @@ class MemoryStore:
         from memory_store.models.expander import chosen_expander
         from memory_store.search.context import SearchContext
 
-        snapshot = self._vault.snapshot()
+        snapshot, settings = self._vault.snapshot(), self._vault.settings
         keyring, expansions = self._vault.keyring, self._vault.expansions
 
         def open_ordinals(ordinals: Sequence[int]) -> builtins.list[Memory]:
@@ -639,6 +650,9 @@ class MemoryStore:
             reranker=_load_reranker,
             open_memories=open_ordinals,
             collection_names=self._vault.collection_names(),
+            page_keys=lambda: PageKeys.of(keyring),
+            indexed_with={c: settings.of(c) for c in snapshot.collections},
+            own_models=frozenset(one.collection for one in settings.choices if one.embedder),
             find_expansion=lambda *question: expansions.find(self._vault.reader(), *question),
             keep_expansion=expansions.keep,
             expander=chosen_expander(self.expander),

@@ -51,7 +51,11 @@ class NumpyVectors:
         """See :meth:`VectorIndex.search`."""
         wanted = _unit(query)
         allowed = self._snapshot.alive if mask is None else mask & self._snapshot.alive
-        parts = [part for part in self._parts if part.segment.dimensions == len(wanted)]
+        parts = [
+            part
+            for part in self._parts
+            if part.segment.dimensions == len(wanted) and allowed[part.span].any()
+        ]
         view = _Windows(self._snapshot, parts, allowed)
         if k <= 0 or not view.eligible or not wanted.any():
             return nothing()

@@ -92,22 +92,24 @@ def coverage(
 
     The idf of the words it holds over the idf of all words of the query, so that a rare word
     counts more than a common one, and a word nobody holds counts most. The idf is Lucene's
-    (never below 0), since shares need a scale without floor.
+    (never below 0), since shares need a scale without floor. A group that has no hash for a
+    collection does not count there.
     """
     _, documents = _norms(snapshot, visible, K1, B)
     covered = np.zeros(len(ordinals))
-    total = 0.0
-    for hits in _hits(snapshot, groups, visible):
+    totals = np.zeros(len(snapshot.collections))
+    for group, hits in zip(groups, _hits(snapshot, groups, visible), strict=True):
         matches = [match for match in map(_match, hits) if match is not None]
         frequency = _frequency(matches)
         idf = math.log1p((documents - frequency + 0.5) / (frequency + 0.5))
-        total += idf
+        totals[[bool(group.get(name)) for name in snapshot.collections]] += idf
         for part, docs, _, _ in matches:
             inside = np.flatnonzero((ordinals >= part.base) & (ordinals < part.end))
             rows = ordinals[inside] - part.base
             places = np.minimum(np.searchsorted(docs, rows), len(docs) - 1)
             covered[inside[docs[places] == rows]] += idf
-    return covered / total if total > 0 else covered
+    total = totals[snapshot.collection_codes[ordinals]]
+    return np.divide(covered, total, out=covered, where=total > 0)
 
 
 def has_term(snapshot: Snapshot, group: TermGroup, ordinals: Array | None = None) -> Mask:

@@ -93,9 +93,18 @@ class Vec0Vectors:
 
     kind = "vec0"
 
-    def __init__(self, snapshot: Snapshot, *, previous: Vec0Vectors | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        dimensions: int | None = None,
+        previous: Vec0Vectors | None = None,
+    ) -> None:
+        """Over the vectors of those ``dimensions`` (default: the newest segment's)."""
         self._snapshot = snapshot
-        dimensions = snapshot.dimensions
+        if dimensions is None:
+            dimensions = snapshot.dimensions
+        self.dimensions = dimensions
         parts = [
             p for p in snapshot.parts if p.segment.windows and p.segment.dimensions == dimensions
         ]

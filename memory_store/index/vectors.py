@@ -10,6 +10,7 @@ with exact rescoring for large ones, and sqlite-vec's ``vec0`` in a private in-m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -71,7 +72,6 @@ def make_vector_index(
     strict vault, ``ExtensionUnavailable`` when ``vec0`` was asked for and cannot be loaded.
     """
     from memory_store.index.numpy_vectors import NumpyVectors
-    from memory_store.index.vec0_vectors import Vec0Vectors
     from memory_store.sqlite import ExtensionUnavailable
 
     if kind not in ("auto", "numpy", "vec0"):
@@ -84,10 +84,42 @@ def make_vector_index(
         return NumpyVectors(snapshot, reason="the vault is strict and vec0 cannot be wiped")
     if kind == "auto" and snapshot.vectors > VEC0_UP_TO:
         return NumpyVectors(snapshot, reason=f"more than {VEC0_UP_TO:,} vectors")
-    older = previous if isinstance(previous, Vec0Vectors) else None
     try:
-        return Vec0Vectors(snapshot, previous=older)
+        return _vec0(snapshot, previous)
     except ExtensionUnavailable as error:
         if kind == "vec0":
             raise
         return NumpyVectors(snapshot, reason=str(error))
+
+
+class ByDimensions:
+    """A :class:`VectorIndex` over vectors of several models, in one index for each length."""
+
+    def __init__(self, indexes: Mapping[int, VectorIndex]) -> None:
+        """``indexes`` (at least one) by the length of their vectors, all of one kind."""
+        self.indexes = dict(indexes)
+        first = next(iter(self.indexes.values()))
+        self.kind, self.reason = first.kind, first.reason
+
+    def search(self, query: npt.NDArray[Any], k: int, mask: Mask | None = None) -> VectorHits:
+        """See :meth:`VectorIndex.search`. Other vectors than the query's length are not seen."""
+        from memory_store.index.numpy_vectors import nothing
+
+        index = self.indexes.get(np.size(query))
+        return index.search(query, k, mask) if index is not None else nothing()
+
+    def wipe(self) -> None:
+        """Wipe every index."""
+        for index in self.indexes.values():
+            index.wipe()
+
+
+def _vec0(snapshot: Snapshot, previous: VectorIndex | None) -> VectorIndex:
+    """``vec0``, whose tables hold vectors of one length each: one index, or one for each length."""
+    from memory_store.index.vec0_vectors import Vec0Vectors
+
+    held = previous.indexes if isinstance(previous, ByDimensions) else {0: previous}
+    older = {one.dimensions: one for one in held.values() if isinstance(one, Vec0Vectors)}
+    lengths = snapshot.all_dimensions or (snapshot.dimensions,)
+    made = {n: Vec0Vectors(snapshot, dimensions=n, previous=older.get(n)) for n in lengths}
+    return ByDimensions(made) if len(made) > 1 else made[lengths[0]]

@@ -13,7 +13,7 @@ import string
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +23,9 @@ from memory_store.index.snapshot import Filters, HashGroup, Mask, TopicGroup
 from memory_store.index.terms import has_pair, has_term
 from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, SearchOptions
 from memory_store.search.context import SearchContext
-from memory_store.search.query import ParsedQuery, Phrase, is_symbol_like
-from memory_store.text.canonical import normalise_topic
+from memory_store.search.query import ParsedQuery, Phrase, Variant, is_symbol_like
+from memory_store.text.canonical import folded, normalise_topic
+from memory_store.text.identifiers import CODE, identifiers, name_parts, name_terms
 from memory_store.text.language import detect_language
 from memory_store.text.tokens import is_stop_word, query_words, term
 from memory_store.text.tokens import words as words_of
@@ -78,13 +79,33 @@ class Blinding:
         return {
             collection: [
                 blinder.pair(
-                    blinder.term(language, term(first, language)),
-                    blinder.term(language, term(second, language)),
+                    *(blinder.term(language, t) for t in _neighbours(first, second, language))
                 )
                 for language in languages
             ]
             for collection, languages, blinder in self._each()
         }
+
+    def names(self, text: str, known: Sequence[str]) -> list[HashGroup]:
+        """What stands for the names in a text where code is searched, each whole and by its parts.
+
+        Nothing is looked up for what the ``known`` words stand for already, nor in collections
+        without code.
+        """
+        if not any(CODE in languages for _, languages, _ in self._each()):
+            return []
+        terms_of_names = map(name_terms, dict.fromkeys(name.text for name in identifiers(text)))
+        wanted = dict.fromkeys(t for found in terms_of_names if len(found) > 1 for t in found)
+        looked_up = set(map(folded, known))
+        return [
+            {
+                collection: [blinder.term(CODE, t)]
+                for collection, languages, blinder in self._each()
+                if CODE in languages
+            }
+            for t in wanted
+            if t not in looked_up
+        ]
 
     def topics(self, normalised: Iterable[str]) -> TopicGroup:
         """What stands for any of some normalised topics."""
@@ -110,15 +131,36 @@ def analyse(parsed: ParsedQuery, context: SearchContext, options: SearchOptions)
         parsed=parsed,
         language=language,
         keywords=keywords,
-        groups=tuple(map(blinding.term, keywords)),
+        groups=word_groups(parsed.text, parsed.words, language, blinding),
         variant_groups=tuple(
-            tuple(map(blinding.term, without_stop_words(_looked_up(text), language)))
-            for text in lexical
+            word_groups(text, _looked_up(text), language, blinding) for text in lexical
         ),
         topics=tuple(blinding.topics(names) for names in topic_names(parsed.text, language)),
         mask=with_conditions(mask, parsed, context, blinding),
         symbol_like=is_symbol_like(parsed.text),
     )
+
+
+def with_variants(
+    analysis: Analysis, variants: Sequence[Variant], context: SearchContext
+) -> Analysis:
+    """The same query with further wordings, blinded like its own."""
+    blinding = Blinding(context)
+    groups = (
+        word_groups(one.text, _looked_up(one.text), analysis.language, blinding)
+        for one in variants
+        if one.kind == "lex"
+    )
+    parsed = replace(analysis.parsed, variants=(*analysis.parsed.variants, *variants))
+    return replace(analysis, parsed=parsed, variant_groups=(*analysis.variant_groups, *groups))
+
+
+def word_groups(
+    text: str, words: Sequence[str], language: str, blinding: Blinding
+) -> tuple[HashGroup, ...]:
+    """What is looked up for a text: its words less stop words, and in code also its names."""
+    keywords = without_stop_words(words, language)
+    return (*map(blinding.term, keywords), *blinding.names(text, keywords))
 
 
 def query_language(text: str, context: SearchContext) -> str:
@@ -127,6 +169,7 @@ def query_language(text: str, context: SearchContext) -> str:
     counts: Counter[str] = Counter()
     for collection in snapshot.collections:
         counts.update(snapshot.languages_in(collection))
+    del counts[CODE]  # code is written among texts of every language
     usual = max(counts, key=lambda code: counts[code], default=FALLBACK_LANGUAGE)
     if len(counts) < 2:
         return usual
@@ -202,6 +245,13 @@ def holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:
     for first, second in zip(phrase.words, phrase.words[1:], strict=False):
         held &= has_pair(context.snapshot, blinding.pair(first, second))
     return held
+
+
+def _neighbours(first: str, second: str, language: str) -> tuple[str, str]:
+    """The terms that stand side by side where two words do: in code, the parts that meet there."""
+    if language == CODE and (before := name_parts(first)) and (after := name_parts(second)):
+        return before[-1], after[0]
+    return term(first, language), term(second, language)
 
 
 def _looked_up(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -22,11 +22,19 @@ from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.analysis import Analysis
 from memory_store.search.context import SearchContext
 from memory_store.search.recipes import Recipe
+from memory_store.search.surroundings import (
+    blended_meaning,
+    lifted_coverage,
+    lifted_keywords,
+    neighbours_for,
+)
+from memory_store.search.scopes import Scope, missing_model, scopes, stale_lines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memory_store.index.snapshot import HashGroup, Snapshot
+    from memory_store.index.vectors import VectorIndex
     from memory_store.models.embedder import Embedder
 
 LEG_THREADS = 8  # for all searches at once; NumPy and the model release the GIL
@@ -46,7 +54,8 @@ class Candidate:
 
     ``share`` is the fusion score as a share of the best possible (0–1), ``fusion_rank`` its place
     then (from 1). Ranks of legs count from 1 and are ``None`` where the leg missed it; so are
-    ``vector_score`` (cosine) and ``window``, the character span that was nearest.
+    ``vector_score`` (cosine) and ``window``, the character span that was nearest. ``late_score``
+    and ``late_share`` are late interaction's own score and what it made of ``share``.
     """
 
     ordinal: int
@@ -60,6 +69,13 @@ class Candidate:
     vector_rank: int | None = None
     vector_score: float | None = None
     window: tuple[int, int] | None = None
+    late_score: float | None = None
+    late_share: float | None = None
+
+    @property
+    def standing(self) -> float:
+        """What decides a candidate's place while no cross-encoder has read it."""
+        return self.share if self.late_share is None else self.late_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +85,8 @@ class LegList:
     ``kind`` is ``original``, or the kind of the variant that was searched for. ``windows`` are
     the numbers of the nearest windows within their documents (vector leg only). ``strengths`` say
     how good each match is in itself (0–1): the share of the query's words that a memory holds,
-    or its similarity as a share of the best one's; empty where the leg does not tell.
+    or its similarity as a share of the best one's; empty where the leg does not tell. ``model``
+    is the fingerprint of the model whose vectors were searched (vector leg only).
     """
 
     leg: str
@@ -78,20 +95,42 @@ class LegList:
     kind: str = "original"
     windows: tuple[int, ...] = ()
     strengths: tuple[float, ...] = ()
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryModel:
+    """A model that embedded the query, and the scope its vectors were searched in.
+
+    ``query_vector`` is the query as typed; ``None`` where only variants were embedded.
+    """
+
+    embedder: Embedder
+    scope: Scope
+    query_vector: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What all legs found, duplicates of one content removed, and what went missing."""
+    """What all legs found, duplicates of one content removed, and what went missing.
+
+    ``models`` are those that embedded the query, one for each kind of vectors that was searched.
+    """
 
     lists: tuple[LegList, ...]
     degraded: tuple[str, ...] = ()
-    embedder: Embedder | None = None
+    models: tuple[QueryModel, ...] = ()
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
-    def of(self, leg: str) -> LegList | None:
-        """The leg's list for the query as typed."""
-        return next((one for one in self.lists if one.leg == leg and one.kind == "original"), None)
+    @property
+    def embedder(self) -> Embedder | None:
+        """The first of the models, whose tokenizer counts for all."""
+        return self.models[0].embedder if self.models else None
+
+    def of(self, leg: str, model: str = "") -> LegList | None:
+        """The leg's list for the query as typed: that of a model, or the first."""
+        typed = (one for one in self.lists if one.leg == leg and one.kind == "original")
+        return next((one for one in typed if model in ("", one.model)), None)
 
 
 def fetch(
@@ -100,23 +139,28 @@ def fetch(
     recipe: Recipe,
     legs: Sequence[str],
     depths: Mapping[str, int],
+    probe: LegList | None = None,
 ) -> Fetched:
-    """Run ``legs`` at once and return their lists, at most ``depths[leg]`` long each.
+    """Run ``legs`` at once and return their lists, as long as :func:`depth_of` says each.
 
+    ``probe`` is the keyword leg's list for the query as typed, where it is there already.
     A missing or foreign model costs the vector leg and a line in ``degraded``; when that is the
     only leg, the error itself is raised.
     """
     tasks: dict[str, Callable[[], Fetched]] = {
-        "keyword": lambda: _keyword_leg(analysis, context, recipe, depths["keyword"]),
+        "keyword": lambda: _keyword_leg(analysis, context, recipe, depths, probe),
         "topic": lambda: _topic_leg(analysis, context, recipe, depths["topic"]),
-        "vector": lambda: _vector_leg(analysis, context, recipe, depths["vector"], len(legs) == 1),
+        "vector": lambda: _vector_leg(analysis, context, recipe, depths, len(legs) == 1),
     }
     running = [_legs.submit(_timed, tasks[leg]) for leg in legs[1:]]
     answers = [_timed(tasks[legs[0]]), *(future.result() for future in running)]
     return Fetched(
         lists=deduplicated([one for answer, _ in answers for one in answer.lists], context, depths),
-        degraded=tuple(line for answer, _ in answers for line in answer.degraded),
-        embedder=next((answer.embedder for answer, _ in answers if answer.embedder), None),
+        degraded=(
+            *(line for answer, _ in answers for line in answer.degraded),
+            *stale_lines(analysis.mask, context),
+        ),
+        models=tuple(model for answer, _ in answers for model in answer.models),
         milliseconds={leg: spent for leg, (_, spent) in zip(legs, answers, strict=True)},
     )
 
@@ -146,7 +190,41 @@ def deduplicated(
             if one.leg == leg:
                 for ordinal in one.ordinals:
                     standing.setdefault(tags[ordinal].tobytes(), ordinal)
-    return tuple(_unique(one, context.snapshot, standing, depths[one.leg]) for one in lists)
+    unique = [
+        _unique(one, context.snapshot, standing, depth_of(one.leg, one.kind, depths))
+        for one in lists
+    ]
+    return tuple(_of_one_model(unique))
+
+
+def _of_one_model(lists: Sequence[LegList]) -> Iterator[LegList]:
+    """The lists with each memory in those of one model: equal contents may have been in two."""
+    claimed: dict[int, str] = {}
+    for one in lists:
+        if one.model:
+            for ordinal in one.ordinals:
+                claimed.setdefault(ordinal, one.model)
+    for one in lists:
+        own = [n for n, o in enumerate(one.ordinals) if claimed.get(o) in (None, one.model)]
+        several = one.model and len(own) < len(one.ordinals)
+        yield _picked(one, own) if several else one
+
+
+def _picked(one: LegList, places: Sequence[int]) -> LegList:
+    """The list with some of its places."""
+    return replace(
+        one,
+        ordinals=tuple(one.ordinals[place] for place in places),
+        scores=tuple(one.scores[place] for place in places),
+        windows=tuple(one.windows[place] for place in places) if one.windows else (),
+        strengths=tuple(one.strengths[place] for place in places) if one.strengths else (),
+    )
+
+
+def depth_of(leg: str, kind: str, depths: Mapping[str, int]) -> int:
+    """How long a list may be: as ``depths`` says for its leg, or for a ``variant``."""
+    usual = depths.get(leg, 0)
+    return usual if kind == "original" else depths.get("variant", usual)
 
 
 def languages_of(embedder: Embedder) -> frozenset[str]:
@@ -165,19 +243,33 @@ def languages_of(embedder: Embedder) -> frozenset[str]:
     return frozenset({"en", coded[1]} if coded else {"en"} if _ENGLISH.search(name) else ())
 
 
-def _keyword_leg(analysis: Analysis, context: SearchContext, recipe: Recipe, depth: int) -> Fetched:
+def _keyword_leg(
+    analysis: Analysis,
+    context: SearchContext,
+    recipe: Recipe,
+    depths: Mapping[str, int],
+    probe: LegList | None,
+) -> Fetched:
     """BM25 over the query as typed, and over each ``lex`` variant."""
-    wanted = [("original", analysis.groups), *(("lex", g) for g in analysis.variant_groups)]
-    return Fetched(
-        tuple(
-            _keyword_list(kind, groups, analysis, context, recipe, depth)
-            for kind, groups in wanted
-            if groups
-        )
-    )
+    probe = probe or probe_keywords(analysis, context, recipe, depths)
+    variants = [
+        keyword_list("lex", groups, analysis, context, recipe, depth_of("keyword", "lex", depths))
+        for groups in analysis.variant_groups
+        if groups
+    ]
+    return Fetched((*((probe,) if probe else ()), *variants))
 
 
-def _keyword_list(
+def probe_keywords(
+    analysis: Analysis, context: SearchContext, recipe: Recipe, depths: Mapping[str, int]
+) -> LegList | None:
+    """The keyword leg's list for the query as typed; ``None`` for a query without words."""
+    if not analysis.groups:
+        return None
+    return keyword_list("original", analysis.groups, analysis, context, recipe, depths["keyword"])
+
+
+def keyword_list(
     kind: str,
     groups: Sequence[HashGroup],
     analysis: Analysis,
@@ -195,9 +287,17 @@ def _keyword_list(
         mask=analysis.mask,
     )
 
+    near = neighbours_for(snapshot, recipe)
+    if near is not None:
+        found = lifted_keywords(found, near, recipe, analysis.mask)
+
     def best(k: int) -> LegList:
         top = top_k(snapshot, found.ordinals, found.scores, k)
-        held = coverage(snapshot, groups, top.ordinals) if recipe.coverage_power else np.empty(0)
+        held = np.empty(0)
+        if recipe.coverage_power and near is not None:
+            held = lifted_coverage(snapshot, groups, top.ordinals, near, recipe, analysis.mask)
+        elif recipe.coverage_power:
+            held = coverage(snapshot, groups, top.ordinals)
         return LegList(
             "keyword",
             tuple(top.ordinals.tolist()),
@@ -223,7 +323,11 @@ def _topic_leg(analysis: Analysis, context: SearchContext, recipe: Recipe, depth
 
 
 def _vector_leg(
-    analysis: Analysis, context: SearchContext, recipe: Recipe, depth: int, alone: bool
+    analysis: Analysis,
+    context: SearchContext,
+    recipe: Recipe,
+    depths: Mapping[str, int],
+    alone: bool,
 ) -> Fetched:
     """The nearest windows to the query as typed, and to each ``vec`` and ``hyde`` variant."""
     parsed = analysis.parsed
@@ -234,44 +338,62 @@ def _vector_leg(
     index = context.vector_index
     if index is None or not context.snapshot.vectors:
         return Fetched((), (NO_VECTORS.format(context.database),) if context.snapshot.total else ())
-    try:
-        embedder = context.embedder()
-    except (ModelUnavailableError, ModelMismatchError) as error:
-        if alone:
-            raise
-        return Fetched((), (missing_embedder(error, context.database),))
-    lists = []
-    for kind, text in wanted:
-        query = embedder.embed_query(text)
+    lists: list[LegList] = []
+    models: list[QueryModel] = []
+    missing: dict[str, Exception] = {}
+    for scope in scopes(analysis.mask, context):
+        try:
+            embedder = scope.embedder(context)
+        except (ModelUnavailableError, ModelMismatchError) as error:
+            missing[missing_model(error, scope, context)] = error
+            continue
+        vectors = embedder.embed_queries([text for _, text in wanted])
+        models.append(QueryModel(embedder, scope, vectors[0] if parsed.text else None))
+        for (kind, _), vector in zip(wanted, vectors, strict=True):
+            depth = depth_of("vector", kind, depths)
+            lists.append(nearest(kind, vector, index, scope, context, recipe, depth))
+    if alone and missing and not models:
+        raise next(iter(missing.values()))
+    return Fetched(tuple(lists), tuple(missing), tuple(models))
 
-        def nearest(k: int, query: NDArray[np.float32] = query, kind: str = kind) -> LegList:
-            found = index.search(query, k, analysis.mask)
-            return LegList(
-                "vector",
-                tuple(found.ordinals.tolist()),
-                tuple(found.similarities.tolist()),
-                kind,
-                tuple(found.windows.tolist()),
-                _of_the_best(found.similarities),
+
+def nearest(
+    kind: str,
+    query: NDArray[np.float32],
+    index: VectorIndex,
+    scope: Scope,
+    context: SearchContext,
+    recipe: Recipe,
+    depth: int,
+) -> LegList:
+    """The vector leg's list for one query vector, among the collections of its model."""
+    near = neighbours_for(context.snapshot, recipe)
+
+    def best(k: int) -> LegList:
+        found = index.search(query, k, scope.mask)
+        evidence: NDArray[np.floating] = found.similarities
+        if near is not None and len(found.ordinals):
+            found, evidence = blended_meaning(
+                found, query, context.snapshot, near, recipe, scope.mask
             )
+        return LegList(
+            "vector",
+            tuple(found.ordinals.tolist()),
+            tuple(found.similarities.tolist()),
+            kind,
+            tuple(found.windows.tolist()),
+            _of_the_best(evidence),
+            scope.model,
+        )
 
-        lists.append(enough(nearest, depth, context, recipe))
-    return Fetched(tuple(lists), embedder=embedder)
+    return enough(best, depth, context, recipe)
 
 
-def _of_the_best(similarities: NDArray[np.float32]) -> tuple[float, ...]:
+def _of_the_best(similarities: NDArray[np.floating]) -> tuple[float, ...]:
     """Each cosine as a share of the first one, 0–1."""
     if not len(similarities) or similarities[0] <= 0:
         return (0.0,) * len(similarities)
     return tuple(np.clip(similarities / similarities[0], 0.0, 1.0).tolist())
-
-
-def missing_embedder(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
-    """The line for ``degraded`` when queries cannot be embedded, ending in what mends it."""
-    reindex = f"memory-store reindex {database}"
-    remedy = error.remedy if isinstance(error, ModelUnavailableError) else reindex
-    message = str(error).rstrip(".")
-    return message if remedy in message else f"{message}. Try: {remedy}"
 
 
 def enough(
@@ -298,13 +420,8 @@ def _unique(one: LegList, snapshot: Snapshot, standing: Mapping[bytes, int], dep
     for place, ordinal in enumerate(one.ordinals):
         places.setdefault(standing[snapshot.content_tags[ordinal].tobytes()], place)
     kept = list(places.items())[:depth]
-    return replace(
-        one,
-        ordinals=tuple(ordinal for ordinal, _ in kept),
-        scores=tuple(one.scores[place] for _, place in kept),
-        windows=tuple(one.windows[place] for _, place in kept) if one.windows else (),
-        strengths=tuple(one.strengths[place] for _, place in kept) if one.strengths else (),
-    )
+    picked = _picked(one, [place for _, place in kept])
+    return replace(picked, ordinals=tuple(ordinal for ordinal, _ in kept))
 
 
 def _timed(task: Callable[[], Fetched]) -> tuple[Fetched, float]:

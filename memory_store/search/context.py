@@ -7,7 +7,7 @@ Boundary: of everything here only :attr:`SearchContext.open_memories` yields pla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
     from memory_store.models.reranker import Reranker
     from memory_store.records import Memory
+    from memory_store.vault.page_keys import PageKeys
+    from memory_store.vault.settings import CollectionSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +26,32 @@ class SearchContext:
     """An unlocked vault as one search sees it, whatever is written meanwhile.
 
     ``blinder`` takes a collection id. ``embedder`` and ``reranker`` load on first use and raise
-    :class:`ModelUnavailableError` or :class:`ModelMismatchError`; the reranker is asked for by
+    :class:`ModelUnavailableError` or :class:`ModelMismatchError`; ``embedder`` takes the id of a
+    collection (none: the vault's model), ``indexed_with`` says of each what its vectors were made
+    with, ``own_models`` which do not follow the vault; the reranker is asked for by
     name, ``None`` meaning the usual one. ``open_memories`` decrypts the memories at the given
-    ordinals of the snapshot, in that order. ``collection_names`` maps id to opened name.
+    ordinals of the snapshot, in that order. ``collection_names`` maps id to opened name;
+    ``page_keys`` seal the place between two pages.
     ``degraded`` holds what the vault already knows to be missing; ``database`` is what commands
     that mend it are to be given. ``vector_index`` is ``None``
-    in a vault without vectors.
+    in a vault without vectors. ``expander`` names the language model that was chosen to expand
+    queries with; ``find_expansion`` and ``keep_expansion`` reach what it answered before, under
+    everything that decides the answer.
     """
 
     snapshot: Snapshot
     vector_index: VectorIndex | None
     blinder: Callable[[str], Blinder]
-    embedder: Callable[[], Embedder]
+    embedder: Callable[..., Embedder]
     reranker: Callable[[str | None], Reranker]
     open_memories: Callable[[Sequence[int]], Sequence[Memory]]
     collection_names: Mapping[str, str]
+    page_keys: Callable[[], PageKeys]
+    find_expansion: Callable[..., bytes | None]
+    keep_expansion: Callable[..., None]
+    expander: str | None = None
+    indexed_with: Mapping[str, CollectionSettings] = field(default_factory=dict)
+    own_models: frozenset[str] = frozenset()
     degraded: tuple[str, ...] = ()
     database: str = "DB"
     strict: bool = False

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memory_store.search.analysis import Analysis
-from memory_store.search.candidates import Fetched, deduplicated, depth_of, nearest
+from memory_store.search.candidates import (
+    Fetched,
+    QueryModel,
+    deduplicated,
+    depth_of,
+    nearest,
+)
 from memory_store.search.context import SearchContext
 from memory_store.search.fusion import merge
 from memory_store.search.planning import Plan
@@ -33,30 +39,31 @@ def with_feedback(
     plan: Plan,
     details: dict[str, Any],
 ) -> Fetched:
-    """``fetched`` with one more vector list of each model, of kind ``feedback``, where one helps.
+    """``fetched`` with one more vector list for each model, of kind ``feedback``.
 
-    ``details`` takes how many memories gave it its direction, and what it found.
+    ``details`` takes how many memories gave them their direction.
     """
     recipe, index = plan.recipe, context.vector_index
-    queries = [(one.scope, one.query_vector) for one in fetched.models]
-    if index is None or not any(query is not None for _, query in queries):
+    if index is None or not any(model.query_vector is not None for model in fetched.models):
         return fetched
     first = merge(fetched, analysis, context, recipe, plan.mode, recipe.feedback)
-    believed = [candidate.ordinal for candidate in first.pool]
     depth = depth_of("vector", "feedback", plan.depths)
-    details["feedback_from"] = 0
-    lists = []
-    for scope, query in queries:
-        if query is None:
+    lists, believed = [], 0
+    for model in fetched.models:
+        if model.query_vector is None:
             continue
-        own = [ordinal for ordinal in believed if scope.mask[ordinal]]
-        moved, used = rocchio(query, own, context.snapshot, recipe.feedback_beta)
-        details["feedback_from"] += used
+        own = [c.ordinal for c in first.pool if _embedded_by(model, c.ordinal, context)]
+        moved, used = rocchio(model.query_vector, own, context.snapshot, recipe.feedback_beta)
+        believed += used
         if used:
-            lists.append(nearest("feedback", moved, index, scope, context, recipe, depth))
-    if not lists:
-        return fetched
+            lists.append(nearest("feedback", moved, index, model.scope, context, recipe, depth))
+    details |= {"feedback_from": believed}
     return replace(fetched, lists=deduplicated((*fetched.lists, *lists), context, plan.depths))
+
+
+def _embedded_by(model: QueryModel, ordinal: int, context: SearchContext) -> bool:
+    """Vectors of two models cannot be added up, whatever their length."""
+    return context.snapshot.collection(ordinal) in model.scope.collections
 
 
 def rocchio(

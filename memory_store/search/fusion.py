@@ -12,7 +12,13 @@ from typing import TypeVar
 
 from memory_store.search.adjustments import base_type
 from memory_store.search.analysis import Analysis
-from memory_store.search.candidates import Candidate, Fetched, LegList, languages_of
+from memory_store.search.candidates import (
+    Candidate,
+    Fetched,
+    LegList,
+    QueryModel,
+    languages_of,
+)
 from memory_store.search.context import SearchContext
 from memory_store.search.recipes import Recipe
 
@@ -25,8 +31,8 @@ AGREEMENT_DEPTH = 10  # how far down two legs are compared
 class RankedList:
     """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times.
 
-    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution. ``kind`` is
-    the list's own (see :class:`LegList`).
+    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution. ``kind`` and
+    ``model`` are the list's own (see :class:`LegList`).
     """
 
     leg: str
@@ -34,6 +40,7 @@ class RankedList:
     weight: float = 1.0
     strengths: tuple[float, ...] = ()
     kind: str = "original"
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +195,14 @@ def fuse(
 
 
 def best_possible(lists: Sequence[RankedList], recipe: Recipe) -> float:
-    """The sum of a memory that stands first in every list, even in those that came back empty."""
+    """The sum of a memory that stands first in every list, even in those that came back empty.
+
+    Of the lists of several models it can stand in those of one.
+    """
     first = recipe.rrf_k + recipe.rank_offset
-    best = sum(ranked.weight for ranked in lists) / first + recipe.first_bonus
+    models = list(dict.fromkeys(ranked.model for ranked in lists if ranked.model)) or [""]
+    weight = max(sum(one.weight for one in lists if one.model in ("", m)) for m in models)
+    best = weight / first + recipe.first_bonus
     return best or 1.0
 
 
@@ -212,8 +224,10 @@ def merge(
     if len(filled) == 1 and (mode != "hybrid" or filled[0].leg == "recent"):
         ordered = _alone(filled[0], recipe)
     else:
-        factors = leg_factors(recipe, evidence(fetched, analysis))
-        lists = [_weighed(one, recipe, factors) for one in fetched.lists]
+        factors = leg_factors(recipe, evidence(fetched, analysis, context))
+        of_models = _factors_of_models(fetched, analysis, context, recipe)
+        lists = [_weighed(one, recipe, of_models.get(one.model, factors)) for one in fetched.lists]
+        factors |= _further_vectors(fetched, of_models)
         seen = {ordinal for one in lists for ordinal in one.ordinals}
         snapshot = context.snapshot
         ordered = fuse(
@@ -240,17 +254,55 @@ def _without_boosts(pool: Sequence[Fused]) -> list[Fused]:
     return sorted(plain, key=lambda one: -one.score)
 
 
-def evidence(fetched: Fetched, analysis: Analysis) -> LegEvidence:
-    """What the fetched lists and the query say about the legs."""
-    keyword, vector = fetched.of("keyword"), fetched.of("vector")
-    shared = agreement(keyword.ordinals, vector.ordinals) if keyword and vector else None
-    embedder = fetched.embedder
+def evidence(
+    fetched: Fetched, analysis: Analysis, context: SearchContext, model: QueryModel | None = None
+) -> LegEvidence:
+    """What the fetched lists and the query say about the legs, the vectors being ``model``'s.
+
+    (``None``: the first one's.) A model is held against the keyword leg where both searched.
+    """
+    model = model or next(iter(fetched.models), None)
+    known = languages_of(model.embedder) if model else frozenset()
     return LegEvidence(
         query_language=analysis.language,
-        embedder_languages=languages_of(embedder) if embedder else frozenset(),
-        agreement=shared,
+        embedder_languages=known,
+        agreement=_agreement_with(model, fetched, context),
         symbol_like=analysis.symbol_like,
     )
+
+
+def _agreement_with(
+    model: QueryModel | None, fetched: Fetched, context: SearchContext
+) -> float | None:
+    keyword = fetched.of("keyword")
+    vector = fetched.of("vector", model.scope.model if model else "")
+    if keyword is None or vector is None:
+        return None
+    ordinals = keyword.ordinals
+    if model is not None and not model.scope.whole:
+        within = context.snapshot.visible(model.scope.collections)
+        ordinals = tuple(ordinal for ordinal in ordinals if within[ordinal])
+    return agreement(ordinals, vector.ordinals)
+
+
+def _factors_of_models(
+    fetched: Fetched, analysis: Analysis, context: SearchContext, recipe: Recipe
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Fingerprint of a model → the legs' factors if its vectors were the only ones."""
+    return {
+        model.scope.model: leg_factors(recipe, evidence(fetched, analysis, context, model))
+        for model in fetched.models
+    }
+
+
+def _further_vectors(
+    fetched: Fetched, of_models: Mapping[str, Mapping[str, dict[str, float]]]
+) -> dict[str, dict[str, float]]:
+    """The vector leg's factors of every model after the first, by ``vector (name)``."""
+    return {
+        f"vector ({model.embedder.name})": of_models[model.scope.model]["vector"]
+        for model in fetched.models[1:]
+    }
 
 
 def _weighed(
@@ -258,13 +310,15 @@ def _weighed(
 ) -> RankedList:
     """A leg's list with its leg's weight and its own."""
     weight = math.prod(factors.get(one.leg, {}).values()) * _share_of(one, recipe)
-    return RankedList(one.leg, one.ordinals, weight, _powered(one, recipe), one.kind)
+    strengths = _powered(one, recipe)
+    return RankedList(one.leg, one.ordinals, weight, strengths, one.kind, one.model)
 
 
 def _share_of(one: LegList, recipe: Recipe) -> float:
     if one.kind == "original":
         return recipe.original_weight
-    return recipe.hyde_weight if one.kind == "hyde" else recipe.variant_weight
+    named = {"hyde": recipe.hyde_weight, "feedback": recipe.feedback_weight}
+    return named.get(one.kind, recipe.variant_weight)
 
 
 def _powered(one: LegList, recipe: Recipe) -> tuple[float, ...]:
@@ -327,7 +381,12 @@ def _described(
                 topic_rank=ranks["topic"].get(item.ordinal),
                 vector_rank=ranks["vector"].get(item.ordinal),
                 vector_score=near[0] if near else None,
-                window=snapshot.windows(item.ordinal)[near[1]] if near else None,
+                window=_window(snapshot.windows(item.ordinal), near[1]) if near else None,
             )
         )
     return described
+
+
+def _window(windows: Sequence[tuple[int, int]], number: int) -> tuple[int, int] | None:
+    """The nearest window, unless it was that of a copy which another model cut otherwise."""
+    return windows[number] if number < len(windows) else None
