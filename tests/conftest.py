@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -15,10 +16,10 @@ from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.store import MemoryStore
 
-hypothesis.settings.register_profile("untimed", deadline=None)  # busy machines are slow machines
 if TYPE_CHECKING:
     from language_models import LanguageModels
 
+hypothesis.settings.register_profile("untimed", deadline=None)  # busy machines are slow machines
 hypothesis.settings.load_profile("untimed")
 
 
@@ -35,7 +36,7 @@ def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Cache, configuration and state of this test alone; no key of whoever runs the tests."""
     for name in ("CACHE", "CONFIG", "STATE"):
         monkeypatch.setenv(f"MEMORY_STORE_{name}", str(tmp_path / "private" / name.lower()))
-    for name in ("MEMORY_STORE_KEY_FILE", "MEMORY_STORE_PASSPHRASE"):
+    for name in ("MEMORY_STORE_KEY_FILE", "MEMORY_STORE_PASSPHRASE", "MEMORY_STORE_EXPANDER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MEMORY_STORE_OFFLINE", "1")
     return tmp_path / "private"
@@ -69,7 +70,6 @@ def make_store(
 
 
 @pytest.fixture
-@pytest.fixture
 def language_models(tmp_path: Path) -> Iterator[LanguageModels]:
     """Language models of a plugin of ``llm``, which keeps its own files in this test's folder."""
     from language_models import installed  # importing llm takes half a second
@@ -78,6 +78,7 @@ def language_models(tmp_path: Path) -> Iterator[LanguageModels]:
         yield models
 
 
+@pytest.fixture
 def store(make_store: Callable[..., MemoryStore]) -> MemoryStore:
     """An empty, unlocked vault."""
     return make_store()

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from memory_store.records import (
 from memory_store.models.expander import chosen_expander
+from memory_store.records import (
     BadInputError,
     MemoryStoreError,
     SearchOptions,
@@ -72,6 +72,11 @@ SHOWN_OF_STAGES = frozenset(
         "reranked",
         "calibrated",
         "returned",
+        "model",
+        "skipped",
+        "variants",
+        "dropped",
+        "feedback_from",
     }
 )
 SHOWN_OF_WHY = frozenset({"returned", "leg_ranks"})
@@ -118,6 +123,15 @@ def _refuse_folders(reranker: Any) -> None:
         raise BadInputError("reranker: a model's name expected, not a folder", "reranker")
 
 
+def _refuse_other_models(store: MemoryStore, expander: Any) -> None:
+    """The server's own language model, or none: a query is not sent wherever its asker likes."""
+    if expander is not None and expander != chosen_expander(store.expander):
+        raise NotPermittedError(
+            "expander: the language model is chosen in this server's configuration; expand=0 "
+            "searches without it"
+        )
+
+
 def without_text(record: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
     """A result or a memory as JSON data, with null for all that its asker may not see."""
     shown = _shown(strict=strict)
@@ -149,15 +163,6 @@ def _needs_decrypt(parameter: str, reason: str) -> NotPermittedError:
 
 def _shown(*, strict: bool) -> frozenset[str]:
     return SHOWN if strict else SHOWN | SHOWN_UNLESS_STRICT
-def _refuse_other_models(store: MemoryStore, expander: Any) -> None:
-    """The server's own language model, or none: a query is not sent wherever its asker likes."""
-    if expander is not None and expander != chosen_expander(store.expander):
-        raise NotPermittedError(
-            "expander: the language model is chosen in this server's configuration; expand=0 "
-            "searches without it"
-        )
-
-
 
 
 def _sealed(response: SearchResponse, *, strict: bool) -> SearchResponse:
