@@ -1,6 +1,6 @@
 """The pipeline: one search from its query to its answer, stage by stage.
 
-    analyse → fetch → fuse → open → rerank → adjust → preview
+    analyse → expand → fetch → fuse → open → rerank → adjust → preview
 
 Boundary: up to and including *fuse* nothing is plain text but the query. The pool is final then;
 *open* is the only stage that decrypts, and nothing after it reaches beyond what it opened.
@@ -14,9 +14,11 @@ from functools import partial
 from memory_store.records import BadInputError, Ranking, SearchOptions, SearchResponse
 from memory_store.search.analysis import Analysis, analyse
 from memory_store.search.answering import Outcome, respond
-from memory_store.search.candidates import MOST_NEWEST, Fetched, fetch, newest
+from memory_store.search.candidates import MOST_NEWEST, Fetched, LegList, fetch, newest
 from memory_store.search.context import SearchContext
+from memory_store.search.expansion import expansion
 from memory_store.search.explaining import Search, explain
+from memory_store.search.feedback import with_feedback
 from memory_store.search.fusion import Merged, merge
 from memory_store.search.literal import search_literally
 from memory_store.search.opening import Opening
@@ -79,7 +81,10 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     with trace.stage("analyse"):
         analysis = analyse(parse(plan.query, plan.options), context, plan.options)
         check_deep(plan.options, analysis.keywords)
-    merged, fetched = _fused(context, plan, analysis, trace)
+    with trace.stage("expand") as details:
+        expanded = expansion(analysis, context, plan, details)
+    analysis = expanded.analysis
+    merged, fetched = _fused(context, plan, analysis, expanded.probe, trace)
     opening = Opening(context.open_memories)
     reading = Reading(context, plan, analysis, opening, trace)
     outcome = reading.read(merged.pool)
@@ -89,21 +94,27 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     return outcome.completed(
         found=len(merged.ordered),
         opened=opening.opened,
-        degraded=fetched.degraded,
+        degraded=(*expanded.degraded, *fetched.degraded),
         embedder=fetched.embedder,
         why=partial(why, search) if plan.options.why else None,
     )
 
 
 def _fused(
-    context: SearchContext, plan: Plan, analysis: Analysis, trace: Trace
+    context: SearchContext,
+    plan: Plan,
+    analysis: Analysis,
+    probe: LegList | None,
+    trace: Trace,
 ) -> tuple[Merged, Fetched]:
     """Fetch, fuse and cut: the final pool, still sealed."""
-    with trace.stage("fetch"):
+    with trace.stage("fetch") as details:
         if analysis.parsed.reading:
-            fetched = fetch(analysis, context, plan.recipe, plan.legs, plan.depths)
+            fetched = fetch(analysis, context, plan.recipe, plan.legs, plan.depths, probe)
         else:
             fetched = newest(analysis, context)
+        if plan.recipe.feedback and plan.mode == "hybrid":
+            fetched = with_feedback(fetched, analysis, context, plan, details)
     with trace.stage("fuse"):
         pool = plan.pool if analysis.parsed.reading else MOST_NEWEST  # a list to leaf through
         merged = merge(fetched, analysis, context, plan.recipe, plan.mode, pool)
