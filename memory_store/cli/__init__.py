@@ -33,6 +33,7 @@ COMMANDS = {
     "stats": ("keeping", "stats"),
     "verify": ("keeping", "verify"),
     "eval": ("evaluating", "evaluate_"),
+    "calibrate": ("calibrating", "calibrate"),
     "reindex": ("filling", "reindex"),
     "export": ("keeping", "export"),
     "backup": ("keeping", "backup"),

@@ -174,7 +174,7 @@ class _Task:
         ranking = self._store.rank(text, depth=POOL, rerank=False)
         others = [id_ for id_, _ in ranking.results if self._content(id_) not in known]
         step = max(1, len(others) // SAMPLED)
-        return chosen | {id_: (False, False) for id_ in others[::step][:SAMPLED]}
+        return chosen | dict.fromkeys(others[::step][:SAMPLED], (False, False))
 
     def _content(self, id_: str) -> int:
         reference: Reference = self._by_id[id_]

@@ -31,16 +31,20 @@ class Opening:
 
     def __init__(self, open_memories: Callable[[Sequence[int]], Sequence[Memory]]) -> None:
         self._open_memories = open_memories
-        self.opened = 0
+        self._held: dict[int, Memory] = {}
+
+    @property
+    def opened(self) -> int:
+        return len(self._held)
 
     def open(self, candidates: Sequence[Candidate]) -> list[Opened]:
         """``candidates`` in their order, less those deleted since the search began."""
-        if not candidates:
-            return []
-        memories = self._open_memories([candidate.ordinal for candidate in candidates])
-        self.opened += len(memories)
-        found = {memory.id: memory for memory in memories}
-        return [Opened(c, found[c.id]) for c in candidates if c.id in found]
+        sealed = [c for c in candidates if c.ordinal not in self._held]
+        if sealed:
+            ordinals = {candidate.id: candidate.ordinal for candidate in sealed}
+            memories = self._open_memories(list(ordinals.values()))
+            self._held |= {ordinals[memory.id]: memory for memory in memories}
+        return [Opened(c, self._held[c.ordinal]) for c in candidates if c.ordinal in self._held]
 
     def open_until(
         self, candidates: Sequence[Candidate], keep: Callable[[Memory], bool], wanted: int

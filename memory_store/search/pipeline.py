@@ -13,7 +13,7 @@ from functools import partial
 
 from memory_store.records import BadInputError, Ranking, SearchOptions, SearchResponse
 from memory_store.search.analysis import Analysis, analyse
-from memory_store.search.answering import Outcome, respond
+from memory_store.search.answering import Outcome, Page, respond
 from memory_store.search.candidates import MOST_NEWEST, Fetched, LegList, fetch, newest
 from memory_store.search.context import SearchContext
 from memory_store.search.expansion import expansion
@@ -22,7 +22,9 @@ from memory_store.search.feedback import with_feedback
 from memory_store.search.fusion import Merged, merge
 from memory_store.search.literal import search_literally
 from memory_store.search.opening import Opening
-from memory_store.search.planning import Plan, check_deep, make_plan
+from memory_store.search.paging import continue_place, members, not_yet_listed
+from memory_store.search.planning import NO_CUT, Plan, check_deep, make_plan
+from memory_store.search.pool import is_conditional, reaching, settled, untried
 from memory_store.search.query import checked, parse, resolve_mode
 from memory_store.search.reading import Reading
 from memory_store.search.tracing import Trace
@@ -31,15 +33,22 @@ from memory_store.search.why import why
 STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for patterns"
 
 
-def run(context: SearchContext, query: str, options: SearchOptions) -> SearchResponse:
+def run(
+    context: SearchContext,
+    query: str,
+    options: SearchOptions,
+    *,
+    started: float | None = None,
+) -> SearchResponse:
     """Answer a query.
 
+    The time limit runs from ``started`` (:func:`time.monotonic`), by default from now.
     Raises :class:`BadInputError` naming the parameter at fault, and what the vault raises when it
     is locked or damaged. A missing model never fails a hybrid search; it is a line in
     ``degraded``.
     """
     trace = Trace(following=options.explain or options.why is not None)
-    plan = _plan(query, options)
+    plan = _plan(context, query, options, started=started)
     if plan.mode == "literal":
         outcome = search_literally(context, plan, trace)
     else:
@@ -54,7 +63,7 @@ def rank(context: SearchContext, query: str, options: SearchOptions, depth: int 
     opened: nothing at all in fusion's own order.
     Raises :class:`BadInputError` for literal search, which has no order to measure.
     """
-    plan = _plan(query, options, depth=depth)
+    plan = _plan(context, query, options, depth=depth)
     if plan.mode == "literal":
         raise BadInputError("mode: a literal search has no order to measure", parameter="mode")
     page = replace(plan.options, limit=depth)
@@ -68,12 +77,20 @@ def rank(context: SearchContext, query: str, options: SearchOptions, depth: int 
     )
 
 
-def _plan(query: str, options: SearchOptions, *, depth: int = 0) -> Plan:
+def _plan(
+    context: SearchContext,
+    query: str,
+    options: SearchOptions,
+    *,
+    depth: int = 0,
+    started: float | None = None,
+) -> Plan:
     clean = checked(query)
     mode = resolve_mode(clean, options.mode)
     if mode == "structural":
         raise BadInputError(STRUCTURAL_LATER, parameter="mode")
-    return make_plan(clean, mode, options, depth=depth)
+    place = continue_place(context.page_keys(), clean, options) if options.continue_ else None
+    return make_plan(clean, mode, options, depth=depth, started=started, place=place)
 
 
 def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
@@ -81,22 +98,33 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     with trace.stage("analyse"):
         analysis = analyse(parse(plan.query, plan.options), context, plan.options)
         check_deep(plan.options, analysis.keywords)
+    listed = None if analysis.parsed.reading else analysis.mask
+    analysis = _unlisted(context, plan, analysis)
+    conditional = is_conditional(analysis.parsed, plan.options)
+    plan = plan.reaching(plan.tries) if conditional else plan
     with trace.stage("expand") as details:
         expanded = expansion(analysis, context, plan, details)
     analysis = expanded.analysis
     merged, fetched = _fused(context, plan, analysis, expanded.probe, trace)
+    plan, merged = _paged(context, plan, analysis, merged)
     opening = Opening(context.open_memories)
     reading = Reading(context, plan, analysis, opening, trace)
     outcome = reading.read(merged.pool)
     search = Search(context, plan, analysis, fetched, merged, outcome, trace)
     if plan.options.explain:
         explain(search)
+    tried = (plan.place.tried if plan.place is not None else 0) + outcome.tried
+    searchable = int(analysis.mask.sum())
+    if conditional and listed is None:
+        beyond = untried(plan, fetched, merged, tried, searchable)
+        outcome = replace(outcome, degraded=(*outcome.degraded, *beyond))
     return outcome.completed(
         found=len(merged.ordered),
         opened=opening.opened,
         degraded=(*expanded.degraded, *fetched.degraded),
         embedder=fetched.embedder,
         why=partial(why, search) if plan.options.why else None,
+        page=Page(plan.waiting, tried, listed, conditional),
     )
 
 
@@ -117,5 +145,27 @@ def _fused(
             fetched = with_feedback(fetched, analysis, context, plan, details)
     with trace.stage("fuse"):
         pool = plan.pool if analysis.parsed.reading else MOST_NEWEST  # a list to leaf through
+        pool = pool if plan.place is None else NO_CUT
         merged = merge(fetched, analysis, context, plan.recipe, plan.mode, pool)
+        if is_conditional(analysis.parsed, plan.options) and analysis.parsed.reading:
+            wide = merge(fetched, analysis, context, plan.recipe, plan.mode, plan.tries)
+            merged = reaching(merged, wide, plan.tries)
     return merged, fetched
+
+
+def _paged(
+    context: SearchContext, plan: Plan, analysis: Analysis, merged: Merged
+) -> tuple[Plan, Merged]:
+    """On a later page: the pool of the first one, and what waits of it."""
+    if plan.place is None or not analysis.parsed.reading:
+        return plan, merged
+    found = members(plan.place, context.page_keys(), context.snapshot, analysis.mask)
+    return replace(plan, waiting=found.waiting), settled(merged, found, context)
+
+
+def _unlisted(context: SearchContext, plan: Plan, analysis: Analysis) -> Analysis:
+    """On a later page of a list by filters alone: what was not on the pages before."""
+    if plan.place is None or analysis.parsed.reading:
+        return analysis
+    keys, snapshot = context.page_keys(), context.snapshot
+    return replace(analysis, mask=not_yet_listed(plan.place, keys, snapshot, analysis.mask))

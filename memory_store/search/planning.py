@@ -113,6 +113,7 @@ def make_plan(
     depths = {leg: max(depth, recipe.leg_depth(leg, limit, deep)) for leg in legs}
     depths["variant"] = recipe.variant_depth.of(limit, deep)
     if mode in SINGLE_LEG:
+        recipe = replace(recipe, neighbour_weights=())
         depths = {mode: max(depths[mode], (recipe.pool or SINGLE_DEPTH).of(limit, deep))}
     started = monotonic() if started is None else started
     budget_ms = options.budget_ms

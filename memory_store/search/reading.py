@@ -1,7 +1,9 @@
 """Reading the pool: reranked, skipped as few, or left in fusion's order, and what each way opens.
 
-* With a reranker the whole pool is opened, because the model must read it.
-* Without one (none asked for, none on the machine, sealed, one leg alone) only the rows of the
+* With a reranker the pool is opened as far as the model reads it.
+* A recipe with rules for files opens it too: the names of files are sealed as texts are.
+* With late interaction the first few of it are opened, and the rows of the page.
+* Without any (none asked for, none on the machine, sealed, one leg alone) only the rows of the
   page are opened, and those that turn out not to meet a condition.
 
 Boundary: the pool is final here; nothing outside it can be opened.
@@ -10,24 +12,30 @@ Boundary: the pool is final here; nothing outside it can be opened.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from memory_store.records import Memory, ModelUnavailableError
+from memory_store.models.maxsim import NAME as MAXSIM
+from memory_store.models.maxsim import asks_for_maxsim
+from memory_store.records import Memory, ModelMismatchError, ModelUnavailableError
+from memory_store.search import late_interaction
 from memory_store.search.adjustments import Scored, adjust
 from memory_store.search.analysis import Analysis
 from memory_store.search.answering import Outcome
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
+from memory_store.search.file_rules import best_of_each_file, by_file_rules, first_of_its_file
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened, Opening, conditions
 from memory_store.search.planning import Plan
+from memory_store.search.pool import above, to_come, with_waiting
 from memory_store.search.reranking import (
     Reranked,
     few,
     in_fusion_order,
     missing_model,
+    out_of_time,
     rerank,
     skips_reranker,
 )
@@ -39,6 +47,12 @@ if TYPE_CHECKING:
 PAIRS_DECIDE = (
     "sealed: phrases were matched by their stems, not their spelling. Search without sealed"
 )
+FILES_ARE_SEALED = (
+    "sealed: the recipe's rules for files were left out, for names of files are sealed. "
+    "Search without sealed"
+)
+FILE_RULES = "file rules"
+OUT_OF_TIME = "out of time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +69,70 @@ class Reading:
         """Open what the plan allows of ``pool`` and put it into its final order."""
         parsed, plan = self.analysis.parsed, self.plan
         degraded: tuple[str, ...] = ()
+        if plan.goes_by_files and parsed.reading:
+            return self._by_files(pool)
         if plan.reads and parsed.reading and pool:
             if skips_reranker(len(pool), plan.recipe, plan.options.deep):
                 return self._whole(pool, None)
             try:
+                if asks_for_maxsim(plan.options.reranker):
+                    return self._interacted(pool)
                 model = self.context.reranker(plan.options.reranker)
-            except ModelUnavailableError as error:
-                degraded = (missing_model(error),)
+            except (ModelUnavailableError, ModelMismatchError) as error:
+                degraded = (missing_model(error, self.context.database),)
             else:
-                return self._whole(pool, model)
+                if not plan.out_of_time:
+                    return self._whole(pool, model)
+                degraded = (out_of_time(min(len(pool), plan.rerank_depth)),)
         if plan.options.sealed and (parsed.required or parsed.excluded):
             degraded = (PAIRS_DECIDE,)
+        if plan.options.sealed and plan.recipe.has_file_rules and plan.mode == "hybrid":
+            degraded = (*degraded, FILES_ARE_SEALED)
         with self.trace.stage("rerank") as details:
-            details["skipped"] = unread_because(plan, parsed.reading)
+            late = plan.out_of_time and plan.reads
+            details["skipped"] = OUT_OF_TIME if late else unread_because(plan, parsed.reading)
         return self._page(pool, degraded)
 
+    def _by_files(self, pool: Sequence[Candidate]) -> Outcome:
+        """Open the whole pool and reorder it by the files that its memories came from."""
+        plan = self.plan
+        with self.trace.stage("open") as details:
+            opened, _ = self._opened(pool, len(pool))
+            details |= {"opened": self.opening.opened, "kept": len(opened)}
+        with self.trace.stage("rerank") as details:
+            fused = [Scored(o.candidate, o.candidate.share, o.memory) for o in opened]
+            results = by_file_rules(fused, plan.recipe, self.analysis.keywords, self.trace)
+            details |= {"how": FILE_RULES, "reranked": 0, "calibrated": False}
+        with self.trace.stage("adjust"):
+            results = above(plan, results)
+            self.trace.order("min_score", results)
+        return Outcome(
+            rows=tuple(to_come(plan, results)[: plan.options.limit]),
+            marker=_marker(self._matchers()),
+            ranking=tuple(results),
+            tried=self._tried(),
+        )
+
+    def _opened(
+        self, pool: Sequence[Candidate], reach: int
+    ) -> tuple[list[Opened], Sequence[Candidate]]:
+        """The first ``reach`` of the pool, opened, and the rest of it, still sealed.
+
+        Conditions may refuse any number of the first; there as many are opened as fill the pool.
+        """
+        keep = conditions(self.analysis.parsed, self.plan.options.meta, self.trace)
+        if keep is None:
+            return self.opening.open(pool[:reach]), pool[reach:]
+        return list(self.opening.open_until(pool, keep, self.plan.pool)), ()
+
     def _whole(self, pool: Sequence[Candidate], model: Reranker | None) -> Outcome:
-        """Open the whole pool, let ``model`` read it (``None``: too few to be worth it), adjust."""
+        """Open the pool, let ``model`` read it (``None``: too few to be worth it), adjust.
+
+        Of a pool larger than what the model reads only that much is opened, and the page.
+        """
         matcher = self._matchers()
         with self.trace.stage("open") as details:
-            keep = conditions(self.analysis.parsed, self.plan.options.meta, self.trace)
-            opened = [o for o in self.opening.open(pool) if keep is None or keep(o.memory)]
+            opened, unread = self._opened(pool, self.plan.reach)
             details |= {"opened": self.opening.opened, "kept": len(opened)}
         with self.trace.stage("rerank") as details:
             answer = self._scores(opened, matcher, model)
@@ -86,17 +143,61 @@ class Reading:
                 "calibrated": answer.calibrated,
             }
         with self.trace.stage("adjust"):
-            results = above(self.plan, self._adjusted(answer, opened, matcher))
+            results = self._adjusted(answer, opened, matcher)
+            results = above(self.plan, with_waiting(self.plan, results, answer.results))
             self.trace.order("min_score", results)
+        behind = above(self.plan, [Scored(candidate, 0.0) for candidate in unread])
+        ranking = [*results, *behind]
         return Outcome(
-            rows=tuple(results[self.plan.offset : self.plan.end]),
-            more=len(results) > self.plan.end,
+            rows=self._shown(to_come(self.plan, ranking)[: self.plan.options.limit]),
             marker=_marker(matcher),
-            ranking=tuple(results),
+            ranking=tuple(ranking),
             reranked=answer.reranked,
             calibrated=answer.calibrated and answer.verified,
+            tried=self._tried(),
             degraded=answer.degraded,
         )
+
+    def _shown(self, rows: Sequence[Scored]) -> tuple[Scored, ...]:
+        """A page's rows, those opened that the reranker did not read."""
+        if not self.plan.shown:
+            return tuple(rows)
+        texts = {
+            o.candidate.ordinal: o.memory for o in self.opening.open([r.candidate for r in rows])
+        }
+        return tuple(
+            row.opened(texts[row.candidate.ordinal])
+            for row in rows
+            if row.candidate.ordinal in texts
+        )
+
+    def _tried(self) -> int:
+        """How many of the pool were opened on this page and on no page before, if all of it is."""
+        return self.opening.opened if self.plan.place is None else 0
+
+    def _interacted(self, pool: Sequence[Candidate]) -> Outcome:
+        """Let late interaction read the first few, then go on as without a reranker."""
+        plan, matcher = self.plan, self._matchers()
+        embedder = self.context.embedder()  # raises before anything is opened
+        if plan.out_of_time:
+            return self._page(pool, (out_of_time(min(len(pool), late_interaction.DEPTH)),))
+        with self.trace.stage("open") as details:
+            keep = conditions(self.analysis.parsed, self.plan.options.meta, self.trace)
+            first = list(self.opening.open_until(pool, keep or _any, late_interaction.DEPTH))
+            details |= {"opened": self.opening.opened, "kept": len(first)}
+        with self.trace.stage("rerank") as details:
+            answer = late_interaction.interact(
+                self.analysis.parsed.reading,
+                pool,
+                first,
+                plan.recipe,
+                matcher,
+                self.context,
+                embedder,
+                deadline=plan.deadline,
+            )
+            details |= {"how": MAXSIM, "reranked": answer.read, "calibrated": False}
+        return replace(self._page(answer.pool, answer.degraded), reranked=answer.read)
 
     def _scores(
         self, opened: Sequence[Opened], matcher: Matchers, model: Reranker | None
@@ -116,12 +217,14 @@ class Reading:
     def _adjusted(
         self, answer: Reranked, opened: Sequence[Opened], matcher: Matchers
     ) -> list[Scored]:
+        if answer.settled:
+            return list(answer.results)
         by_id = {one.memory.id: one for one in opened}
 
         def literal_share(memory: Memory) -> float:
             return matcher(by_id[memory.id]).literal_share(memory.title, memory.text)
 
-        return adjust(
+        results = adjust(
             answer.results,
             self.plan.recipe,
             literal_share=literal_share,
@@ -129,6 +232,7 @@ class Reading:
             verified=answer.verified,
             trace=self.trace,
         )
+        return best_of_each_file(results) if self.plan.recipe.one_per_file else results
 
     def _page(self, pool: Sequence[Candidate], degraded: tuple[str, ...]) -> Outcome:
         """Fusion's order; only the page's own rows are opened, and what its conditions refuse."""
@@ -140,29 +244,39 @@ class Reading:
             self.trace.order("min_score", results)
         sealed = plan.options.sealed
         keep = None if sealed else conditions(self.analysis.parsed, plan.options.meta, self.trace)
+        if plan.recipe.one_per_file and plan.shown and not sealed:
+            keep = first_of_its_file(keep or _any)
+            self._passed(results, keep)
         if keep is None and not plan.shown:
-            rows, more = results[plan.offset : plan.end], len(results) > plan.end
-            return Outcome(
-                tuple(rows), more, _marker(self._matchers()), tuple(results), degraded=degraded
-            )
+            rows = tuple(results[: plan.options.limit])
+            return Outcome(rows, _marker(self._matchers()), tuple(results), degraded=degraded)
+        refused: set[str] = set()
         with self.trace.stage("open") as details:
-            wanted = [result.candidate for result in results]
+            wanted = [result.candidate for result in to_come(plan, results)]
             if keep is None:
-                opened = self.opening.open(wanted[plan.offset : plan.end])
-                more = len(results) > plan.end
+                opened = self.opening.open(wanted[: plan.options.limit])
             else:
-                opened = list(self.opening.open_until(wanted, keep, plan.end))[plan.offset :]
-                more = self.opening.opened < len(results)
+                noted = _noting(keep, refused)
+                tried = wanted[: plan.tries]
+                opened = list(self.opening.open_until(tried, noted, plan.options.limit))
             details |= {"opened": self.opening.opened, "kept": len(opened)}
         scores = {result.candidate.ordinal: result for result in results}
-        rows = [scores[one.candidate.ordinal].opened(one.memory) for one in opened]
         return Outcome(
-            rows=tuple(rows),
-            more=more,
+            rows=tuple(scores[one.candidate.ordinal].opened(one.memory) for one in opened),
             marker=_marker(self._matchers()),
             ranking=tuple(results),
+            refused=frozenset(c.ordinal for c in wanted if c.id in refused),
+            tried=self.opening.opened,
             degraded=degraded,
         )
+
+    def _passed(self, results: Sequence[Scored], keep: Callable[[Memory], bool]) -> None:
+        """Show ``keep``, which remembers what it saw, the rows of earlier pages."""
+        waiting = self.plan.waiting
+        if waiting is not None:
+            before = [r.candidate for r in results if r.candidate.ordinal not in waiting]
+            for one in self.opening.open(before):
+                keep(one.memory)
 
     def _matchers(self) -> Matchers:
         """A function from an opened candidate to the matcher for its language, made once each."""
@@ -177,6 +291,11 @@ class Reading:
 
 
 Matchers = Callable[[Opened], WordMatcher]
+
+
+def _any(memory: Memory) -> bool:
+    """The condition of a query without conditions."""
+    return True
 
 
 def sealed_order(plan: Plan, candidates: Sequence[Candidate]) -> list[Scored]:
@@ -200,10 +319,16 @@ def unread_because(plan: Plan, text: str) -> str:
     return "no reranking model on this machine" if text else "the query has no words to read for"
 
 
-def above(plan: Plan, results: Sequence[Scored]) -> list[Scored]:
-    """Those that reach the asker's own ``min_score``."""
-    least = plan.options.min_score
-    return [result for result in results if least is None or result.score >= least]
+def _noting(keep: Callable[[Memory], bool], refused: set[str]) -> Callable[[Memory], bool]:
+    """``keep``, noting the ids of what it refuses."""
+
+    def noted(memory: Memory) -> bool:
+        kept = keep(memory)
+        if not kept:
+            refused.add(memory.id)
+        return kept
+
+    return noted
 
 
 def _marker(matcher: Matchers) -> Callable[[Scored], WordMatcher]:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from memory_store.records import ModelUnavailableError
+from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.adjustments import Scored, demotion, ranked
 from memory_store.search.candidates import Candidate
 from memory_store.search.chunk_choice import chunk_by_terms
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened
 from memory_store.search.recipes import Recipe
+from memory_store.search.scopes import missing_embedder
 from memory_store.text.chunks import passages
 
 if TYPE_CHECKING:
@@ -153,10 +154,23 @@ def rerank(
     )
 
 
-def missing_model(error: ModelUnavailableError) -> str:
+def raw_scores(
+    text: str,
+    pool: Sequence[Opened],
+    recipe: Recipe,
+    model: Reranker,
+    matcher: Callable[[Opened], WordMatcher],
+) -> list[float]:
+    """The model's own score of each candidate, read as a search reads it, for calibration."""
+    pieces = [_pieces(text, opened, recipe, matcher(opened)) for opened in pool]
+    found = _scores(text, pieces, model, None)
+    return [0.0 if best is None else best[0] for best in found]
+
+
+def missing_model(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
     """The line for ``degraded`` when there is no reranker, ending in what mends it."""
-    reason = str(error).rstrip(".")
-    return f"no reranker, results keep the order of fusion: {reason}. Try: {error.remedy}"
+    reason = missing_embedder(error, database)
+    return f"no reranker, results keep the order of fusion: {reason}"
 
 
 def out_of_time(candidates: int) -> str:
