@@ -254,7 +254,9 @@ class SearchResponse:
     """The whole answer to a search.
 
     ``opened`` is how many memories were decrypted for it, ``total`` how many were searchable.
-    ``topics`` counts topic names over the returned rows, ``types`` likewise.
+    ``topics`` counts topic names over the returned rows, ``types`` likewise; ``facets`` counts
+    values of ``type``, ``status``, ``collection`` and ``topic`` over the whole result. ``budget``
+    says what a token budget was spent on (``None``: there was none).
     ``degraded`` lists what was missing, each line ending in the command that mends it.
     ``explain`` holds one report per stage, in order (empty unless asked for).
     """
@@ -267,6 +269,8 @@ class SearchResponse:
     total: int
     topics: Mapping[str, int] = field(default_factory=dict)
     types: Mapping[str, int] = field(default_factory=dict)
+    facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    budget: Mapping[str, Any] | None = None
     next: str | None = None
     truncated: bool = False
     degraded: tuple[str, ...] = ()
@@ -286,6 +290,7 @@ class SearchResponse:
             "total": self.total,
             "topics": dict(self.topics),
             "types": dict(self.types),
+            "facets": {name: dict(counts) for name, counts in self.facets.items()},
             "next": self.next,
             "truncated": self.truncated,
             "degraded": list(self.degraded),
@@ -293,6 +298,8 @@ class SearchResponse:
         }
         if self.explain:
             answer["explain"] = [report.as_dict() for report in self.explain]
+        if self.budget is not None:
+            answer["budget"] = dict(self.budget)
         if self.why is not None:
             answer["why"] = dict(self.why)
         return answer
@@ -335,7 +342,7 @@ class CollectionInfo:
     """A collection the opened principal can read: random ``id``, opened ``name``, ``memories``.
 
     ``analyser`` is ``auto``, a language code or ``code``; ``embedder`` the name of the model of its
-    vectors, the collection's own or the vault's (``None`` before the first vector).
+    vectors, its own or the vault's (``None`` before the first vector), as ``own_model`` says.
     """
 
     id: str
@@ -344,6 +351,7 @@ class CollectionInfo:
     created: str
     analyser: str = "auto"
     embedder: str | None = None
+    own_model: bool = False
 
 
 @dataclass(frozen=True, slots=True)

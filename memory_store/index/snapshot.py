@@ -241,6 +241,16 @@ class Snapshot:
                 held[part.span][postings.docs[start:end]] = True
         return held
 
+    def topic_count(self, group: TopicGroup, among: Mask) -> int:
+        """How many documents of ``among`` (bool [size]) hold a topic of ``group``."""
+        count = 0
+        for part in self.parts:
+            keys = topic_keys(group.get(part.collection, ()))
+            postings, chosen = part.segment.topics, among[part.span]
+            for _, start, end in postings.slices(keys):
+                count += int(np.count_nonzero(chosen[postings.docs[start:end]]))
+        return count
+
     def wipe(self) -> None:
         """Overwrite the snapshot's and its segments' arrays with zeros."""
         for part in self.parts:

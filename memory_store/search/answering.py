@@ -5,27 +5,22 @@ Boundary: turns opened memories into what the asker reads. Grants are checked by
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memory_store.records import Memory, SearchResponse, SearchResult
 from memory_store.search.adjustments import Scored, band
+from memory_store.search.budget import Spending, spend, token_counter
 from memory_store.search.context import SearchContext
-from memory_store.search.paging import continue_token
+from memory_store.search.facets import counted, facets
+from memory_store.search.paging import continue_token, following
 from memory_store.search.planning import Plan
-from memory_store.search.previews import (
-    Marker,
-    Preview,
-    estimated_tokens,
-    expands,
-    preview,
-    within_budget,
-)
+from memory_store.search.previews import Marker, Preview, expands, preview
 from memory_store.search.tracing import Trace
 
 if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask
     from memory_store.models.embedder import Embedder
 
 
@@ -34,19 +29,37 @@ Why = Callable[[Collection[str]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """Where this page stands among the pages of its search.
+
+    ``waiting`` are the ordinals that earlier pages have left (``None``: this is the first page, or
+    a list); ``tried`` counts the memories opened so far for what only texts can tell; ``listed``
+    (bool [documents]) is all of a list by filters alone; ``conditional`` says that opened text
+    decides what is an answer.
+    """
+
+    waiting: frozenset[int] | None = None
+    tried: int = 0
+    listed: Mask | None = None
+    conditional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What the stages hand to the answer.
 
-    ``rows`` are the page's opened results, ``more`` whether others follow;
-    ``ranking`` is the whole order as far as it is known, sealed rows included. ``found`` counts all
-    candidates, ``reranked`` those a model read, ``opened`` those decrypted. ``marker`` gives the
-    highlighter for a row.
+    ``rows`` are the page's opened results; ``ranking`` is the whole order as far as it is known,
+    sealed rows and those of earlier pages included; ``refused`` are the ordinals in it that were
+    opened and are no answers. ``found`` counts all candidates, ``reranked`` those a model read,
+    ``opened`` those decrypted, ``tried`` those of them that no page before had opened. ``marker``
+    gives the highlighter for a row.
     """
 
     rows: tuple[Scored, ...]
-    more: bool
     marker: Callable[[Scored], Marker]
     ranking: tuple[Scored, ...] = ()
+    refused: frozenset[int] = frozenset()
+    tried: int = 0
     found: int = 0
     opened: int = 0
     reranked: int = 0
@@ -54,6 +67,7 @@ class Outcome:
     degraded: tuple[str, ...] = ()
     embedder: Embedder | None = None
     why: Why | None = None
+    page: Page = Page()
 
     def completed(
         self,
@@ -63,6 +77,7 @@ class Outcome:
         degraded: Sequence[str],
         embedder: Embedder | None,
         why: Why | None,
+        page: Page,
     ) -> Outcome:
         """The outcome with what the stages before knew."""
         return replace(
@@ -72,26 +87,29 @@ class Outcome:
             degraded=(*degraded, *self.degraded),
             embedder=embedder,
             why=why,
+            page=page,
         )
 
 
 def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) -> SearchResponse:
-    """The response: previews, budget, counts, topics, the token for the next page."""
+    """The response: previews, budget, counts, facets, the token for the next page."""
     options = plan.options
     with trace.stage("preview") as details:
-        shown = [
-            preview(row, outcome.marker(row), expanded=expands(plan.offset + n, row, options.deep))
-            for n, row in enumerate(outcome.rows)
-        ]
-        chosen = list(range(len(shown)))
-        if options.budget is not None:
-            chosen = _affordable(outcome, shown, options.budget, details)
+        shown, budget, spending = _previewed(plan, outcome)
         rows = tuple(
-            _row(context, plan.offset + n + 1, outcome.rows[n], shown[n], outcome.calibrated)
-            for n in chosen
+            _row(context, plan.offset + rank, outcome.rows[n], shown[n], outcome.calibrated)
+            for rank, n in enumerate(spending.taken, start=1)
         )
         details |= {"returned": len(rows), "complete": sum(row.complete for row in rows)}
-    following = continue_token(plan.query, options, plan.end) if outcome.more else None
+        if budget is not None:
+            details |= {
+                "budget": budget["limit"],
+                "tokens": budget["spent"],
+                "tokens_counted_with": budget["counted_with"],
+                "skipped_for_budget": budget["skipped"] + len(budget["too_large"]),
+            }
+    next_token = _next(context, plan, outcome, spending)
+    whole = outcome.rows if outcome.page.conditional and _is_sealed(outcome) else outcome.ranking
     return SearchResponse(
         query=plan.query,
         mode=plan.mode,
@@ -99,35 +117,97 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
         counts=f"Reranked {outcome.reranked} of {outcome.found}, returned {len(rows)}",
         opened=outcome.opened,
         total=context.snapshot.total,
-        topics=_counted(topic for row in rows for topic in row.topics),
-        types=_counted(row.type for row in rows),
-        next=following,
-        truncated=outcome.more or len(rows) < len(shown),
-        degraded=tuple(dict.fromkeys((*context.degraded, *outcome.degraded))),
+        topics=counted(topic for row in rows for topic in row.topics),
+        types=counted(row.type for row in rows),
+        facets=facets(context, whole, outcome.rows, _all_listed(outcome)),
+        budget=budget,
+        next=next_token,
+        truncated=next_token is not None or len(rows) < len(shown),
+        degraded=tuple(
+            dict.fromkeys((*context.degraded, *outcome.degraded, *_measured(plan, outcome, rows)))
+        ),
         milliseconds=trace.milliseconds,
         explain=trace.reports if options.explain else (),
         why=None if outcome.why is None else outcome.why([row.id for row in rows]),
     )
 
 
-def _affordable(
-    outcome: Outcome, shown: Sequence[Preview], budget: int, details: dict[str, Any]
-) -> list[int]:
-    """Which rows fit the token budget; says how tokens were counted."""
-    embedder = outcome.embedder
-    count = estimated_tokens if embedder is None else embedder.count_tokens
-    texts = [
-        f"{_memory(row).title}\n{one.passage.text}"
-        for row, one in zip(outcome.rows, shown, strict=True)
+def _previewed(
+    plan: Plan, outcome: Outcome
+) -> tuple[list[Preview], dict[str, Any] | None, Spending]:
+    """What would be shown of every row, and which rows the token budget buys.
+
+    A whole text that is larger than the budget by itself is shown in part.
+    """
+    limit = plan.options.budget
+    name, count = token_counter(outcome.embedder)
+    shown, costs = [], []
+    for n, row in enumerate(outcome.rows):
+        expanded = expands(plan.offset + n, row, plan.options.deep)
+        one = preview(row, outcome.marker(row), expanded=expanded)
+        cost = 0 if limit is None else count(_text(row, one))
+        if limit is not None and expanded and cost > limit:
+            one = preview(row, outcome.marker(row), expanded=False)
+            cost = count(_text(row, one))
+        shown.append(one)
+        costs.append(cost)
+    spending = spend(costs, limit)
+    if limit is None:
+        return shown, None, spending
+    too_large = [
+        {"id": outcome.rows[n].candidate.id, "tokens": costs[n]} for n in spending.too_large
     ]
-    chosen, spent = within_budget(texts, budget, count)
-    details |= {
-        "budget": budget,
-        "tokens": spent,
-        "tokens_counted_with": "length / 4" if embedder is None else embedder.name,
-        "skipped_for_budget": len(shown) - len(chosen),
+    told = {
+        "limit": limit,
+        "spent": spending.spent,
+        "counted_with": name,
+        "skipped": len(spending.skipped),
+        "too_large": too_large,
     }
-    return chosen
+    return shown, told, spending
+
+
+def _text(row: Scored, shown: Preview) -> str:
+    """What a row costs: its title and its preview."""
+    return f"{_memory(row).title}\n{shown.passage.text}"
+
+
+def _next(context: SearchContext, plan: Plan, outcome: Outcome, spending: Spending) -> str | None:
+    """The token for what is still to come: what follows the page, and what did not fit it."""
+    page, ordinals = outcome.page, [result.candidate.ordinal for result in outcome.ranking]
+    skipped = {outcome.rows[n].candidate.ordinal for n in spending.skipped}
+    gone = outcome.refused | {row.candidate.ordinal for row in outcome.rows} - skipped
+    keys = context.page_keys()
+    place = following(
+        plan.place,
+        keys,
+        context.snapshot,
+        shown=len(spending.taken),
+        tried=page.tried,
+        pool=ordinals,
+        waiting=[
+            o for o in ordinals if o not in gone and (page.waiting is None or o in page.waiting)
+        ],
+        listing=page.listed is not None,
+    )
+    return None if place is None else continue_token(keys, plan.query, plan.options, place)
+
+
+def _is_sealed(outcome: Outcome) -> bool:
+    """Whether some of the ranking was not opened, so that nobody knows if it is an answer."""
+    return any(result.memory is None for result in outcome.ranking)
+
+
+def _all_listed(outcome: Outcome) -> Mask | None:
+    return None if outcome.page.conditional else outcome.page.listed
+
+
+def _measured(plan: Plan, outcome: Outcome, rows: Sequence[SearchResult]) -> tuple[str, ...]:
+    """Sealed search with a budget: what was opened only to be measured is said."""
+    left = len(outcome.rows) - len(rows)
+    if not (plan.options.sealed and left):
+        return ()
+    return (f"sealed: {left} more were opened to see that they do not fit the budget",)
 
 
 def _row(
@@ -165,8 +245,3 @@ def _memory(result: Scored) -> Memory:
 
 def _rounded(score: float) -> float:
     return round(max(0.0, min(score, 1.0)), 6)
-
-
-def _counted(names: Iterable[str]) -> dict[str, int]:
-    """Names with how often they occur, most frequent first, then by name."""
-    return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))

@@ -12,6 +12,7 @@ Boundary: reads opened text; keeps nothing of it. Patterns may be secrets and ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,14 @@ from memory_store.index.terms import has_term, keyword_scores, top_k
 from memory_store.records import BadInputError, Memory
 from memory_store.search.adjustments import Scored
 from memory_store.search.analysis import Blinding, filters
-from memory_store.search.answering import Outcome
+from memory_store.search.answering import Outcome, Page
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
 from memory_store.search.opening import Opened, Opening, conditions
+from memory_store.search.paging import members
 from memory_store.search.patterns import Needs, needs
 from memory_store.search.planning import Plan
+from memory_store.search.pool import above, to_come
 from memory_store.search.query import ParsedQuery, is_delimited, option_filters
 from memory_store.search.tracing import Trace
 from memory_store.search.why_literal import LiteralSearch, why_literally
@@ -85,31 +88,44 @@ def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> Outcom
         details["words"] = needed.all_words()
     with trace.stage("fetch") as details:
         candidates = _candidates(context, plan, needed)
+        plan, candidates = _going_on(context, plan, candidates)
         details["candidates"] = len(candidates)
     opening = Opening(context.open_memories)
     with trace.stage("open") as details:
         found = _matching(opening.open(candidates[:MOST_CANDIDATES]), plan, marker, trace)
         details |= {"opened": opening.opened, "matched": len(found)}
     trace.order("pattern", found)
-    least = plan.options.min_score
-    found = [result for result in found if least is None or result.score >= least]
+    found = above(plan, found)
     trace.order("min_score", found)
     left = len(candidates) - MOST_CANDIDATES
     search = LiteralSearch(
         context, plan, needed, tuple(candidates), MOST_CANDIDATES, tuple(found), trace
     )
     return Outcome(
-        rows=tuple(found[plan.offset : plan.end]),
-        more=len(found) > plan.end,
+        rows=tuple(to_come(plan, found)[: plan.options.limit]),
         marker=lambda result: marker,
         ranking=tuple(found),
         found=len(candidates),
         opened=opening.opened,
+        page=Page(plan.waiting),
         why=partial(why_literally, search) if plan.options.why else None,
         degraded=(f"{left:,} more memories hold these words and were not tried. Add a word",)
         if left > 0
         else (),
     )
+
+
+def _going_on(
+    context: SearchContext, plan: Plan, candidates: list[Candidate]
+) -> tuple[Plan, list[Candidate]]:
+    """On a later page only what the first one has found is tried again."""
+    if plan.place is None:
+        return plan, candidates
+    held = np.zeros(context.snapshot.size, dtype=np.bool_)
+    held[[candidate.ordinal for candidate in candidates]] = True
+    found = members(plan.place, context.page_keys(), context.snapshot, held)
+    kept = [c for c in candidates if c.ordinal in found.waiting | found.done]
+    return replace(plan, waiting=found.waiting), kept
 
 
 def _matching(

@@ -1,7 +1,13 @@
-"""Paging: an opaque token says where the next rows of the same search begin.
+"""Paging: an opaque token holds what is still to come of a search, whatever is written meanwhile.
 
-Boundary: a token holds a place and four bytes of a digest that ties it to its search; it names
-no memory and, at 32 bits, confirms no query.
+The first page settles which memories the search is about: its pool. The token names those that
+still wait and those that were shown, so the pages after it show the ones that wait, best first.
+A memory added in between is for the next search; one that was edited keeps waiting as long as
+the filters and conditions let it through; one that was deleted is gone. A list by filters alone
+has no pool: its token says how far down the list was read, and what was left out above.
+
+Boundary: a token is sealed under the vault's key, for its search alone. It shows nothing to
+others, and nobody else can make one; so it cannot ask for more work than a first page does.
 """
 
 from __future__ import annotations
@@ -11,45 +17,205 @@ import binascii
 import hashlib
 import json
 import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from memory_store.records import BadInputError, SearchOptions
+import numpy as np
 
-_VERSION = 1
-_LAYOUT = struct.Struct(">BI4s")
-MAX_OFFSET = 100_000  # rows: nobody reads further, and a token cannot ask for endless work
+from memory_store.records import BadInputError, FormatError, SearchOptions, TamperedError
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask, Snapshot
+    from memory_store.vault.page_keys import PageKeys
+
+MOST_MEMBERS = 1_024  # of a pool in a token. The usual 64 make 520 characters, 256 make 1,900
+MOST_TOKEN = 8_192  # characters: a longer one is none of ours, and is not decoded
+
+_VERSION = 2
+_HEAD = struct.Struct(">BIIHH?")
+_AFTER = struct.Struct(">dQQ")
+_TAG_BYTES = 5  # 40 bits, see ID_TAG_BITS
 
 # What may differ between two pages of one search.
 _FREE = frozenset({"limit", "continue_", "explain", "why", "budget", "budget_ms"})
 
 
-def continue_token(query: str, options: SearchOptions, offset: int) -> str | None:
-    """The token for the rows from ``offset`` (counted from 0) on."""
-    if offset > MAX_OFFSET:
-        return None
-    packed = _LAYOUT.pack(_VERSION, offset, _digest(query, options))
-    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a page begins, if not at the top.
+
+    ``shown`` rows stood on the pages before; ``tried`` memories were opened for them to look at
+    what only text can tell. ``waiting`` and ``done`` are the 40-bit tags of the pool's
+    memories; in a list, of what was left out above ``after``: the ``created`` and the halves of
+    the id of the last one looked at.
+    """
+
+    shown: int
+    tried: int = 0
+    waiting: tuple[int, ...] = ()
+    done: tuple[int, ...] = ()
+    after: tuple[float, int, int] | None = None
 
 
-def continue_offset(query: str, options: SearchOptions) -> int:
-    """Where this search starts: 0, or what its ``continue`` token says.
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The memories of a place that are still there, as ordinals of the present snapshot."""
 
-    Raises :class:`BadInputError` (parameter ``continue``) for a token that is damaged or belongs
-    to another query or other filters.
+    waiting: frozenset[int]
+    done: frozenset[int]
+
+
+def continue_place(keys: PageKeys, query: str, options: SearchOptions) -> Place | None:
+    """Where this search goes on by its ``continue`` token; ``None`` at the top.
+
+    Raises :class:`BadInputError` (parameter ``continue``) for a token that is damaged, or belongs
+    to another query, other filters or another vault.
     """
     token = options.continue_
     if not token:
-        return 0
+        return None
+    refusal = BadInputError(
+        "continue: this token is damaged or belongs to another search", parameter="continue"
+    )
+    if len(token) > MOST_TOKEN:
+        raise refusal
     try:
-        raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-        version, offset, digest = _LAYOUT.unpack(raw)
-    except (binascii.Error, struct.error, ValueError):
-        raise BadInputError("continue: this token is damaged", parameter="continue") from None
-    if version != _VERSION or offset > MAX_OFFSET or digest != _digest(query, options):
-        raise BadInputError("continue: this token belongs to another search", parameter="continue")
-    return int(offset)
+        blob = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+        return _unpacked(keys.unseal(_search(query, options), blob))
+    except (binascii.Error, ValueError, struct.error, TamperedError, FormatError):
+        raise refusal from None
 
 
-def _digest(query: str, options: SearchOptions) -> bytes:
-    asked = {name: getattr(options, name) for name in SearchOptions.__slots__ if name not in _FREE}
+def continue_token(keys: PageKeys, query: str, options: SearchOptions, place: Place) -> str:
+    """The token that leads to ``place``."""
+    sealed = keys.seal(_search(query, options), _packed(place))
+    return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+
+
+def members(place: Place, keys: PageKeys, snapshot: Snapshot, mask: Mask) -> Members:
+    """Those of ``place`` that ``mask`` (bool [documents]) lets through today."""
+    wanted = np.array(sorted({*place.waiting, *place.done}), dtype=np.uint64)
+    if not len(wanted):
+        return Members(frozenset(), frozenset())
+    candidates = np.flatnonzero(mask)
+    tags = keys.tags(snapshot.id_words[candidates])
+    nearest = np.minimum(np.searchsorted(wanted, tags), len(wanted) - 1)
+    found = wanted[nearest] == tags
+    ordinals = dict(zip(tags[found].tolist(), candidates[found].tolist(), strict=True))
+    return Members(
+        frozenset(ordinals[tag] for tag in place.waiting if tag in ordinals),
+        frozenset(ordinals[tag] for tag in place.done if tag in ordinals),
+    )
+
+
+def not_yet_listed(place: Place, keys: PageKeys, snapshot: Snapshot, mask: Mask) -> Mask:
+    """``mask`` less what earlier pages of a list have shown."""
+    left = np.zeros_like(mask)
+    left[list(members(place, keys, snapshot, mask).waiting)] = True
+    if place.after is not None:
+        created, high, low = place.after
+        highs, lows = snapshot.id_words[:, 0], snapshot.id_words[:, 1]
+        later_id = (highs > high) | ((highs == high) & (lows > low))
+        left |= (snapshot.created < created) | ((snapshot.created == created) & later_id)
+    return mask & left
+
+
+def following(
+    place: Place | None,
+    keys: PageKeys,
+    snapshot: Snapshot,
+    *,
+    shown: int,
+    tried: int,
+    pool: Sequence[int],
+    waiting: Sequence[int],
+    listing: bool,
+) -> Place | None:
+    """The place after a page that showed ``shown`` rows; ``None`` when nothing waits.
+
+    ``pool`` are the ordinals of the page's search, best first, ``waiting`` those of them that are
+    still to come. What does not fit a token (after :data:`MOST_MEMBERS`) is let go.
+    """
+    if not waiting:
+        return None
+    before = place.shown if place is not None else 0
+    still = set(waiting)
+    if listing:
+        after = _furthest(place, snapshot, [o for o in pool if o not in still])
+        above = [o for o in waiting if after is not None and _key(snapshot, o) < _order(after)]
+        return Place(before + shown, tried, _tags(keys, snapshot, above), after=after)
+    kept = list(waiting)[:MOST_MEMBERS]
+    done = [o for o in pool if o not in still][: MOST_MEMBERS - len(kept)]
+    return Place(before + shown, tried, _tags(keys, snapshot, kept), _tags(keys, snapshot, done))
+
+
+def _furthest(
+    place: Place | None, snapshot: Snapshot, looked_at: Iterable[int]
+) -> tuple[float, int, int] | None:
+    """The last one of a list, newest first, that any page has looked at."""
+    places = [_after(snapshot, ordinal) for ordinal in looked_at]
+    if place is not None and place.after is not None:
+        places.append(place.after)
+    return max(places, key=_order, default=None)
+
+
+def _after(snapshot: Snapshot, ordinal: int) -> tuple[float, int, int]:
+    high, low = snapshot.id_words[ordinal].tolist()
+    return float(snapshot.created[ordinal]), high, low
+
+
+def _key(snapshot: Snapshot, ordinal: int) -> tuple[float, int, int]:
+    return _order(_after(snapshot, ordinal))
+
+
+def _order(after: tuple[float, int, int]) -> tuple[float, int, int]:
+    """What a list, newest first, is sorted by."""
+    created, high, low = after
+    return -created, high, low
+
+
+def _tags(keys: PageKeys, snapshot: Snapshot, ordinals: Sequence[int]) -> tuple[int, ...]:
+    return tuple(keys.tags(snapshot.id_words[list(ordinals)]).tolist()) if ordinals else ()
+
+
+def _packed(place: Place) -> bytes:
+    """``place`` as bytes, the same number for a flag and five for a tag."""
+    head = _HEAD.pack(
+        _VERSION,
+        place.shown,
+        place.tried,
+        len(place.waiting),
+        len(place.done),
+        place.after is not None,
+    )
+    after = _AFTER.pack(*place.after) if place.after is not None else b""
+    tags = b"".join(tag.to_bytes(_TAG_BYTES, "big") for tag in (*place.waiting, *place.done))
+    return head + after + tags
+
+
+def _unpacked(content: bytes) -> Place:
+    """The place that :func:`_packed` was given. Raises ``ValueError`` or ``struct.error``."""
+    version, shown, tried, waiting, done, listing = _HEAD.unpack_from(content)
+    if version != _VERSION:
+        raise ValueError("a token of another version")
+    rest = content[_HEAD.size :]
+    after: tuple[float, int, int] | None = None
+    if listing:
+        after, rest = _AFTER.unpack_from(rest), rest[_AFTER.size :]
+    if len(rest) != (waiting + done) * _TAG_BYTES:
+        raise ValueError("a token of another length")
+    tags = [
+        int.from_bytes(rest[start : start + _TAG_BYTES], "big")
+        for start in range(0, len(rest), _TAG_BYTES)
+    ]
+    return Place(shown, tried, tuple(tags[:waiting]), tuple(tags[waiting:]), after)
+
+
+def _search(query: str, options: SearchOptions) -> str:
+    """The name of a search: a digest of all that makes it another search. Never leaves here."""
+    asked: Mapping[str, object] = {
+        name: getattr(options, name) for name in SearchOptions.__slots__ if name not in _FREE
+    }
     text = json.dumps([query, asked], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:4]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -6,7 +6,6 @@ Boundary: reads opened text; what leaves is what the asker may read anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -64,28 +63,6 @@ def expands(position: int, result: Scored, deep: bool) -> bool:
         and result.memory is not None
         and len(result.memory.text) < EXPAND_CHARACTERS
     )
-
-
-def within_budget(
-    costs: Sequence[str], budget: int, count: Callable[[str], int]
-) -> tuple[list[int], int]:
-    """Which results fit a ceiling of ``budget`` tokens, greedily in order, and their sum.
-
-    A result that does not fit is skipped, not cut (prx, "Budget Enforcement").
-    """
-    taken: list[int] = []
-    spent = 0
-    for index, shown in enumerate(costs):
-        tokens = count(shown)
-        if spent + tokens <= budget:
-            taken.append(index)
-            spent += tokens
-    return taken, spent
-
-
-def estimated_tokens(text: str) -> int:
-    """Length ÷ 4, rounded up: prx's estimate where no tokenizer is loaded."""
-    return -(-len(text) // 4)
 
 
 def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:

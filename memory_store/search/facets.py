@@ -1,0 +1,96 @@
+"""Facets: how a whole result divides by type, status, collection and topic, not the page alone.
+
+Types, dates and collections of sealed memories are in the index. Topics are there as keyed
+hashes: those whose names are known, from memories opened anyhow, can be counted in all others.
+
+Boundary: opens nothing. Names come from the collections that were opened and from rows that are
+shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory_store.search.adjustments import Scored, base_type
+from memory_store.search.analysis import Blinding
+from memory_store.search.context import SearchContext
+from memory_store.text.canonical import normalise_topic
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask
+
+Facets = dict[str, dict[str, int]]
+
+
+def facets(
+    context: SearchContext, results: Sequence[Scored], rows: Sequence[Scored], listed: Mask | None
+) -> Facets:
+    """Facet → value → how many of ``results`` have it, most frequent first.
+
+    With ``listed`` (bool [documents], of a list by filters alone) all of those are counted.
+    Topics are complete where every result is open; else they are those of the ``rows``.
+    """
+    snapshot = context.snapshot
+    among = np.zeros(snapshot.size, dtype=np.bool_) if listed is None else listed
+    if listed is None:
+        among[[result.candidate.ordinal for result in results]] = True
+    codes = np.bincount(snapshot.collection_codes[among], minlength=len(snapshot.collections))
+    collections = {
+        context.collection_names.get(id_, id_): int(count)
+        for id_, count in zip(snapshot.collections, codes, strict=True)
+    }
+    done = int(np.count_nonzero(snapshot.done[among]))
+    return {
+        "type": _counted(_types(context, among)),
+        "status": _counted({"open": int(np.count_nonzero(among)) - done, "done": done}),
+        "collection": _counted(collections),
+        "topic": _counted(_topics(context, results, rows, among, listed is not None)),
+    }
+
+
+def counted(names: Iterable[str]) -> dict[str, int]:
+    """Names with how often they occur, most frequent first, then by name."""
+    return _counted(Counter(names))
+
+
+def _types(context: SearchContext, among: Mask) -> Counter[str]:
+    """Types without ``_done``, as one filters by them."""
+    snapshot = context.snapshot
+    codes = np.bincount(snapshot.type_codes[among], minlength=len(snapshot.types))
+    types: Counter[str] = Counter()
+    for name, count in zip(snapshot.types, codes, strict=False):
+        types[base_type(name)] += int(count)
+    return types
+
+
+def _topics(
+    context: SearchContext,
+    results: Sequence[Scored],
+    rows: Sequence[Scored],
+    among: Mask,
+    listing: bool,
+) -> Counter[str]:
+    """Topic → how many carry it, by the names that opened memories give them."""
+    whole = not listing and all(result.memory is not None for result in results)
+    named: dict[str, str] = {}
+    carried: Counter[str] = Counter()
+    for result in results if whole else rows:
+        assert result.memory is not None, "rows are opened"
+        for name in result.memory.topics:
+            topic = normalise_topic(name)
+            named.setdefault(topic, name)
+            carried[topic] += 1
+    if not whole:
+        blinding = Blinding(context)
+        count = context.snapshot.topic_count
+        carried = Counter({topic: count(blinding.topics([topic]), among) for topic in named})
+    return Counter({named[topic]: number for topic, number in carried.items()})
+
+
+def _counted(counts: Mapping[str, int]) -> dict[str, int]:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {name: count for name, count in ordered if count}

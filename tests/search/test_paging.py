@@ -1,0 +1,260 @@
+"""Pages of one search: no row twice, none lost, whatever is written between them."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from memory_store.records import BadInputError, MemoryDraft, SearchResponse, SearchResult
+from memory_store.store import MemoryStore
+
+QUERY = "winter garden"
+
+SEARCHES: dict[str, tuple[str, dict[str, Any]]] = {
+    "hybrid": (QUERY, {"rerank": False}),
+    "reranked": (QUERY, {}),
+    "deep": (QUERY, {"deep": True}),
+    "sealed": (QUERY, {"sealed": True}),
+    "keyword": (QUERY, {"mode": "keyword"}),
+    "vector": (QUERY, {"mode": "vector"}),
+    "literal": (r"garden \d+", {"mode": "literal"}),
+    "a phrase": ('"winter garden"', {"rerank": False}),
+    "a phrase, reranked": ('"winter garden"', {}),
+    "metadata": (QUERY, {"meta": (("bed", "long"),), "rerank": False}),
+    "filters alone": ("topic:log", {}),
+    "filters and metadata": ("topic:log", {"meta": (("bed", "long"),)}),
+    "gnosis": (QUERY, {"recipe": "gnosis"}),
+    "gno": (QUERY, {"recipe": "gno"}),
+    "qmd": (QUERY, {"recipe": "qmd"}),
+    "prx": (QUERY, {"recipe": "prx"}),
+}
+LISTS = ("filters alone", "filters and metadata")
+POOL_BY_LIMIT = ("gno", "prx")
+
+
+@pytest.fixture
+def garden(store: MemoryStore, reranker: str) -> MemoryStore:
+    """Forty notes that all fit, one less than the other."""
+    store.add_many(draft(n) for n in range(40))
+    return store
+
+
+def draft(n: int, **changes: Any) -> MemoryDraft:
+    fields = {
+        "text": f"winter garden {n} " + "and more of other things " * (n % 7),
+        "topics": ("log",),
+        "metadata": {"bed": "long"},
+        "created": f"2024-01-{1 + n % 28:02}",
+    }
+    return MemoryDraft(**{**fields, **changes})
+
+
+def pages(
+    store: MemoryStore,
+    name: str,
+    limit: int = 7,
+    between: Callable[[int], None] = lambda page: None,
+    **more: Any,
+) -> Iterator[SearchResponse]:
+    """All pages of a search, with something done ``between`` two of them."""
+    query, options = SEARCHES[name]
+    token: str | None = None
+    for number in range(200):
+        page = store.search(query, limit=limit, continue_=token, **{**options, **more})
+        yield page
+        token = page.next
+        assert page.truncated is (token is not None) or page.budget
+        if token is None:
+            return
+        between(number)
+    raise AssertionError("paging does not end")
+
+
+def rows(answers: Iterator[SearchResponse]) -> list[SearchResult]:
+    return [row for page in answers for row in page.rows]
+
+
+def ids(answers: Iterator[SearchResponse]) -> list[str]:
+    return [row.id for row in rows(answers)]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_pages_join_to_the_whole_result(garden: MemoryStore, name: str) -> None:
+    limit = 32 if name not in POOL_BY_LIMIT else 7
+    whole = rows(pages(garden, name, limit=limit))
+    paged = rows(pages(garden, name))
+    assert [row.id for row in paged] == [row.id for row in whole]
+    assert [row.rank for row in paged] == list(range(1, len(paged) + 1))
+    assert [row.score for row in paged] == [row.score for row in whole]
+    assert len(paged) >= (20 if name not in POOL_BY_LIMIT else 14)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_what_is_added_between_pages_is_for_the_next_search(garden: MemoryStore, name: str) -> None:
+    before = ids(pages(garden, name))
+
+    def add(page: int) -> None:
+        garden.add_many(
+            draft(n, text=f"winter garden {page} {n}", created="2030-01-01") for n in range(20)
+        )
+
+    after = ids(pages(garden, name, between=add))
+    assert (len(after), set(after)) == (len(before), set(before))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_whatever_is_written_no_row_comes_twice_and_none_is_lost(
+    garden: MemoryStore, name: str
+) -> None:
+    before = ids(pages(garden, name))
+    chance = random.Random(name)
+    deleted: set[str] = set()
+
+    def write(page: int) -> None:
+        for memory in chance.sample(before, 3):
+            if memory in deleted:
+                continue
+            if chance.random() < 0.5:
+                deleted.add(memory)
+                garden.delete(memory)
+            else:
+                garden.edit(memory, text=f"{garden.get(memory).text} and garden {page}")
+        garden.add_many(draft(n, text=f"winter garden {page} {n}") for n in range(5))
+
+    after = ids(pages(garden, name, between=write))
+    assert len(after) == len(set(after))
+    assert set(before) - deleted <= set(after)
+    assert name in LISTS or set(after) <= set(before)  # a list goes on through what is there
+
+
+@pytest.mark.parametrize("name", ["hybrid", "reranked", "keyword", "vector"])
+def test_a_memory_that_fits_no_more_keeps_its_turn(garden: MemoryStore, name: str) -> None:
+    before = ids(pages(garden, name))
+    last = before[-1]
+    after = ids(
+        pages(garden, name, between=lambda page: bool(garden.edit(last, text="xylophone zebra")))
+    )
+    assert sorted(after) == sorted(before)
+
+
+@pytest.mark.parametrize("name", ["hybrid", "filters alone"])
+def test_a_memory_that_a_filter_stops_is_not_shown(garden: MemoryStore, name: str) -> None:
+    before = ids(pages(garden, name, topic="log"))
+    moved = before[-1]
+    after = ids(
+        pages(
+            garden,
+            name,
+            topic="log",
+            between=lambda page: bool(garden.edit(moved, topics=("attic",))),
+        )
+    )
+    assert sorted(after) == sorted(before[:-1])
+
+
+def test_pages_may_differ_in_length(garden: MemoryStore) -> None:
+    whole = ids(pages(garden, "reranked"))
+    seen, token = [], None
+    for limit in (3, 10, 1, 20, 32):
+        page = garden.search(QUERY, limit=limit, continue_=token)
+        seen += [row.id for row in page.rows]
+        token = page.next
+    assert seen == whole
+
+
+def test_a_page_without_a_reranker_opens_its_own_rows_alone(garden: MemoryStore) -> None:
+    for name in ("hybrid", "keyword", "vector", "sealed", "filters alone"):
+        for page in pages(garden, name):
+            assert page.opened == len(page.rows), name
+
+
+def test_a_list_is_leafed_through_beyond_a_thousand(store: MemoryStore) -> None:
+    store.add_many(
+        (MemoryDraft(f"remark {n}", topics=("log",), created="2024-01-01") for n in range(1_100)),
+        embed=False,
+    )
+    found, token = set(), None
+    for _ in range(40):
+        page = store.search("topic:log", limit=32, continue_=token)
+        found |= {row.id for row in page.rows}
+        token = page.next
+        if token is None:
+            break
+    assert (len(found), token) == (1_100, None)
+
+
+class TestTokens:
+    def test_an_ordinary_token_fits_an_address(self, store: MemoryStore) -> None:
+        store.add_many((MemoryDraft(f"winter garden {n}") for n in range(300)), embed=False)
+        usual = store.search(QUERY).next
+        assert usual is not None
+        assert len(usual) < 600
+        deep = store.search(QUERY, deep=True).next
+        assert deep is not None
+        assert len(deep) < 2_000
+
+    def test_a_token_names_no_memory(self, garden: MemoryStore) -> None:
+        page = garden.search(QUERY)
+        assert page.next is not None
+        raw = base64.urlsafe_b64decode(page.next + "==")
+        for row in page.rows:
+            assert bytes.fromhex(row.id.replace("-", ""))[:5] not in raw
+        assert garden.search(QUERY).next != page.next
+
+    @pytest.mark.parametrize("name", ["hybrid", "literal", "filters alone"])
+    def test_every_changed_character_is_refused(self, garden: MemoryStore, name: str) -> None:
+        query, options = SEARCHES[name]
+        token = garden.search(query, limit=5, **options).next
+        assert token is not None
+        for place in range(0, len(token) - 1, 7):
+            other = "A" if token[place] != "A" else "B"
+            changed = token[:place] + other + token[place + 1 :]
+            self.refused(garden, query, {**options, "continue_": changed})
+
+    @pytest.mark.parametrize(
+        "token",
+        ["AQAAAAFNBZvi", "not a token", "ä", "=", "A" * 100_000, "%00", "AAAA" * 40],
+        ids=["of an older version", "words", "umlaut", "padding", "long", "escape", "zeros"],
+    )
+    def test_what_is_no_token_is_refused(self, garden: MemoryStore, token: str) -> None:
+        self.refused(garden, QUERY, {"continue_": token})
+
+    @pytest.mark.parametrize(
+        ("query", "options"),
+        [
+            ("garden winter", {}),
+            (QUERY, {"mode": "keyword"}),
+            (QUERY, {"type": ("note",)}),
+            (QUERY, {"recipe": "gnosis"}),
+            (QUERY, {"sealed": True}),
+            (QUERY, {"min_score": 0.1}),
+        ],
+    )
+    def test_a_token_belongs_to_its_search(
+        self, garden: MemoryStore, query: str, options: dict[str, Any]
+    ) -> None:
+        token = garden.search(QUERY).next
+        self.refused(garden, query, {**options, "continue_": token})
+
+    def test_a_token_belongs_to_its_vault(
+        self, garden: MemoryStore, make_store: Callable[..., MemoryStore]
+    ) -> None:
+        other = make_store("other.db")
+        other.add("winter garden")
+        self.refused(other, QUERY, {"continue_": garden.search(QUERY).next})
+
+    def test_a_token_outlives_the_process(self, garden: MemoryStore, key_file: Any) -> None:
+        whole = ids(pages(garden, "keyword"))
+        first = garden.search(QUERY, mode="keyword", limit=7)
+        with MemoryStore.open(garden.path, key_file=key_file) as again:
+            second = again.search(QUERY, mode="keyword", limit=7, continue_=first.next)
+        assert [row.id for row in (*first.rows, *second.rows)] == whole[:14]
+
+    def refused(self, store: MemoryStore, query: str, options: dict[str, Any]) -> None:
+        with pytest.raises(BadInputError, match="damaged or belongs to another search") as refusal:
+            store.search(query, **options)
+        assert refusal.value.parameter == "continue"
