@@ -22,13 +22,13 @@ from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.analysis import Analysis
 from memory_store.search.context import SearchContext
 from memory_store.search.recipes import Recipe
+from memory_store.search.scopes import Scope, missing_model, scopes, stale_lines
 from memory_store.search.surroundings import (
     blended_meaning,
     lifted_coverage,
     lifted_keywords,
     neighbours_for,
 )
-from memory_store.search.scopes import Scope, missing_model, scopes, stale_lines
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -27,6 +27,7 @@ from memory_store.search.planning import NO_CUT, Plan, check_deep, make_plan
 from memory_store.search.pool import is_conditional, reaching, settled, untried
 from memory_store.search.query import checked, parse, resolve_mode
 from memory_store.search.reading import Reading
+from memory_store.search.surroundings import told_in_order
 from memory_store.search.tracing import Trace
 from memory_store.search.why import why
 
@@ -139,6 +140,8 @@ def _fused(
     with trace.stage("fetch") as details:
         if analysis.parsed.reading:
             fetched = fetch(analysis, context, plan.recipe, plan.legs, plan.depths, probe)
+            told = told_in_order(context, plan.recipe)
+            details |= {"told_in_order": told} if told else {}
         else:
             fetched = newest(analysis, context)
         if plan.recipe.feedback and plan.mode == "hybrid":

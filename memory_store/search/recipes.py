@@ -67,6 +67,8 @@ class Recipe:
     podium_bonus: float = 0.0  # added to a second or third place
     coverage_power: float = 0.0  # keyword places × (share of the query's idf held) ** this
     similarity_power: float = 0.0  # vector places × (cosine ÷ the best one's) ** this
+    # In collections told in order: the weight of neighbours one, two, three places away
+    neighbour_weights: tuple[float, ...] = ()
     symbol_alpha: float | None = None  # vector's share for symbol-like queries; 1 − α is keyword's
     text_alpha: float | None = None  # the same for any other query
     foreign_vector_weight: float = 1.0  # × when the embedder does not know the query's language
@@ -178,6 +180,7 @@ DEFAULT = Recipe(
     hyde_weight=0.7,
     coverage_power=0.75,
     similarity_power=1.5,
+    neighbour_weights=(0.4, 0.2, 0.1),
     foreign_vector_weight=0.3,
     fusion_boosts=GNOSIS.fusion_boosts,
     boosts_order=False,

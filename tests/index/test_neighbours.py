@@ -1,0 +1,137 @@
+"""Neighbours in time, and whether a collection is told in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_entries import entry, snapshot_of, unit_vectors
+
+from memory_store.index.neighbours import GAP, REACH, Neighbours, neighbours_of
+from memory_store.index.segment import IndexEntry
+
+START = 1_700_000_000.0
+
+
+def walk(count: int, seed: int = 1) -> Any:
+    """Vectors of a text that drifts: each is half the one before."""
+    steps = unit_vectors(np.random.default_rng(seed), count)
+    for number in range(1, count):
+        steps[number] += steps[number - 1]
+        steps[number] /= np.linalg.norm(steps[number])
+    return steps
+
+
+def entries(vectors: Any, times: Sequence[float], collection: str = "notes") -> list[IndexEntry]:
+    return [
+        entry([f"{collection}{n}"], vectors=vector[None, :], created=time, collection=collection)
+        for n, (vector, time) in enumerate(zip(vectors, times, strict=True))
+    ]
+
+
+def at_once(count: int) -> list[float]:
+    return [START] * count
+
+
+def test_a_text_that_drifts_is_told_in_order():
+    found = neighbours_of(snapshot_of(entries(walk(200), at_once(200))))
+    assert found.trust.min() == 1.0
+
+
+def test_unrelated_notes_are_not():
+    vectors = unit_vectors(np.random.default_rng(2), 400)
+    assert not neighbours_of(snapshot_of(entries(vectors, at_once(400)))).any
+
+
+def test_each_collection_is_judged_by_itself():
+    log = entries(walk(100), at_once(100), "log")
+    box = entries(unit_vectors(np.random.default_rng(3), 100), at_once(100), "box")
+    found = neighbours_of(snapshot_of(log, box))
+    assert found.trust[:100].all()
+    assert not found.trust[100:].any()
+    assert found.beside[0][1][99] == -1, "no link between collections"
+
+
+def test_copies_of_one_text_do_not_make_a_collection_told_in_order():
+    vectors = np.repeat(unit_vectors(np.random.default_rng(4), 50), 4, axis=0)
+    copies = [
+        entry([f"text{n // 4}"], vectors=vector[None, :], created=START)
+        for n, vector in enumerate(vectors)
+    ]
+    assert not neighbours_of(snapshot_of(copies)).any
+
+
+def test_too_few_neighbours_tell_nothing():
+    assert not neighbours_of(snapshot_of(entries(walk(20), at_once(20)))).any
+
+
+def test_memories_without_vectors_tell_nothing():
+    silent = [entry([f"word{n}"], created=START) for n in range(100)]
+    assert not neighbours_of(snapshot_of(silent)).any
+    assert not neighbours_of(snapshot_of([])).any
+
+
+def test_neighbours_are_those_of_the_same_hour_in_the_order_of_their_times():
+    times = [START, START + GAP, START + 2 * GAP + 1, START + 2 * GAP + 1]
+    shuffled = [2, 0, 3, 1]
+    vectors = walk(4)
+    found = neighbours_of(snapshot_of(entries(vectors[shuffled], [times[n] for n in shuffled])))
+    before, after = found.beside[0]
+    assert after.tolist() == [2, 3, -1, -1], "equal times keep the order of storing"
+    assert before.tolist() == [-1, -1, 0, 1]
+    assert found.beside[1][1].tolist() == [-1] * 4
+
+
+def test_deleted_memories_are_nobodys_neighbours():
+    alive = np.ones(100, dtype=bool)
+    alive[50] = False
+    found = neighbours_of(snapshot_of(entries(walk(100), at_once(100)), alive=[alive]))
+    assert found.beside[0][1][49] == 51
+    assert found.trust[50] == 0.0
+
+
+numbers = st.floats(0, 100, allow_nan=False)
+
+
+@pytest.fixture(scope="module")
+def told() -> Neighbours:
+    return neighbours_of(snapshot_of(entries(walk(60), at_once(60))))
+
+
+@given(st.lists(numbers, min_size=60, max_size=60), st.lists(st.floats(0, 1), max_size=REACH))
+def test_lifting_lowers_nothing_and_blending_stays_between(told, values, weights):
+    given_values = np.array(values)
+    assert (told.lifted(given_values, weights) >= given_values).all()
+    blended = told.blended(given_values, weights)
+    assert (blended <= given_values.max() + 1e-9).all()
+    assert (blended >= given_values.min() - 1e-9).all()
+
+
+@given(st.lists(numbers, min_size=60, max_size=60))
+def test_nothing_changes_without_weights_or_without_trust(told, values):
+    given_values = np.array(values)
+    distrusted = Neighbours(told.beside, np.zeros(60))
+    for same in (
+        told.lifted(given_values, ()),
+        told.blended(given_values, ()),
+        distrusted.lifted(given_values, (0.5, 0.2)),
+        distrusted.blended(given_values, (0.5, 0.2)),
+    ):
+        assert (same == given_values).all()
+
+
+def test_what_is_not_known_of_a_neighbour_counts_as_the_memory_itself(told):
+    values = np.full(60, np.nan)
+    values[30] = 0.5
+    assert told.blended(values, (0.4,))[30] == pytest.approx(0.5)
+    values[31] = 1.0
+    assert told.blended(values, (0.4,))[30] == pytest.approx((0.5 + 0.4 * 1.0 + 0.4 * 0.5) / 1.8)
+
+
+def test_around_names_each_memory_and_its_neighbours_once(told):
+    assert told.around([0, 1], 2).tolist() == [0, 1, 2, 3]
+    assert told.around([], 2).tolist() == []
