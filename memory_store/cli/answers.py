@@ -6,14 +6,13 @@ Boundary: titles, topics and previews are untrusted text; all of it passes
 
 from __future__ import annotations
 
-import json
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 import click
 
+from memory_store.cli.explanations import account_lines, stage_lines, why_lines
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
@@ -25,11 +24,11 @@ from memory_store.cli.terminal import (
     styled,
     width,
 )
-from memory_store.records import SearchResponse, SearchResult, StageReport
+from memory_store.records import SearchResponse, SearchResult
+from memory_store.search.telling import accounts
 
 INDENT = "    "
 PREVIEW_LINES = 3
-DETAIL_CELLS = 160  # two lines of a terminal
 LEAD = 40  # cells of context before the first highlighted word
 SHORT_ID = 8  # characters of an id: the shortest prefix `get` accepts
 
@@ -46,9 +45,13 @@ def print_answer(response: SearchResponse) -> None:
     colour = colour_wanted()
     if not response.rows:
         click.echo("Nothing found.\n")
+    ways = accounts(response)
     for row in response.rows:
         for line in result_lines(row, columns(), colour):
             click.echo(line)
+        if row.id in ways:
+            for line in account_lines(ways[row.id], columns() - len(INDENT), colour):
+                click.echo(INDENT + line)
         click.echo()
     click.echo(styled(opened_line(response), DIM, colour))
     if response.next:
@@ -59,7 +62,7 @@ def print_answer(response: SearchResponse) -> None:
             click.echo(line)
     if response.explain:
         click.echo()
-        for line in explain_lines(response.explain, columns()):
+        for line in stage_lines(response.explain, columns()):
             click.echo(line)
     for note in response.degraded:
         click.echo(f"degraded: {printable_line(note)}")
@@ -178,42 +181,3 @@ def _with_ellipsis(line: Sequence[Word], room: int) -> list[Word]:
     while len(kept) > 1 and sum(width(word.text) + 1 for word in kept) + 1 > room:
         kept.pop()
     return [*kept, Word("…", False)]
-
-
-def explain_lines(stages: Sequence[StageReport], room: int) -> list[str]:
-    """What each stage did: its name and time, then its details, wrapped to ``room`` cells."""
-    name_room = max(len(stage.stage) for stage in stages) + 2
-    lines = []
-    for stage in stages:
-        head = f"{printable_line(stage.stage):<{name_room}}{stage.milliseconds:8.1f} ms  "
-        details = [_detail(name, value) for name, value in stage.details.items()]
-        wrapped = textwrap.wrap(" · ".join(details), room - len(head), break_on_hyphens=False) or [
-            ""
-        ]
-        lines.append(head + wrapped[0])
-        lines += [" " * len(head) + line for line in wrapped[1:]]
-    return lines
-
-
-def why_lines(why: Mapping[str, object], room: int) -> list[str]:
-    """Why one memory was returned or not: the reason, then the figures behind it."""
-    said = {"id", "returned", "reason"}
-    about = printable_line(str(why.get("id", "")))[:SHORT_ID]
-    reason = printable_line(str(why.get("reason", "")))
-    figures = " · ".join(_detail(name, value) for name, value in why.items() if name not in said)
-    lines = textwrap.wrap(f"why {about}: {reason}", room, subsequent_indent=INDENT)
-    wrapped = textwrap.wrap(figures, room - len(INDENT), break_on_hyphens=False)
-    return lines + [INDENT + line for line in wrapped]
-
-
-def _detail(name: str, value: object) -> str:
-    """One detail in words, cut where it would drown the others; ``--json`` has all of it."""
-    if value is None:
-        shown = "none"
-    elif isinstance(value, float):
-        shown = f"{value:.3g}"
-    elif isinstance(value, (dict, list, tuple)):
-        shown = json.dumps(value, ensure_ascii=False, default=str)
-    else:
-        shown = str(value)
-    return shortened(f"{name.replace('_', ' ')} {printable_line(shown)}", DETAIL_CELLS)

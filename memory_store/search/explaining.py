@@ -6,6 +6,7 @@ memories. It opens nothing and runs only when asked for.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def fetch_details(context: SearchContext, fetched: Fetched) -> Data:
         "leg_milliseconds": {leg: round(ms, 3) for leg, ms in fetched.milliseconds.items()},
     }
     if fetched.embedder is not None and context.vector_index is not None:
-        details["model"] = fetched.embedder.name
+        details["model"] = ", ".join(one.embedder.name for one in fetched.models)
         details["index"] = f"{context.vector_index.kind} ({context.vector_index.reason})"
     return details
 
@@ -95,12 +96,23 @@ def fusion_details(plan: Plan, merged: Merged) -> Data:
         details |= {
             "k": plan.recipe.rrf_k,
             "weights": {leg: round(weight, 4) for leg, weight in merged.weights.items()},
-            "factors": {
-                leg: {name: round(value, 4) for name, value in named.items()}
-                for leg, named in merged.factors.items()
-            },
+            "lists": [_weight(ranked, merged) for ranked in merged.lists],
         }
     return details
+
+
+def _weight(ranked: RankedList, merged: Merged) -> Data:
+    """What a list counted: the factors of its leg by name, and its own by its kind."""
+    factors = dict(merged.factors.get(ranked.leg, {}))
+    of_leg = math.prod(factors.values())
+    own = "the query as typed" if ranked.kind == "original" else ranked.kind
+    factors[own] = ranked.weight / of_leg if of_leg else 1.0
+    return {
+        "leg": ranked.leg,
+        "kind": ranked.kind,
+        "weight": _short(ranked.weight),
+        "factors": {name: _short(value) for name, value in factors.items()},
+    }
 
 
 def adjustment_details(search: Search) -> Data:

@@ -14,13 +14,13 @@ from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import LegList, fetch
 from memory_store.search.context import SearchContext
 from memory_store.search.explaining import Search
+from memory_store.search.telling import list_name
 
 _ON_WHAT = {
     "keyword": "BM25",
     "vector": "cosine",
     "topic": "share of the words that are its topics",
 }
-_MEANING = {"vector": "meaning"}
 
 
 def leg_places(search: Search, ordinal: int) -> list[dict[str, Any]]:
@@ -41,9 +41,7 @@ def leg_places(search: Search, ordinal: int) -> list[dict[str, Any]]:
 
 def leg_sentence(place: dict[str, Any]) -> str:
     """One leg's place in words."""
-    leg = _MEANING.get(place["leg"], place["leg"])
-    if place["kind"] != "original":
-        leg = f"{leg} ({place['kind']})"
+    leg = list_name(place["leg"], place["kind"])
     if place["rank"] is None:
         return f"{leg}: {place['because']}"
     figures = f"{_ON_WHAT[place['leg']]} {place['score']:.3g}"

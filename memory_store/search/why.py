@@ -174,7 +174,7 @@ def placed(plan: Plan, id_: str, rank: int, shown: Collection[str]) -> Told:
     told: Told = {"rank": rank, "page": page}
     if id_ in shown:
         return {**told, "stage": "returned", "reason": f"it is result {rank}"}
-    if plan.offset < rank <= plan.end:
+    if plan.options.budget is not None and plan.offset < rank <= plan.end:
         reason = f"it ranks {rank}, but did not fit the budget of {plan.options.budget} tokens"
         return {**told, "stage": "budget", "reason": reason}
     here = f"{plan.offset + 1} to {plan.end}"

@@ -203,6 +203,8 @@ def _rows(response: SearchResponse, found: StoreAndGrants) -> list[dict[str, Any
 
 def _explanation(response: SearchResponse, _: StoreAndGrants) -> list[dict[str, Any]]:
     stages: list[dict[str, Any]] = replace(response, rows=()).as_dict().get("explain", [])
+    if response.why is not None:
+        stages.append({"stage": "why", "milliseconds": 0.0, "why": dict(response.why)})
     if response.degraded:
         stages.append({"stage": "degraded", "milliseconds": 0.0, "lines": [*response.degraded]})
     return stages

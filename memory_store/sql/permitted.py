@@ -9,6 +9,7 @@ them. What words, phrases and topics confirm is the search grant's own.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,14 @@ from memory_store.models.expander import chosen_expander
 from memory_store.records import (
     BadInputError,
     MemoryStoreError,
+    NotFoundError,
     SearchOptions,
     SearchResponse,
     SearchResult,
     StageReport,
 )
 from memory_store.search.query import checked, parse, resolve_mode
+from memory_store.search.scopes import without_names
 
 if TYPE_CHECKING:
     from memory_store.sql.functions import Grants
@@ -51,7 +54,18 @@ SHOWN = frozenset(
 )
 """Of a result or a memory: what the file shows anyhow, and how well it fits the question."""
 
-SHOWN_UNLESS_STRICT = frozenset({"type", "created", "updated", "fusion_boost", "steps"})
+SHOWN_UNLESS_STRICT = frozenset(
+    {
+        "type",
+        "created",
+        "updated",
+        "fusion_sum",
+        "contributions",
+        "boost",
+        "ranks",
+        "steps",
+    }
+)
 """In clear columns of the file, or derived from the type; a strict vault seals them."""
 
 SHOWN_OF_STAGES = frozenset(
@@ -60,9 +74,13 @@ SHOWN_OF_STAGES = frozenset(
         "keywords",
         "topic_groups",
         "searchable",
+        "of",
+        "filters",
         "lists",
         "leg_milliseconds",
+        "index",
         "recipe",
+        "k",
         "weights",
         "candidates",
         "pool",
@@ -79,8 +97,11 @@ SHOWN_OF_STAGES = frozenset(
         "feedback_from",
     }
 )
-SHOWN_OF_WHY = frozenset({"returned", "leg_ranks"})
-"""Besides the ranks. Not the reason, which may say that two memories have the same content."""
+SHOWN_OF_WHY = frozenset(
+    {"returned", "filters", "legs", "words", "coverage", "pool", "last_score", "page"}
+)
+"""Besides the ranks: what further searches would tell as well. Not the reason and the stage, which
+may say that two memories have the same content, or what the opened text holds."""
 
 _BLANK = SearchResult(0, "", None, 0.0, None, "", "", "", (), "", "", False)
 _COLUMNS = frozenset(f.name for f in fields(SearchResult))
@@ -95,7 +116,8 @@ def search(
 ) -> SearchResponse:
     """The answer to a search as somebody with ``grants`` may see it; ``options`` as for the store.
 
-    The option ``why`` takes an id or its beginning (looking for a ref opens every memory's head).
+    The option ``why`` takes an id or its beginning (looking for a ref opens every memory's head);
+    whatever else it names is as unknown as what the asker may not read.
     Raises :class:`NotPermittedError` naming the missing permission, and what the store raises.
     """
     if not grants.search:
@@ -112,6 +134,10 @@ def search(
         with contextlib.suppress(NotFoundError):
             wanted["why"] = store.find_id(about, refs=False)
     response = store.search(query, **wanted)
+    if about is not None and "why" not in wanted:
+        from memory_store.search.why import unknown
+
+        response = replace(response, why=unknown(about))
     return response if grants.decrypt else _sealed(response, strict=strict)
 
 
@@ -182,7 +208,7 @@ def _sealed(response: SearchResponse, *, strict: bool) -> SearchResponse:
         types={} if strict else response.types,
         next=response.next,
         truncated=response.truncated,
-        degraded=response.degraded,
+        degraded=without_names(response.degraded),
         milliseconds=response.milliseconds,
         explain=tuple(_sealed_stage(report, shown) for report in response.explain),
         why=None if response.why is None else _part(response.why, shown | SHOWN_OF_WHY),
@@ -193,7 +219,7 @@ def _sealed_stage(report: StageReport, shown: frozenset[str]) -> StageReport:
     details = _part(report.details, SHOWN_OF_STAGES)
     if "results" in report.details:
         details["results"] = [_part(result, shown) for result in report.details["results"]]
-    return StageReport(report.stage, report.milliseconds, details)
+    return replace(report, details=details)
 
 
 def _part(record: Mapping[str, Any], shown: frozenset[str]) -> dict[str, Any]:

@@ -141,8 +141,10 @@ def test_search_says_why_a_memory_was_not_found(vault: Vault) -> None:
 def test_search_explains_itself(vault: Vault) -> None:
     result = vault.run("search", "lease", "--mode", "keyword", "--explain")
     assert result.exit_code == 0, result.output
-    stages = {line.split()[0] for line in result.stdout.splitlines() if " ms  " in line}
-    assert {"analyse", "fetch", "open", "preview"} <= stages
+    way, _, table = result.stdout.partition("\nstage ")
+    assert "fusion 1" in way
+    stages = [line.split()[0] for line in table.splitlines()]
+    assert {"analyse", "fetch", "open", "preview"} <= set(stages)
 
 
 def test_two_output_forms_at_once_are_refused(vault: Vault) -> None:

@@ -108,7 +108,7 @@ class TestLegs:
         assert (legs["keyword"]["rank"], legs["keyword"]["taken"]) == (80, 20)
         assert legs["keyword"]["score"] < legs["keyword"]["last_score"]
         assert legs["vector"]["rank"] > legs["vector"]["taken"] == 20
-        assert "keyword: place 80 (BM25 " in answer["reason"]
+        assert "words: place 80 (BM25 " in answer["reason"]
 
     def test_the_pool_ends_above_it(self, keys: MemoryStore) -> None:
         answer = told(keys, "spare key", "79", rerank=False)
