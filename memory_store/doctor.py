@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from memory_store.records import MemoryStoreError, ModelUnavailableError
 
 if TYPE_CHECKING:
+    from memory_store.records import CollectionInfo
     from memory_store.store import MemoryStore
 
 State = Literal["ok", "missing", "off"]
@@ -105,16 +106,20 @@ def _embedding_model(store: MemoryStore | None) -> Check:
 
 
 def _reranking_model() -> Check:
+    from memory_store.models.maxsim import asks_for_maxsim
     from memory_store.models.reranker import DEFAULT_RERANKER, locate_reranker
 
     effect = "results keep the order of the fusion, scores stay at 70 or below"
+    if asks_for_maxsim(None):
+        return Check("reranking model", "ok", "maxsim: late interaction by the embedding model")
     try:
         folder = locate_reranker()
+        calibration = "" if folder is None else _calibration(folder)
     except ModelUnavailableError as error:
         remedy = "set MEMORY_STORE_RERANKER to the folder of a complete model"
         return Check("reranking model", "missing", str(error), effect, remedy)
     if folder is not None:
-        return Check("reranking model", "ok", f"{folder.name} in {folder}")
+        return Check("reranking model", "ok", f"{folder.name} in {folder}, {calibration}")
     name = os.environ.get("MEMORY_STORE_RERANKER") or DEFAULT_RERANKER
     return Check(
         "reranking model",
@@ -123,6 +128,19 @@ def _reranking_model() -> Check:
         effect,
         f"python -m memory_store.models {name}",
     )
+
+
+def _calibration(folder: Path) -> str:
+    """Where the meaning of a reranker's scores comes from."""
+    from memory_store.models.calibration import CALIBRATIONS, fitted_for
+    from memory_store.models.reranker import fingerprint
+
+    for fitted in fitted_for(folder.name):
+        if fitted.fingerprint == fingerprint(folder):
+            return f"calibrated with {fitted.pairs:,} pairs of yours on {fitted.fitted}"
+    if folder.name in CALIBRATIONS:
+        return "calibrated"
+    return "not calibrated: scores without bands (memory-store calibrate)"
 
 
 def _libraries() -> list[Check]:
@@ -241,6 +259,8 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
     checks = [
         Check("unlocked", "ok", counted),
         Check("vector index", "ok", str(stats["vector_index"])),
+        *_environment_model(stats["model"], path),
+        *_collections(store),
     ]
     if vectors < memories:
         lacking = "no memory has" if not vectors else "some memories have not"
@@ -252,6 +272,69 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
     else:
         checks.append(Check("vectors", "ok", "none needed yet"))
     return checks
+
+
+def _environment_model(kept: str | None, path: Path) -> list[Check]:
+    """Whether the environment names another model than this vault's vectors come from."""
+    from memory_store.models.embedder import MODEL_VARIABLE, locate_embedder
+
+    named = os.environ.get(MODEL_VARIABLE)
+    if not named or not kept:
+        return []
+    try:
+        place = locate_embedder(named)
+    except ModelUnavailableError:
+        place = None
+    name = place.name if place is not None else named
+    if name == kept:
+        return []
+    return [
+        Check(
+            "environment",
+            "off",
+            f"{MODEL_VARIABLE} names {name}; the vectors of this vault come from {kept}",
+            f"{kept} is used; reindex would make {name} the vault's model",
+            f"unset {MODEL_VARIABLE}, or memory-store reindex {path}",
+        )
+    ]
+
+
+def _collections(store: MemoryStore) -> list[Check]:
+    """Each collection's model and analyser, whether the model loads, and what is stale."""
+    stale = store.stale()
+    return [_collection(store, info, stale.get(info.name, 0)) for info in store.collections()]
+
+
+def _collection(store: MemoryStore, info: CollectionInfo, stale: int) -> Check:
+    name = f"collection {info.name}"
+    model = info.embedder or "none yet"
+    whose = "its own" if info.own_model else "the vault's"
+    detail = f"analyser {info.analyser}, model {model} ({whose}), memories: {info.memories:,}"
+    if info.own_model and (missing := _missing_model(store, info)):
+        effect = "this collection is not searched by meaning"
+        remedy = f"set MEMORY_STORE_MODEL to the folder of {model}, or copy it into models/"
+        return Check(name, "missing", f"{detail}; {missing}", effect, remedy)
+    if stale:
+        effect = f"{stale:,} of its memories are indexed with earlier settings"
+        remedy = f"memory-store reindex {store.path}"
+        return Check(name, "missing", detail, effect, remedy)
+    return Check(name, "ok", detail)
+
+
+def _missing_model(store: MemoryStore, info: CollectionInfo) -> str:
+    """Why a collection's own model does not load; empty when it does."""
+    from memory_store.models.embedder import DEFAULT_MODEL, locate_embedder
+    from memory_store.models.offline import can_build
+
+    wanted = store.embedder_name(info.id)
+    try:
+        place = locate_embedder(wanted)  # before it is loaded: loading may build or fetch it
+    except ModelUnavailableError as error:
+        return str(error)
+    if place is None:
+        buildable = wanted == DEFAULT_MODEL and can_build()
+        return "" if buildable else f"{wanted} is not on this machine"
+    return "; ".join(store.model_state(info.id).degraded)
 
 
 def _installed(package: str) -> bool:

@@ -34,7 +34,10 @@ from memory_store.index.snapshot import Filters, Snapshot
 from memory_store.index.writing import write_batch
 from memory_store.keys import secrets_to_create, secrets_to_open
 from memory_store.records import (
+    ANSWER_BUDGET,
+    ANSWER_SOURCES,
     STATUSES,
+    Answer,
     BadInputError,
     CollectionInfo,
     ConflictError,
@@ -209,6 +212,12 @@ class MemoryStore:
         """
         found = None if collection is None else self._vault.find_collection(collection)
         return self._embedders.load(found)
+
+    @_inside
+    def embedder_name(self, collection: str | None = None) -> str | None:
+        """The name or folder under which :meth:`embedder` looks; ``None``: the usual model."""
+        found = None if collection is None else self._vault.find_collection(collection)
+        return self._embedders.name(found)
 
     @_inside
     def model_state(self, collection: str | None = None) -> ModelState:
@@ -599,6 +608,49 @@ class MemoryStore:
                 wanted = replace(wanted, why=self._resolve(wanted.why))
         response = run(self.search_context(), query, wanted, started=started)
         return replace(response, degraded=tuple(map(self._runnable, response.degraded)))
+
+    def ask(
+        self,
+        question: str,
+        *,
+        model: str | None = None,
+        limit: int = ANSWER_SOURCES,
+        budget: int = ANSWER_BUDGET,
+        on_text: Callable[[str], None] | None = None,
+        **options: Any,
+    ) -> Answer:
+        """An answer in sentences with citations, written by a language model.
+
+        Searches with ``options`` (those of :meth:`search`) and sends the text of what is found, at
+        most ``limit`` memories and about ``budget`` tokens, to ``model``: a name or alias that
+        ``llm`` knows, ``None`` for its default model. ``on_text`` is given the answer piece by
+        piece as it arrives. Raises what :meth:`search` raises, and ModelUnavailableError.
+        """
+        response = self.search(question, limit=limit, **options)
+        return self.answer(response, model=model, budget=budget, on_text=on_text)
+
+    def answer(
+        self,
+        response: SearchResponse,
+        *,
+        model: str | None = None,
+        budget: int = ANSWER_BUDGET,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Answer:
+        """An answer out of what a search has found; see :meth:`ask`.
+
+        No lock has to wait for the model: only opening the memories uses the vault.
+        """
+        from memory_store.search.asking import answer
+
+        found = self._found_again([row.id for row in response.rows])
+        return answer(response, found, model=model, budget=budget, on_text=on_text)
+
+    @_inside
+    def _found_again(self, ids: Sequence[str]) -> builtins.list[Memory]:
+        """The memories of those ids, in that order, less those deleted meanwhile."""
+        opened = {memory.id: memory for memory in self._open(ids)}
+        return [opened[one] for one in ids if one in opened]
 
     def _runnable(self, line: str) -> str:
         """A line of ``degraded`` whose command can be run as it stands."""

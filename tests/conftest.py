@@ -31,6 +31,13 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def second_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another one, with vectors half as long and a name that says it knows every language."""
+    folder = tmp_path_factory.mktemp("models") / "tiny-multilingual"
+    return build_tiny_embedder(folder, words=["weir"], dimensions=32)
+
+
 @pytest.fixture
 def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Cache, configuration and state of this test alone; no key of whoever runs the tests."""

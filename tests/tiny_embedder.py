@@ -78,7 +78,9 @@ def vocabulary(words: Iterable[str] = ()) -> dict[str, int]:
     return {piece: number for number, piece in enumerate(dict.fromkeys(entries))}
 
 
-def write_tokenizer(folder: Path, vocab: dict[str, int], window: int) -> None:
+def write_tokenizer(
+    folder: Path, vocab: dict[str, int], window: int, dimensions: int = DIMENSIONS
+) -> None:
     """The four JSON files that FastEmbed and FlashRank read beside an ONNX file."""
     tokenizer = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=True)
@@ -93,7 +95,7 @@ def write_tokenizer(folder: Path, vocab: dict[str, int], window: int) -> None:
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     specials = dict(zip(names, SPECIAL, strict=True))
     files = {
-        "config.json": {"pad_token_id": vocab["[PAD]"], "hidden_size": DIMENSIONS},
+        "config.json": {"pad_token_id": vocab["[PAD]"], "hidden_size": dimensions},
         "tokenizer_config.json": {"model_max_length": window, **specials},
         "special_tokens_map.json": specials,
     }
@@ -123,12 +125,12 @@ def save_model(
     )
 
 
-def build(folder: Path, words: Iterable[str] = ()) -> Path:
+def build(folder: Path, words: Iterable[str] = (), dimensions: int = DIMENSIONS) -> Path:
     """Write the model into ``folder``; ``words`` get a vector of their own, kept whole."""
     vocab = vocabulary(words)
-    write_tokenizer(folder, vocab, WINDOW)
+    write_tokenizer(folder, vocab, WINDOW, dimensions)
     random = np.random.default_rng(20_240_501)
-    vectors = random.choice(np.array([-1, 1], np.int8), (len(vocab), DIMENSIONS))
+    vectors = random.choice(np.array([-1, 1], np.int8), (len(vocab), dimensions))
     for group in CONCEPTS:
         vectors[[vocab[word] for word in group]] = CONCEPT_WEIGHT * vectors[vocab[group[0]]]
     vectors[[vocab[piece] for piece in (*SPECIAL, *string.punctuation, *SILENT)]] = 0
@@ -151,7 +153,7 @@ def build(folder: Path, words: Iterable[str] = ()) -> Path:
         node("Mul", ["own", "before"], ["bound"]),
         node("Where", ["inside", "bound", "own"], ["last_hidden_state"]),
     ]
-    output = ("last_hidden_state", ["batch", "tokens", DIMENSIONS])
+    output = ("last_hidden_state", ["batch", "tokens", dimensions])
     save_model(folder / "model.onnx", nodes, ["input_ids", "attention_mask"], output, constants)
     return folder
 

@@ -141,23 +141,25 @@ def add(
         write_json(memory.as_dict())
     else:
         click.echo(memory.id)
-    _print_degraded(store.model_state().degraded)
+    _print_degraded(store.model_state(collection).degraded)
 
 
 @click.command()
 @database_argument
+@click.option("--collection", multiple=True, metavar="NAME", help="Only this one (repeatable)")
 @with_store
-def reindex(store: MemoryStore) -> None:
-    """Add or renew the vectors of memories.
+def reindex(store: MemoryStore, collection: tuple[str, ...]) -> None:
+    """Add or renew the vectors and words of memories.
 
     \b
     memory-store reindex notes.db
+    memory-store reindex notes.db --collection work
 
-    Needed after import --no-embed, and after a change of model. May be stopped and run again:
-    it goes on where it was.
+    Needed after import --no-embed, and after a change of model or analyser. Only what lacks
+    something is done. May be stopped and run again: it goes on where it was.
     """
     with Progress() as progress:
-        renewed = store.reindex(progress=progress)
+        renewed = store.reindex(collection=collection, progress=progress)
     click.echo(f"{renewed:,} {'memory' if renewed == 1 else 'memories'} embedded")
 
 

@@ -208,6 +208,7 @@ class OpenVault:
                 created[collection],
                 held[collection].analyser,
                 held[collection].embedder or None,
+                bool(self.settings.chosen(collection).embedder),
             )
             for collection, name in names.items()
         ]

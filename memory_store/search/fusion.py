@@ -31,6 +31,7 @@ AGREEMENT_DEPTH = 10  # how far down two legs are compared
 class RankedList:
     """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times.
 
+    Where several models made the vectors, those of the second are the leg ``vector (2)``.
     ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution. ``kind`` and
     ``model`` are the list's own (see :class:`LegList`).
     """
@@ -224,10 +225,11 @@ def merge(
     if len(filled) == 1 and (mode != "hybrid" or filled[0].leg == "recent"):
         ordered = _alone(filled[0], recipe)
     else:
-        factors = leg_factors(recipe, evidence(fetched, analysis, context))
-        of_models = _factors_of_models(fetched, analysis, context, recipe)
-        lists = [_weighed(one, recipe, of_models.get(one.model, factors)) for one in fetched.lists]
-        factors |= _further_vectors(fetched, of_models)
+        factors = _all_factors(fetched, analysis, context, recipe)
+        names = _vector_names(fetched)
+        lists = [
+            _weighed(one, names.get(one.model, one.leg), recipe, factors) for one in fetched.lists
+        ]
         seen = {ordinal for one in lists for ordinal in one.ordinals}
         snapshot = context.snapshot
         ordered = fuse(
@@ -285,33 +287,32 @@ def _agreement_with(
     return agreement(ordinals, vector.ordinals)
 
 
-def _factors_of_models(
+def _vector_names(fetched: Fetched) -> dict[str, str]:
+    """Fingerprint → what the vector leg is called for that model: ``vector``, ``vector (2)`` …"""
+    return {
+        model.scope.model: "vector" if number == 1 else f"vector ({number})"
+        for number, model in enumerate(fetched.models, start=1)
+    }
+
+
+def _all_factors(
     fetched: Fetched, analysis: Analysis, context: SearchContext, recipe: Recipe
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Fingerprint of a model → the legs' factors if its vectors were the only ones."""
-    return {
-        model.scope.model: leg_factors(recipe, evidence(fetched, analysis, context, model))
-        for model in fetched.models
-    }
-
-
-def _further_vectors(
-    fetched: Fetched, of_models: Mapping[str, Mapping[str, dict[str, float]]]
 ) -> dict[str, dict[str, float]]:
-    """The vector leg's factors of every model after the first, by ``vector (name)``."""
-    return {
-        f"vector ({model.embedder.name})": of_models[model.scope.model]["vector"]
-        for model in fetched.models[1:]
-    }
+    """The legs' factors, those of the vector leg for each model as if it were the only one."""
+    factors = leg_factors(recipe, evidence(fetched, analysis, context))
+    names = _vector_names(fetched)
+    for model in fetched.models[1:]:
+        own = leg_factors(recipe, evidence(fetched, analysis, context, model))
+        factors[names[model.scope.model]] = own["vector"]
+    return factors
 
 
 def _weighed(
-    one: LegList, recipe: Recipe, factors: Mapping[str, Mapping[str, float]]
+    one: LegList, leg: str, recipe: Recipe, factors: Mapping[str, Mapping[str, float]]
 ) -> RankedList:
-    """A leg's list with its leg's weight and its own."""
-    weight = math.prod(factors.get(one.leg, {}).values()) * _share_of(one, recipe)
-    strengths = _powered(one, recipe)
-    return RankedList(one.leg, one.ordinals, weight, strengths, one.kind, one.model)
+    """A leg's list with its leg's weight and its own; ``leg`` is what the leg is called."""
+    weight = math.prod(factors.get(leg, {}).values()) * _share_of(one, recipe)
+    return RankedList(leg, one.ordinals, weight, _powered(one, recipe), one.kind, one.model)
 
 
 def _share_of(one: LegList, recipe: Recipe) -> float:

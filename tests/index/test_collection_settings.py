@@ -1,0 +1,365 @@
+"""Collections with a model and an analyser of their own, beside others in one vault."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_embedder import build as build_tiny_embedder
+
+from memory_store.records import (
+    BadInputError,
+    LockedError,
+    MemoryDraft,
+    ModelUnavailableError,
+    NotFoundError,
+)
+from memory_store.store import MemoryStore
+from memory_store.vault.keyring import VAULT_SCOPE
+
+HOME = ("The automobile needs new brake pads", "Sourdough wants a warm corner", "Mina has the key")
+JOB = ("The vehicle fleet is leased until May", "The physician signs the form", "Paint the hall")
+CODE = """
+def getUserById(user_id):
+    # initialize the cache, then look up
+    return http_client.fetchJSON(user_id)
+"""
+
+
+def texts(response: object) -> list[str]:
+    return [row.preview for row in response.rows]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def copied_model(second_model: Path, tmp_path: Path) -> Path:
+    """The second model in a folder that a test may take away."""
+    return Path(shutil.copytree(second_model, tmp_path / "copied" / second_model.name))
+
+
+@pytest.fixture
+def two_models(store: MemoryStore, copied_model: Path) -> MemoryStore:
+    """A vault with ``personal`` in the vault's model and ``job`` in one of its own."""
+    store.create_collection("job", embedder=str(copied_model))
+    store.add_many(MemoryDraft(text) for text in HOME)
+    store.add_many(MemoryDraft(text, collection="job") for text in JOB)
+    return store
+
+
+class TestTwoModels:
+    def test_each_collection_is_searched_by_its_own(self, two_models: MemoryStore) -> None:
+        answer = two_models.search("car", mode="vector")
+        assert set(texts(answer)[:2]) == {HOME[0], JOB[0]}  # no word in common: by meaning alone
+        assert answer.degraded == ()
+        assert [row.vector_rank for row in answer.rows[:2]] == [1, 1]
+
+    def test_what_is_found_in_one_is_what_it_alone_would_give(
+        self, two_models: MemoryStore
+    ) -> None:
+        everywhere = two_models.search("a doctor for the car", mode="vector", limit=6)
+        for name in ("personal", "job"):
+            alone = two_models.search("a doctor for the car", mode="vector", collection=name)
+            assert texts(alone) == [
+                row.preview for row in everywhere.rows if row.collection == name
+            ]
+            cosines = {row.id: row.vector_score for row in everywhere.rows}
+            assert all(row.vector_score == cosines[row.id] for row in alone.rows)
+
+    def test_hybrid_search_fuses_both_with_keywords(self, two_models: MemoryStore) -> None:
+        answer = two_models.search("car lease", rerank=False)
+        assert texts(answer)[0] == JOB[0]
+        assert HOME[0] in texts(answer)
+        assert answer.degraded == ()
+        assert 0 < answer.rows[0].fusion_score <= 1  # type: ignore[operator]
+
+    def test_a_model_is_weighed_by_the_languages_it_knows(
+        self, make_store: Callable[..., MemoryStore], second_model: Path, tmp_path: Path
+    ) -> None:
+        english = build_tiny_embedder(tmp_path / "tiny-minilm-en")
+        store = make_store("languages.db", embedder=str(english))
+        store.create_collection("arbeit", embedder=str(second_model), analyser="de")
+        store.add("The lease of the flat ends in May and the deposit is due.")
+        store.add("Die Miete für das Büro ist im Mai fällig.", collection="arbeit")
+        answer = store.search("Wann ist die Miete für das Büro fällig?", explain=True)
+        (fuse,) = [report for report in answer.explain if report.stage == "fuse"]
+        factors = {one["leg"]: one["factors"] for one in fuse.details["lists"]}
+        assert "language unknown to the model" in factors["vector"]
+        assert "language unknown to the model" not in factors["vector (2)"]
+
+    def test_a_missing_model_costs_its_collection_s_vectors_alone(
+        self, two_models: MemoryStore, copied_model: Path, key_file: Path, tiny_model: Path
+    ) -> None:
+        two_models.lock()
+        shutil.rmtree(copied_model)
+        with MemoryStore.open(
+            two_models.path, key_file=key_file, embedder=str(tiny_model)
+        ) as store:
+            answer = store.search("car form")
+            assert HOME[0] in texts(answer)
+            assert JOB[1] in texts(answer)
+            assert JOB[0] not in texts(answer)
+            (line,) = [line for line in answer.degraded if "job" in line]
+            assert "tiny-multilingual" in line
+            assert "Try: " in line
+            assert texts(store.search("car", mode="vector"))[0] == HOME[0]
+            with pytest.raises(ModelUnavailableError):
+                store.search("car", mode="vector", collection="job")
+            report = store.import_paths([_note(copied_model.parent)], collection="job")
+            assert report.imported == 1
+            assert "collection 'job' stored without vectors" in report.degraded[0]
+
+    def test_two_models_of_equal_length_are_not_mixed(
+        self, store: MemoryStore, tmp_path: Path
+    ) -> None:
+        twin = build_tiny_embedder(tmp_path / "twin", words=["weir"])
+        store.create_collection("job", embedder=str(twin))
+        store.add(HOME[0])
+        store.add(HOME[0], collection="job", title="The same")
+        (personal,) = store.search("automobile", mode="vector", collection="personal").rows
+        (job,) = store.search("automobile", mode="vector", collection="job").rows
+        assert personal.vector_score != pytest.approx(job.vector_score, abs=1e-4)
+        assert len(store.search("automobile", mode="vector").rows) == 1  # one content, one answer
+
+    def test_a_memory_that_moves_is_embedded_anew(self, two_models: MemoryStore) -> None:
+        moved = next(m for m in two_models.list(collection="job") if m.text == JOB[0])
+        two_models.edit(moved.id, collection="personal")
+        found = two_models.search("car", mode="vector", collection="personal")
+        assert set(texts(found)[:2]) == {HOME[0], JOB[0]}
+        assert JOB[0] not in texts(two_models.search("car", mode="vector", collection="job"))
+        assert two_models.verify()["failures"] == []
+
+    def test_an_export_comes_back_into_the_same_collections(
+        self,
+        two_models: MemoryStore,
+        make_store: Callable[..., MemoryStore],
+        second_model: Path,
+        tmp_path: Path,
+    ) -> None:
+        from memory_store.export import export_markdown
+
+        export_markdown(two_models.list(), tmp_path / "export")
+        again = make_store("again.db")
+        again.create_collection("job", embedder=str(second_model))
+        assert again.import_paths([tmp_path / "export"]).imported == 6
+        assert texts(again.search("car", mode="vector", collection="job"))[0] == JOB[0]
+        assert again.embedder("job").dimensions == 32
+        assert again.embedder().dimensions == 64
+
+    def test_a_lock_wipes_the_vectors_of_both(self, two_models: MemoryStore) -> None:
+        two_models.search("car", mode="vector")
+        parts = two_models._vault.snapshot().parts
+        vectors = [part.segment.vectors for part in parts]
+        assert {held.shape[1] for held in vectors} == {32, 64}
+        two_models.lock()
+        assert not any(np.any(held) for held in vectors)
+        with pytest.raises(LockedError):
+            two_models.search("car")
+
+    @pytest.mark.parametrize("profile", ["default", "strict"])
+    def test_both_kinds_of_index_hold_both(
+        self, make_store: Callable[..., MemoryStore], second_model: Path, profile: str
+    ) -> None:
+        store = make_store(f"{profile}.db", profile=profile)
+        store.create_collection("job", embedder=str(second_model))
+        store.add(HOME[0])
+        store.add(JOB[0], collection="job")
+        assert set(texts(store.search("car", mode="vector"))) == {HOME[0], JOB[0]}
+        store.add("Cash and funds", collection="job")
+        assert "Cash and funds" in texts(store.search("money", mode="vector"))
+
+
+class TestChangingSettings:
+    def test_only_the_changed_collection_is_renewed(
+        self, two_models: MemoryStore, tiny_model: Path
+    ) -> None:
+        two_models.set_collection("job", embedder="default")
+        answer = two_models.search("car", rerank=False)
+        (line,) = answer.degraded
+        assert line.startswith("collection 'job'")
+        assert line.endswith(f"memory-store reindex {two_models.path}")
+        assert two_models.search("car", collection="personal", rerank=False).degraded == ()
+        assert two_models.stale() == {"job": len(JOB)}
+        assert two_models.reindex() == len(JOB)
+        assert two_models.reindex() == 0
+        assert two_models.search("car", rerank=False).degraded == ()
+        assert set(texts(two_models.search("car", mode="vector"))[:2]) == {HOME[0], JOB[0]}
+        assert two_models.verify()["failures"] == []
+
+    def test_an_analyser_is_renewed_without_embedding_again(self, two_models: MemoryStore) -> None:
+        two_models.set_collection("job", analyser="code")
+        assert two_models.stale() == {"job": len(JOB)}
+        assert two_models.reindex(collection="personal") == 0
+        assert two_models.reindex(collection="job") == len(JOB)
+        assert two_models.stats()["languages"]["code"] == len(JOB)
+        two_models.set_collection("job", analyser="auto")
+        assert two_models.stale() == {"job": len(JOB)}
+        two_models.set_collection("job", analyser="code")
+        assert two_models.stale() == {}
+
+    def test_words_are_renewed_even_where_the_model_is_gone(
+        self, two_models: MemoryStore, copied_model: Path
+    ) -> None:
+        two_models.set_collection("job", analyser="code")
+        shutil.rmtree(copied_model)
+        with pytest.raises(ModelUnavailableError, match="job"):
+            two_models.reindex()
+        assert two_models.stale() == {}
+
+    def test_a_stopped_reindex_goes_on_where_it_was(self, store: MemoryStore) -> None:
+        store.create_collection("log")
+        store.add_many(MemoryDraft(f"Entry number {n}", collection="log") for n in range(150))
+        store.set_collection("log", analyser="de")
+
+        def stop(name: str, done: int, total: int | None) -> None:
+            if done:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            store.reindex(progress=stop)
+        left = store.stale()["log"]
+        assert 0 < left < 150
+        assert store.reindex() == left
+        assert store.stats()["languages"] == {"de": 150}
+
+    def test_merging_keeps_old_and_new_apart(self, store: MemoryStore) -> None:
+        store.create_collection("log")
+        for number in range(4):
+            store.add(f"Entry {number}", collection="log")
+        store.set_collection("log", analyser="code")
+        for number in range(12):  # every eighth write merges
+            store.add(f"new_entry {number}", collection="log")
+        assert store.stale() == {"log": 4}
+        assert store.reindex() == 4
+        assert store.stale() == {}
+
+    def test_another_process_s_choice_is_seen_with_its_writes(
+        self, store: MemoryStore, key_file: Path, tiny_model: Path, second_model: Path
+    ) -> None:
+        store.add(HOME[0])
+        with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as other:
+            other.create_collection("job", embedder=str(second_model))
+            other.add(JOB[0], collection="job")
+        assert set(texts(store.search("car", mode="vector"))) == {HOME[0], JOB[0]}
+        store.create_collection("more")
+        assert [info.name for info in store.collections()] == ["personal", "job", "more"]
+
+    def test_it_all_survives_a_lock(
+        self, two_models: MemoryStore, key_file: Path, tiny_model: Path
+    ) -> None:
+        two_models.set_collection("personal", analyser="en")
+        two_models.lock()
+        with MemoryStore.open(
+            two_models.path, key_file=key_file, embedder=str(tiny_model)
+        ) as again:
+            found = {info.name: (info.analyser, info.embedder) for info in again.collections()}
+            assert found == {
+                "personal": ("en", tiny_model.name),
+                "job": ("auto", "tiny-multilingual"),
+            }
+
+    def test_settings_are_written_as_before_until_a_collection_differs(
+        self, store: MemoryStore
+    ) -> None:
+        assert "choices" not in _sealed_settings(store)
+        store.create_collection("shop", analyser="code")
+        assert [choice["analyser"] for choice in _sealed_settings(store)["choices"]] == ["code"]
+        store.set_collection("shop", analyser="auto")
+        assert "choices" not in _sealed_settings(store)
+
+    def test_what_makes_no_sense_is_refused(self, store: MemoryStore) -> None:
+        with pytest.raises(BadInputError, match="klingon") as refusal:
+            store.create_collection("shop", analyser="klingon")
+        assert refusal.value.parameter == "analyser"
+        with pytest.raises(ModelUnavailableError):
+            store.create_collection("shop", embedder="no-such-model")
+        assert [info.name for info in store.collections()] == ["personal"]
+        with pytest.raises(NotFoundError):
+            store.set_collection("shop", analyser="code")
+
+
+class TestCode:
+    def test_parts_of_a_name_find_it(self, store: MemoryStore) -> None:
+        store.create_collection("shop", analyser="code")
+        code = store.add(CODE, collection="shop")
+        store.add("A user of the library came by", collection="shop")
+        for query in ("getUserById", "get_user_by_id", "user id", "fetchJSON", "HTTPClient"):
+            first = store.search(query, mode="keyword").rows[0]
+            assert first.id == code.id, query
+
+    def test_code_is_not_stemmed(self, store: MemoryStore) -> None:
+        store.add(CODE, type="code")
+        store.add("They initialize everything twice")
+        assert len(store.search("initialize", mode="keyword").rows) == 2
+        assert texts(store.search("initial", mode="keyword")) == [
+            "They initialize everything twice"
+        ]
+
+    def test_memories_of_the_type_are_code_wherever_they_are(self, store: MemoryStore) -> None:
+        memory = store.add("See getUserById", type="note")
+        assert not store.search("user", mode="keyword").rows
+        store.edit(memory.id, type="code")
+        assert store.search("user", mode="keyword").rows
+        store.done(memory.id)
+        assert store.search("user", mode="keyword").rows
+
+    def test_phrases_and_exclusions_go_by_parts(self, store: MemoryStore) -> None:
+        store.add("call parseHeader now", type="code")
+        store.add("parse the header", type="code")
+        assert len(store.search('"call parseHeader"', mode="keyword").rows) == 1
+        assert texts(store.search("header -call", mode="keyword")) == ["parse the header"]
+
+    def test_a_file_is_found_by_its_name_and_folders(
+        self, store: MemoryStore, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "project" / "web" / "views" / "order_list.txt"
+        file.parent.mkdir(parents=True)
+        file.write_text("return render(page)")
+        store.create_collection("shop", analyser="code")
+        assert store.import_paths([tmp_path / "project"], collection="shop").imported == 1
+        store.import_paths([tmp_path / "project"])
+        for query in ("order", "order_list", "views", "web"):
+            (row,) = store.search(query, mode="keyword").rows
+            assert row.collection == "shop", query
+
+    def test_prose_is_ranked_as_if_no_code_were_there(self, store: MemoryStore) -> None:
+        store.create_collection("shop", analyser="code")
+        store.add_many(MemoryDraft(text) for text in (*HOME, *JOB))
+        options = {"collection": "personal", "explain": True}
+        query = "getUserById lease of the hall"
+        before = store.search(query, **options)
+        store.add(CODE, collection="shop")
+        after = store.search(query, **options)
+        assert texts(before) == texts(after)
+        assert [row.keyword_rank for row in before.rows] == [row.keyword_rank for row in after.rows]
+
+    def test_code_says_nothing_about_the_language_of_a_query(self, store: MemoryStore) -> None:
+        store.add("Die Gärten sind gegossen und die Bäume geschnitten.")
+        for number in range(3):
+            store.add(f"x{number} = y", type="code")
+        answer = store.search("Garten", mode="keyword", explain=True)
+        assert len(answer.rows) == 1
+        assert answer.explain[0].details["language"] == "de"
+
+
+def _note(folder: Path) -> Path:
+    note = folder / "late.md"
+    note.write_text("Later words, long after the model went away.")
+    return note
+
+
+def _sealed_settings(store: MemoryStore) -> dict[str, object]:
+    """The settings as they are sealed in the file."""
+    vault = store._vault
+    revision, sealed = (
+        vault.reader()
+        .execute(
+            "select cast(value as integer), sealed from vault_settings where name = 'settings'"
+        )
+        .fetchone()
+    )
+    keys = vault.keyring.of(VAULT_SCOPE)
+    place = keys.place("vault_settings", "sealed", "settings", revision)
+    return dict(json.loads(bytes(keys.unseal("head", place, sealed))))
