@@ -52,9 +52,9 @@ def _heads(
     connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     ids = [
-        memory
-        for memory, collection in connection.execute("select id, collection from memories")
-        if collection in collections
+        str(row[0])
+        for collection in sorted(collections)
+        for row in connection.execute("select id from memories where collection = ?", (collection,))
     ]
     for start in range(0, len(ids), SQLITE_VARIABLES):
         for row in read_rows(connection, ids[start : start + SQLITE_VARIABLES]).values():
