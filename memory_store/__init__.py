@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memory_store.records import (
+        Answer,
         BadInputError,
+        Citation,
         CollectionInfo,
         ConflictError,
         FormatError,
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
     from memory_store.unlocking import open_store
 
 __all__ = [
+    "Answer",
     "BadInputError",
+    "Citation",
     "CollectionInfo",
     "ConflictError",
     "FormatError",

@@ -22,6 +22,7 @@ COMMANDS = {
     "import": ("filling", "import_"),
     "add": ("filling", "add"),
     "search": ("searching", "search"),
+    "ask": ("asking", "ask"),
     "get": ("memories", "get"),
     "list": ("memories", "list_"),
     "edit": ("memories", "edit"),

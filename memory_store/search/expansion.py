@@ -107,7 +107,7 @@ def expansion(
     kept = usable(lines, analysis)
     details |= {
         "cached": cached,
-        "variants": [[variant.kind, variant.text] for variant in kept],
+        "variants": [f"{variant.kind}: {variant.text}" for variant in kept],
         "dropped": len(lines) - len(kept),
     }
     return Expansion(with_variants(analysis, kept, context), probe)

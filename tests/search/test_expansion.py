@@ -56,9 +56,9 @@ class TestVariants:
             "model": "good",
             "cached": False,
             "variants": [
-                ["lex", "automobile garage"],
-                ["vec", "where the automobile is kept"],
-                ["hyde", "The automobile needs new brake pads, said the garage."],
+                "lex: automobile garage",
+                "vec: where the automobile is kept",
+                "hyde: The automobile needs new brake pads, said the garage.",
             ],
             "dropped": 0,
         }
@@ -191,7 +191,7 @@ class TestGuardrails:
     def said(self, notes: MemoryStore, models: LanguageModels, query: str, answer: str) -> Any:
         models.add("guarded", answer)
         told = stage(asked(notes, query, expander="guarded"))
-        return [text for _, text in told["variants"]], told["dropped"]
+        return [line.partition(": ")[2] for line in told["variants"]], told["dropped"]
 
     def test_no_variant_holds_what_the_query_excludes(
         self, notes: MemoryStore, language_models: LanguageModels
@@ -315,7 +315,7 @@ class TestCache:
     ) -> None:
         language_models.add("other", "lex: truck\n")
         asked(notes, "my vehicle")
-        assert stage(asked(notes, "my vehicle", expander="other"))["variants"] == [["lex", "truck"]]
+        assert stage(asked(notes, "my vehicle", expander="other"))["variants"] == ["lex: truck"]
 
     def test_it_outlives_a_lock_and_needs_no_model_then(
         self, notes: MemoryStore, key_file: Any, tiny_model: Any, language_models: LanguageModels
@@ -336,7 +336,7 @@ class TestCache:
         asked(notes, "my vehicle")
         told = stage(asked(notes, "my vehicle -garage"))
         assert told["cached"]
-        assert told["variants"] == [["vec", "where the automobile is kept"]]
+        assert told["variants"] == ["vec: where the automobile is kept"]
 
     def test_a_locked_file_does_not_stop_a_search(
         self, notes: MemoryStore, language_models: LanguageModels
