@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 
-COLUMNS = ("id", "name", "memories", "created", "analyser", "embedder")
+COLUMNS = ("id", "name", "memories", "created", "analyser", "embedder", "own_model")
 
 
 @click.command()

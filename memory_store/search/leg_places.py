@@ -32,8 +32,10 @@ def leg_places(search: Search, ordinal: int) -> list[dict[str, Any]]:
     context, plan = search.context, search.plan
     everything = dict.fromkeys(plan.legs, max(1, context.snapshot.size))
     whole = fetch(search.analysis, context, plan.recipe, plan.legs, everything)
-    taken = {(one.leg, one.kind): one for one in search.fetched.lists}
-    places = [_place(search, one, taken.get((one.leg, one.kind)), ordinal) for one in whole.lists]
+    own = context.indexed_with[context.snapshot.collection(ordinal)].fingerprint
+    taken = {(one.leg, one.kind): one for one in search.fetched.lists if one.model in ("", own)}
+    lists = [one for one in whole.lists if one.model in ("", own)]  # others cannot hold it
+    places = [_place(search, one, taken.get((one.leg, one.kind)), ordinal) for one in lists]
     missing = [leg for leg in plan.legs if leg not in {one.leg for one in whole.lists}]
     nothing = LegList("", (), ())
     return places + [_unranked(search, leg, "original", nothing, ordinal) for leg in missing]
@@ -58,7 +60,8 @@ def words_held(context: SearchContext, analysis: Analysis, ordinal: int) -> dict
     their share of the query by rarity (0–1)."""
     snapshot = context.snapshot
     held: dict[str, bool] = {}
-    for word, group in zip(analysis.keywords, analysis.groups, strict=True):
+    # The groups after those of the words stand for parts of names, in code.
+    for word, group in zip(analysis.keywords, analysis.groups, strict=False):
         held.setdefault(word, bool(has_term(snapshot, group)[ordinal]))
     share = coverage(snapshot, analysis.groups, np.array([ordinal]))[0] if held else 0.0
     return {

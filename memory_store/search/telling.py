@@ -308,7 +308,8 @@ def list_name(leg: str, kind: str) -> str:
 
 
 def _name(leg: str) -> str:
-    return LEG_NAMES.get(leg, leg)
+    first, blank, rest = leg.partition(" ")  # "vector (2)": the second model's
+    return LEG_NAMES.get(first, first) + blank + rest
 
 
 def _words(name: str) -> str:

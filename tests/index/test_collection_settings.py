@@ -123,6 +123,17 @@ class TestTwoModels:
         assert personal.vector_score != pytest.approx(job.vector_score, abs=1e-4)
         assert len(store.search("automobile", mode="vector").rows) == 1  # one content, one answer
 
+    def test_why_looks_among_the_vectors_of_the_memory_s_own_model(
+        self, two_models: MemoryStore
+    ) -> None:
+        paint = next(m for m in two_models.list(collection="job") if m.text == JOB[2])
+        answer = two_models.search("car", why=paint.id, limit=1, rerank=False)
+        assert answer.why is not None
+        assert [one["leg"] for one in answer.why["contributions"]] == ["vector (2)"]
+        unread = two_models.search("automobile", why=paint.id, mode="keyword").why
+        assert unread is not None
+        assert [one["leg"] for one in unread["legs"]] == ["keyword"]
+
     def test_a_memory_that_moves_is_embedded_anew(self, two_models: MemoryStore) -> None:
         moved = next(m for m in two_models.list(collection="job") if m.text == JOB[0])
         two_models.edit(moved.id, collection="personal")
@@ -334,6 +345,15 @@ class TestCode:
         after = store.search(query, **options)
         assert texts(before) == texts(after)
         assert [row.keyword_rank for row in before.rows] == [row.keyword_rank for row in after.rows]
+
+    def test_why_tells_of_a_query_with_names(self, store: MemoryStore) -> None:
+        store.create_collection("shop", analyser="code")
+        code = store.add(CODE, collection="shop")
+        note = store.add(HOME[0])
+        for memory in (code, note):
+            answer = store.search("getUserById brake", why=memory.id, mode="keyword")
+            assert answer.why is not None
+            assert answer.why["returned"]
 
     def test_code_says_nothing_about_the_language_of_a_query(self, store: MemoryStore) -> None:
         store.add("Die Gärten sind gegossen und die Bäume geschnitten.")

@@ -1,0 +1,118 @@
+"""``collections``: listed, made, set up, renamed; and what the other commands make of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from typing_commands import Vault
+
+
+@pytest.fixture
+def models(vault: Vault, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
+    """The vault of five notes, embedded with the tiny model that the environment names."""
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
+    vault.run("reindex")
+    return vault
+
+
+def names(vault: Vault) -> list[str]:
+    return [row["name"] for row in vault.json("collections")]
+
+
+def test_a_collection_is_made_renamed_and_listed(empty_vault: Vault) -> None:
+    made = empty_vault.run("collections", "create", "work")
+    assert made.exit_code == 0, made.output
+    assert "work" in made.stdout
+    assert empty_vault.run("collections", "rename", "work", "job").exit_code == 0
+    assert names(empty_vault) == ["personal", "job"]
+    row = empty_vault.json("collections")[1]
+    assert (row["analyser"], row["embedder"], row["own_model"]) == ("auto", None, False)
+
+
+def test_a_collection_of_code_finds_names_by_their_parts(
+    empty_vault: Vault, tmp_path: Path
+) -> None:
+    source = tmp_path / "shop" / "order_list.py"
+    source.parent.mkdir()
+    source.write_text("def getUserById(user_id): ...\n")
+    assert empty_vault.run("collections", "create", "shop", "--analyser", "code").exit_code == 0
+    empty_vault.run(
+        *("import", str(source.parent), "--glob", "*.py", "--collection", "shop", "--no-embed")
+    )
+    for query in ("getUserById", "user", "order"):
+        assert len(empty_vault.json("search", query, "--mode", "keyword")["rows"]) == 1, query
+    assert "analyser code" in empty_vault.run("collections").stdout
+
+
+def test_changed_settings_are_named_until_reindexed(models: Vault) -> None:
+    changed = models.run("collections", "set", "personal", "--analyser", "en")
+    assert changed.exit_code == 0, changed.output
+    assert "5 memories are stale: memory-store reindex" in changed.stderr
+    degraded = models.json("search", "lease", "--no-rerank")["degraded"]
+    assert any(line.startswith("collection 'personal'") for line in degraded)
+    doctor = {check["name"]: check for check in models.json("doctor")}
+    assert doctor["collection personal"]["state"] == "missing"
+    assert models.run("reindex", "--collection", "personal").stdout.startswith("5 memories")
+    assert models.json("search", "lease", "--no-rerank")["degraded"] == []
+    doctor = {check["name"]: check for check in models.json("doctor")}
+    assert doctor["collection personal"]["state"] == "ok"
+    assert "analyser en" in doctor["collection personal"]["detail"]
+
+
+def test_the_doctor_names_a_collection_whose_model_is_gone(
+    models: Vault, second_model: Path, tmp_path: Path
+) -> None:
+    own = Path(shutil.copytree(second_model, tmp_path / "own" / "tiny-multilingual"))
+    assert models.run("collections", "create", "job", "--embedder", str(own)).exit_code == 0
+    added = models.run("add", "The fleet is leased", "--collection", "job")
+    assert added.exit_code == 0, added.output
+    assert added.stderr == ""
+    listed = models.run("collections").stdout
+    assert "model tiny-multilingual" in listed
+    assert _doctor(models)["collection job"]["state"] == "ok"
+    shutil.rmtree(own)
+    check = _doctor(models)["collection job"]
+    assert check["state"] == "missing"
+    assert "tiny-multilingual" in check["detail"]
+    assert check["remedy"]
+    assert "degraded: " in models.run("add", "Another", "--collection", "job").stderr
+
+
+def test_the_doctor_says_when_the_environment_names_another_model(
+    models: Vault, second_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "environment" not in _doctor(models)
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(second_model))
+    check = _doctor(models)["environment"]
+    assert "tiny-multilingual" in check["detail"]
+    assert "tiny-embedder" in check["detail"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("create",), "give one name"),
+        (("rename", "personal"), "old name and the new one"),
+        (("set", "personal"), "--embedder or --analyser"),
+        (("rename", "personal", "own", "--analyser", "de"), "belong to create and set"),
+        (("create", "x", "--analyser", "klingon"), "no analyser 'klingon'"),
+        (("drop", "personal"), "drop"),
+    ],
+)
+def test_what_makes_no_sense_exits_with_2(
+    empty_vault: Vault, arguments: tuple[str, ...], complaint: str
+) -> None:
+    result = empty_vault.run("collections", *arguments)
+    assert result.exit_code == 2
+    assert complaint in result.output
+    assert names(empty_vault) == ["personal"]
+
+
+def test_a_collection_nobody_knows_exits_with_1(empty_vault: Vault) -> None:
+    assert empty_vault.run("collections", "set", "work", "--analyser", "de").exit_code == 1
+
+
+def _doctor(vault: Vault) -> dict[str, dict[str, str]]:
+    return {check["name"]: check for check in vault.json("doctor")}
