@@ -53,7 +53,7 @@ def test_its_list_joins_fusion_with_its_own_weight(notes: MemoryStore, feeding: 
     assert parts["original"]["weight"] == pytest.approx(feeding.vector_weight)
 
 
-def test_it_lifts_what_resembles_the_first_results(store: MemoryStore, feeding: Recipe) -> None:
+def test_it_looks_for_what_resembles_the_first_results(store: MemoryStore, feeding: Recipe) -> None:
     store.add_many(
         MemoryDraft(text, ref=ref)
         for ref, text in {
@@ -64,15 +64,19 @@ def test_it_lifts_what_resembles_the_first_results(store: MemoryStore, feeding: 
             **{f"far {n}": f"filler matter number {n} of zinc" for n in range(20)},
         }.items()
     )
-    plain, fed = (
-        {row.ref: row for row in store.search("zanzibar", recipe=name, limit=32).rows}
-        for name in ("default", "feeding")
-    )
-    assert [*fed].index("like them") == 3
-    before, after = plain["like them"].fusion_score, fed["like them"].fusion_score
-    assert before is not None
-    assert after is not None
-    assert after > before + 0.05, "it has nothing in common with the query itself"
+    response = store.search("zanzibar", recipe="feeding", limit=32, explain=True)
+    adjusted = next(report.details for report in response.explain if report.stage == "adjust")
+    ranks = {
+        row.ref: {part["kind"]: part for part in account["contributions"]}["feedback"]["rank"]
+        for row, account in zip(response.rows, adjusted["results"], strict=True)
+    }
+    assert sorted(ranks, key=lambda ref: ranks[ref])[3] == "like them"
+    context = store.search_context()
+    query = store.embedder().embed_query("zanzibar")
+    found = {row.ref: context.snapshot.ordinal_of(row.id) or 0 for row in response.rows}
+    moved, _ = rocchio(query, [found[ref] for ref in "123"], context.snapshot, beta=0.75)
+    likeness = context.snapshot.document_vectors(found["like them"])[0]
+    assert likeness @ moved > likeness @ query + 0.2, "by the query alone it was further away"
 
 
 def test_it_opens_nothing(notes: MemoryStore, feeding: Recipe) -> None:
