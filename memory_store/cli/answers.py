@@ -6,9 +6,9 @@ Boundary: titles, topics and previews are untrusted text; all of it passes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -54,6 +54,8 @@ def print_answer(response: SearchResponse) -> None:
                 click.echo(INDENT + line)
         click.echo()
     click.echo(styled(opened_line(response), DIM, colour))
+    if response.budget is not None:
+        click.echo(styled(budget_line(response.budget), DIM, colour))
     if response.next:
         click.echo(styled(f"more: --continue {printable_line(response.next)}", DIM, colour))
     if response.why is not None:
@@ -74,6 +76,17 @@ def opened_line(response: SearchResponse) -> str:
     return (
         f"{response.opened:,} of {response.total:,} {noun} opened · {response.milliseconds:,.0f} ms"
     )
+
+
+def budget_line(budget: Mapping[str, Any]) -> str:
+    """``431 of 500 tokens (all-MiniLM-L6-v2) · 3 left for the next page · 1 too large (812)``."""
+    line = f"{budget['spent']:,} of {budget['limit']:,} tokens ({budget['counted_with']})"
+    if budget["skipped"]:
+        line += f" · {budget['skipped']} left for the next page"
+    if budget["too_large"]:
+        sizes = ", ".join(f"{one['tokens']:,}" for one in budget["too_large"])
+        line += f" · {len(budget['too_large'])} too large ({sizes})"
+    return printable_line(line)
 
 
 def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:

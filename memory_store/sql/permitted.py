@@ -97,6 +97,8 @@ SHOWN_OF_STAGES = frozenset(
         "feedback_from",
     }
 )
+SHOWN_FACETS = frozenset({"type", "status"})
+"""Unless strict. Names of collections and topics are sealed."""
 SHOWN_OF_WHY = frozenset(
     {"returned", "filters", "legs", "words", "coverage", "pool", "last_score", "page"}
 )
@@ -206,6 +208,7 @@ def _sealed(response: SearchResponse, *, strict: bool) -> SearchResponse:
         opened=response.opened,
         total=response.total,
         types={} if strict else response.types,
+        facets={} if strict else _part(response.facets, SHOWN_FACETS),
         next=response.next,
         truncated=response.truncated,
         degraded=without_names(response.degraded),

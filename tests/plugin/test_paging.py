@@ -1,0 +1,124 @@
+"""The next page over HTTP and in SQL: no row twice and none lost while others write."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+
+from datasette_hybrid.vaults import vaults_of
+from memory_store.records import MemoryDraft
+
+from .conftest import Filled, Serve, Served
+
+
+def write(served: Served, count: int, text: str = "tomatoes in row {}") -> None:
+    """Somebody adds memories to the served vault."""
+    store = vaults_of(served.datasette).of("notes").use()
+    store.add_many(MemoryDraft(text.format(n), topics=("garden",)) for n in range(count))
+
+
+def shown(page: BeautifulSoup) -> list[str]:
+    """The addresses of the memories on a page."""
+    return [item["href"].split("?")[0] for item in page.select(".hy-result h2 a")]
+
+
+def path_of(url: str) -> str:
+    return "/" + url.split("/", 3)[3]
+
+
+async def test_next_url_leads_through_all_rows_while_memories_are_added(served: Served) -> None:
+    bob = served.by("bob")
+    write(served, 20)
+    whole = (await bob.get(".json?q=tomatoes&limit=32")).json()
+    seen: list[str] = []
+    url = f"{bob.base}.json?q=tomatoes&limit=5"
+    while url:
+        assert len(url) < 1_200
+        page = (await bob.get(path_of(url) if url.startswith("http") else url)).json()
+        seen += [row["id"] for row in page["rows"]]
+        assert page["rows"][0]["rank"] == len(seen) - len(page["rows"]) + 1
+        write(served, 2, "many more tomatoes {}")
+        url = page["next_url"]
+    assert sorted(seen) == sorted(row["id"] for row in whole["rows"])
+
+
+async def test_posted_queries_go_on_by_next(served: Served) -> None:
+    bob = served.by("bob")
+    write(served, 6)
+    fields: dict[str, Any] = {"q": "tomatoes", "limit": 4}
+    token = {"Authorization": "Bearer nothing"}
+    seen: list[str] = []
+    for _ in range(9):
+        page = (await bob.send("POST", ".json", fields, headers=token)).json()
+        assert page["next_url"] is None
+        seen += [row["id"] for row in page["rows"]]
+        fields["continue"] = page["next"]
+        if page["next"] is None:
+            break
+    assert len(seen) == len(set(seen)) == 9
+
+
+async def test_the_page_s_own_link_leads_on(served: Served) -> None:
+    bob = served.by("bob")
+    write(served, 12)
+    first = BeautifulSoup((await bob.get("?q=tomatoes&limit=5")).text, "html.parser")
+    link = first.select_one(".hy-next a")["href"]
+    assert len(link) < 1_000
+    write(served, 3, "fresh tomatoes {}")
+    second = BeautifulSoup((await bob.get(link)).text, "html.parser")
+    assert len(shown(first)) == len(shown(second)) == 5
+    assert not set(shown(first)) & set(shown(second))
+
+
+async def test_private_queries_are_leafed_through_by_posting(filled: Filled, serve: Serve) -> None:
+    settings = {"key-file": str(filled.key_file), "private-queries": True}
+    served = (await serve(filled.path, options={"notes": settings})).by("root")
+    write(served, 12)
+    first = BeautifulSoup(
+        (await served.submit("", {"q": "tomatoes", "limit": "5"})).text, "html.parser"
+    )
+    button = first.select_one(".hy-next button")
+    assert button["name"] == "continue"
+    fields = {"q": "tomatoes", "limit": "5", "continue": button["value"]}
+    second = BeautifulSoup((await served.submit("", fields)).text, "html.parser")
+    assert len(shown(first)) == len(shown(second)) == 5
+    assert not set(shown(first)) & set(shown(second))
+
+
+@pytest.mark.parametrize("token", ["AQAAAAFNBZvi", "rubbish", "%F0%9F%8D%85", "A" * 9_000])
+async def test_a_damaged_token_is_a_400_that_names_continue(served: Served, token: str) -> None:
+    bob = served.by("bob")
+    answer = await bob.get(f".json?q=tomatoes&continue={token}")
+    assert (answer.status_code, answer.json()["parameter"]) == (400, "continue")
+    assert (await bob.get(f"?q=tomatoes&continue={token}")).status_code == 400
+
+
+async def test_sql_goes_on_by_the_same_token(served: Served) -> None:
+    bob = served.by("bob")
+    write(served, 8)
+    first = (await bob.get(".json?q=tomatoes&limit=4")).json()
+    sql = "select value ->> 'id' as id from json_each(hybrid_search('tomatoes', :options))"
+    rows = await bob.sql(sql, options=json.dumps({"limit": 4, "continue": first["next"]}))
+    assert len(rows) == 4
+    assert not {row["id"] for row in rows} & {row["id"] for row in first["rows"]}
+
+
+async def test_a_budget_and_facets_are_in_the_answer(served: Served) -> None:
+    bob = served.by("bob")
+    write(served, 12)
+    page = (await bob.get(".json?q=tomatoes&limit=5&budget=30")).json()
+    assert page["budget"]["limit"] == 30
+    assert page["budget"]["spent"] <= 30
+    assert {"counted_with", "skipped", "too_large"} < set(page["budget"])
+    plain = (await bob.get(".json?q=tomatoes&limit=5")).json()
+    assert "budget" not in plain
+    assert sum(plain["facets"]["type"].values()) == 15
+    assert plain["facets"]["topic"]["garden"] == 13
+
+
+async def test_without_decrypt_facets_name_neither_topics_nor_collections(served: Served) -> None:
+    page = (await served.by("alice").get(".json?q=tomatoes")).json()
+    assert set(page["facets"]) == {"type", "status"}
