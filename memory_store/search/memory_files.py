@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from memory_store.records import Memory
+from memory_store.text.identifiers import code_words
 
 # A source that ends so is itself a file of rows: each row is a record of its own, and no more a
 # part of the file than a memory is a part of its database.
@@ -19,7 +20,6 @@ STANDARD_INPUT = "-"
 
 # Which part of a file: src/a.py#Handler, src/a.py#L10-L40, src/a.py:10-40
 _PART = re.compile(r"(?<=\w)(?:#[^/]*|:\d+(?:-\d+)?)\Z")
-_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def name_words(name: str) -> frozenset[str]:
     ``getHTTPResponse`` and ``get_http_response`` give the same: get, http, response,
     gethttpresponse.
     """
-    words = [word.lower() for word in _WORD.findall(name)]
+    words = code_words(name)
     return frozenset((*words, "".join(words))) - {""}
 
 

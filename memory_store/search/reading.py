@@ -153,7 +153,7 @@ class Reading:
             marker=_marker(matcher),
             ranking=tuple(ranking),
             reranked=answer.reranked,
-            calibrated=answer.calibrated and answer.verified,
+            calibrated=answer.calibrated and answer.verified and self.plan.recipe.is_comparable,
             tried=self._tried(),
             degraded=answer.degraded,
         )

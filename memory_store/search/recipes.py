@@ -127,6 +127,11 @@ class Recipe:
     feedback_weight: float = 0.5  # of its list, where the query's own has original_weight
 
     @property
+    def is_comparable(self) -> bool:
+        """Whether scores mean the same for every query, if the reranker's do."""
+        return self.blending == "replace" and not self.normalise
+
+    @property
     def has_file_rules(self) -> bool:
         """Whether the order depends on the files that memories came from."""
         return bool(self.coherence or self.stem_boost or self.noise or self.saturation != 1.0)

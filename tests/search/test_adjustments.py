@@ -104,6 +104,15 @@ def test_gno_stretches_its_scores_per_query() -> None:
     assert [result.score for result in results] == pytest.approx([1.0, 0.5, 0.0])
 
 
+def test_what_no_model_read_does_not_move_the_scores_of_what_one_did() -> None:
+    read = [Scored(candidate(n), s, memory(""), rerank_score=s) for n, s in enumerate((0.9, 0.5))]
+    unread = [Scored(candidate(n), 0.5 - n / 10, memory("")) for n in (2, 3)]
+    for pool in (read, [*read, *unread]):
+        results = adjust(pool, GNO, literal_share=lambda m: 0.0, calibrated=True, verified=True)
+        assert [result.score for result in results[:2]] == [1.0, 0.0]
+        assert all(result.score == 0.0 for result in results[2:])
+
+
 @pytest.mark.parametrize(
     ("score", "name"), [(0.30, "excellent"), (0.299, "good"), (0.20, "good"), (0.19, "weak")]
 )

@@ -57,6 +57,12 @@ def steps(response: SearchResponse, ref: str) -> list[str]:
     return [one["step"] for one in told["steps"]]
 
 
+def fusion_ranks(response: SearchResponse) -> dict[str, int]:
+    """The place of each row after fusion, by id, as ``explain`` tells."""
+    (report,) = (report for report in response.explain if report.stage == "adjust")
+    return {one["id"]: int(one["fusion_rank"]) for one in report.details["results"]}
+
+
 def reranked(response: SearchResponse) -> int:
     """How many a model read, as the answer's counts say."""
     return int(response.counts.split()[1])

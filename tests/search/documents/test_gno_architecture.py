@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from bench import Bench, found, fused, long_text, reranked
@@ -15,6 +15,9 @@ from memory_store.records import MemoryDraft
 from memory_store.search.fusion import RankedList
 from memory_store.search.recipes import GNO
 from memory_store.text.chunks import CHARACTERS_PER_TOKEN, passages
+
+if TYPE_CHECKING:
+    from language_models import LanguageModels
 
 Statement = tuple[str, Any, Callable[[Bench], Any]]
 LONG = long_text("")
@@ -185,3 +188,16 @@ def test_an_unchanged_file_is_not_imported_again(bench: Bench, tmp_path: Path) -
 
 def test_equal_contents_share_their_vectors(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert times_embedded(bench, monkeypatch) == 0
+
+
+def test_a_confident_keyword_match_skips_expansion(
+    bench: Bench, language_models: LanguageModels
+) -> None:
+    store = bench.vault([f"winter garden {n}" for n in range(300)], embed=False)
+    store.add_many([MemoryDraft("zeppelin zeppelin")], embed=False)
+    search(store, "zeppelin", expander="good")
+    assert language_models.given("good") == []
+    search(store, "zeppelin garden", expander="good", expand=False)
+    assert language_models.given("good") == []
+    search(store, "garden", expander="good")
+    assert len(language_models.given("good")) == 1

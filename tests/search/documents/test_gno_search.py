@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench import Bench, found, fused, refused, reranked
+from bench import Bench, found, fused, fusion_ranks, refused, reranked
 
 from memory_store.records import MemoryDraft, ModelUnavailableError, SearchOptions
 from memory_store.search import pipeline
@@ -74,15 +74,15 @@ def ends(response: Any) -> tuple[float, float]:
 def blended_as_said(bench: Bench) -> bool:
     """Whether a search's scores are fusion and reranker by position, then normalised."""
     store = bench.vault(f"{'winter ' * (n % 2)}garden and {'x' * n}" for n in range(1, 16))
-    rows = search(store, limit=32).rows
-    by_fusion = sorted(rows, key=lambda row: -row.fusion_score)
+    response = search(store, limit=32)
+    ranks = fusion_ranks(response)
     mixed = {
-        row.id: blended(row.fusion_score, row.rerank_score, rank)
-        for rank, row in enumerate(by_fusion, 1)
+        row.id: blended(row.fusion_score, row.rerank_score, ranks[row.id]) for row in response.rows
     }
     low, high = min(mixed.values()), max(mixed.values())
     return all(
-        row.score == pytest.approx((mixed[row.id] - low) / (high - low), abs=1e-4) for row in rows
+        row.score == pytest.approx((mixed[row.id] - low) / (high - low), abs=1e-4)
+        for row in response.rows
     )
 
 
@@ -161,6 +161,7 @@ STATEMENTS: list[Statement] = [
     ("fusion scores, normalised", (1.0, 0.0), lambda b: ends(search(pear_vault(b), rerank=False))),
     ("blended scores, normalised", (1.0, 0.0), lambda b: ends(search(pear_vault(b)))),
     ("the scores of one result alone", (1.0, 1.0), lambda b: ends(search(b.gardens(1)))),
+    ("no score says how good an answer is for any query", {None}, lambda b: bands(b)),
     # Reciprocal rank fusion
     ("first in one list and third in another", 0.0323, lambda b: example()["both"]),
     ("first in one list only", 0.0164, lambda b: example()["alone"]),
@@ -211,6 +212,10 @@ STATEMENTS: list[Statement] = [
     ("no rerank model: fusion's scores", True, lambda b: by_fusion(without(b, "reranker"))),
     ("no generation model: no expansion, no error", 10, lambda b: len(search(b.gardens(20)).rows)),
 ]
+
+
+def bands(bench: Bench) -> set[str | None]:
+    return {row.band for row in search(bench.gardens(9)).rows}
 
 
 def example() -> dict[str, float]:

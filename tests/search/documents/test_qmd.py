@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from bench import LONG_AGO, Bench, found, fused, reranked
+from bench import LONG_AGO, Bench, found, fused, fusion_ranks, reranked
 
 from memory_store.records import MemoryDraft
 from memory_store.search.chunk_choice import best_chunk, chunk_by_terms, chunk_terms
@@ -14,6 +14,9 @@ from memory_store.search.fusion import RankedList, rrf
 from memory_store.search.recipes import QMD
 from memory_store.search.reranking import PASSAGE_CHARACTERS, blended
 from memory_store.text.chunks import CHARACTERS_PER_TOKEN
+
+if TYPE_CHECKING:
+    from language_models import LanguageModels
 
 Statement = tuple[str, Any, Callable[[Bench], Any]]
 TYPED = "winter garden\nlex: winter house\nvec: winter plants\nhyde: a garden in the winter months"
@@ -60,12 +63,13 @@ def read_most(bench: Bench) -> int:
 def blended_as_said(bench: Bench) -> bool:
     """Whether every score is weight × 1/rank + (1 − weight) × the reranker's, as published."""
     store = bench.vault(f"{'winter ' * (n % 2)}garden and {'x' * n}" for n in range(1, 31))
-    rows = search(store, limit=32).rows
-    assert len(rows) > 11
-    by_fusion = sorted(rows, key=lambda row: -row.fusion_score)
+    response = search(store, limit=32)
+    ranks = fusion_ranks(response)
+    assert len(ranks) > 11
     return all(
-        row.score == pytest.approx(blended(1 / rank, row.rerank_score, rank), abs=1e-5)
-        for rank, row in enumerate(by_fusion, start=1)
+        row.score
+        == pytest.approx(blended(1 / ranks[row.id], row.rerank_score, ranks[row.id]), abs=1e-5)
+        for row in response.rows
     )
 
 
@@ -207,3 +211,34 @@ def test_a_file_with_several_memories_is_one_result_on_all_pages(bench: Bench) -
         files += [str(row.ref).partition("#")[0] for row in page.rows]
         token = page.next
     assert sorted(files) == [f"{n}.md" for n in range(6)]
+
+
+class TestStrongSignal:
+    """A keyword match of .85 that leads by .15 makes expansion superfluous."""
+
+    def expanded(self, bench: Bench, models: LanguageModels, *marked: str, **options: Any) -> bool:
+        """Whether a search for ``zeppelin`` is expanded, among 300 other notes."""
+        store = bench.vault([f"winter garden {n}" for n in range(300)], embed=False)
+        store.add_many((MemoryDraft(text) for text in marked), embed=False)
+        response = search(store, "zeppelin", expander="good", **options)
+        (fetch,) = (report for report in response.explain if report.stage == "fetch")
+        return any(one["kind"] == "lex" for one in fetch.details["lists"])
+
+    def test_it_skips_expansion(self, bench: Bench, language_models: LanguageModels) -> None:
+        assert not self.expanded(bench, language_models, "zeppelin zeppelin")
+        assert language_models.given("good") == []
+
+    def test_a_second_match_as_good_is_no_signal(
+        self, bench: Bench, language_models: LanguageModels
+    ) -> None:
+        assert self.expanded(bench, language_models, "zeppelin zeppelin", "a zeppelin zeppelin")
+
+    def test_a_weak_match_is_no_signal(self, bench: Bench, language_models: LanguageModels) -> None:
+        long = "zeppelin " + "or so it was said on the day before " * 40
+        assert self.expanded(bench, language_models, long)
+
+    def test_without_expansion_nothing_is_asked(
+        self, bench: Bench, language_models: LanguageModels
+    ) -> None:
+        long = "zeppelin " + "or so it was said on the day before " * 40
+        assert not self.expanded(bench, language_models, long, expand=False)
