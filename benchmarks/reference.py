@@ -1,4 +1,4 @@
-"""What sealed search is held against: FTS5 over plain terms, and an exhaustive vector scan."""
+"""What the sealed keyword leg is held against: SQLite's FTS5 over the same plain terms."""
 
 from __future__ import annotations
 
@@ -9,43 +9,52 @@ import numpy as np
 
 from memory_store.records import SearchOptions
 from memory_store.search.analysis import analyse
-from memory_store.search.pipeline import rank
+from memory_store.search.context import SearchContext
 from memory_store.search.query import parse
-from memory_store.store import MemoryStore
 from memory_store.text.tokens import term, terms
 
 
 class PlainKeywords:
     """An FTS5 index over the same memories' stems, each written as one plain token."""
 
-    def __init__(self, store: MemoryStore) -> None:
-        self._context = store.search_context()
-        snapshot = self._context.snapshot
+    def __init__(self, context: SearchContext) -> None:
+        self._context = context
+        snapshot = context.snapshot
         self._languages = sorted(
             {code for c in snapshot.collections for code in snapshot.languages_in(c)}
         )
         self._fts = sqlite3.connect(":memory:")
-        self._fts.execute("create virtual table plain using fts5(ref unindexed, title, body)")
-        self.contents: dict[str, tuple[str, str]] = {}
-        for memory in store.list(limit=snapshot.total):
-            self.contents[str(memory.ref)] = (memory.title, memory.text)
-            ordinal = snapshot.ordinal_of(memory.id)
-            assert ordinal is not None
+        self._fts.execute("create virtual table plain using fts5(id unindexed, title, body)")
+        self._contents: dict[str, str] = {}
+        ordinals = [int(ordinal) for ordinal in np.flatnonzero(snapshot.alive)]
+        for ordinal, memory in zip(ordinals, context.open_memories(ordinals), strict=True):
+            self._contents[memory.id] = memory.text if memory.text.strip() else memory.title
             language = snapshot.language(ordinal)
             columns = [
                 " ".join(_token(language, stem) for stem in terms(text, language))
                 for text in (memory.title, memory.text)
             ]
-            self._fts.execute("insert into plain values (?, ?, ?)", (memory.ref, *columns))
+            self._fts.execute("insert into plain values (?, ?, ?)", (memory.id, *columns))
+        self._fts.execute("create virtual table words using fts5vocab(plain, row)")
+        self._held = dict(self._fts.execute("select term, doc from words").fetchall())
+        self._total = len(self._contents)
 
-    def ranked_scores(self, query: str) -> tuple[dict[str, float], list[float]]:
-        """The scores of :meth:`scores`, and those of distinct contents, best first."""
+    def agrees(self, query: str, ranked: Sequence[str]) -> bool:
+        """Whether memories are ``ranked`` as FTS5 ranks them. Equal scores may swap.
+
+        Memories that share one content count once, as in every search.
+        """
         scores = self.scores(query)
-        distinct = {self.contents[ref]: score for ref, score in scores.items()}
-        return scores, sorted(distinct.values())
+        best: dict[str, float] = {}
+        for memory, score in scores.items():
+            content = self._contents[memory]
+            best[content] = min(score, best.get(content, 0.0))
+        expected = sorted(best.values())[: len(ranked)]
+        ours = [scores.get(memory, 0.0) for memory in ranked]
+        return len(expected) == len(ours) and np.allclose(expected, ours, rtol=1e-4)
 
     def scores(self, query: str) -> dict[str, float]:
-        """Reference → bm25() (smaller is better) of every memory that holds a query word.
+        """Memory id → bm25() (smaller is better) of every memory that holds a query word.
 
         A word that has one stem in each language of the vault is one term to ours and several to
         FTS5, so vaults of several languages are scored word by word from FTS5's own statistics.
@@ -54,34 +63,27 @@ class PlainKeywords:
         keywords = analyse(parse(query, options), self._context, options).keywords
         totals: dict[str, float] = {}
         for word in keywords:
-            stems = dict.fromkeys(_token(code, term(word, code)) for code in self._languages)
+            stems = {_token(code, term(word, code)) for code in self._languages} & self._held.keys()
             found: dict[str, float] = {}
-            match = " OR ".join(f'"{stem}"' for stem in stems)
-            held = self._matching(match)
-            for stem in stems:
-                for ref, score in self._fts.execute(
-                    "select ref, bm25(plain, 0, 1, 1) from plain where plain match ?",
+            held = self._holding(stems)
+            for stem in sorted(stems):
+                ratio = _idf(self._total, held) / _idf(self._total, self._held[stem])
+                for memory, score in self._fts.execute(
+                    "select id, bm25(plain, 0, 1, 1) from plain where plain match ?",
                     (f'"{stem}"',),
                 ):
-                    found[ref] = found.get(ref, 0.0) + score * self._idf_ratio(stem, held)
-            for ref, score in found.items():
-                totals[ref] = totals.get(ref, 0.0) + score
+                    found[memory] = found.get(memory, 0.0) + score * ratio
+            for memory, score in found.items():
+                totals[memory] = totals.get(memory, 0.0) + score
         return totals
 
-    def _matching(self, match: str) -> int:
-        return int(
-            self._fts.execute(
-                "select count(*) from plain where plain match ?", (match,)
-            ).fetchone()[0]
-        )
-
-    def _idf_ratio(self, stem: str, held: int) -> float:
-        """The idf of the word over that of this one spelling of it (1 where there is one)."""
-        alone = self._matching(f'"{stem}"')
-        if alone == held:
-            return 1.0
-        total = int(self._fts.execute("select count(*) from plain").fetchone()[0])
-        return _idf(total, held) / _idf(total, alone)
+    def _holding(self, stems: set[str]) -> int:
+        """How many memories hold any of the spellings."""
+        if len(stems) < 2:
+            return sum(self._held[stem] for stem in stems)
+        match = " OR ".join(f'"{stem}"' for stem in stems)
+        counted = self._fts.execute("select count(*) from plain where plain match ?", (match,))
+        return int(counted.fetchone()[0])
 
 
 def is_plain(query: str) -> bool:
@@ -98,25 +100,3 @@ def _idf(total: int, held: int) -> float:
 
 def _token(language: str, stem: str) -> str:
     return f"{language}x{stem.encode('utf-8', 'surrogatepass').hex()}"
-
-
-def exhaustive_nearest(store: MemoryStore, queries: Sequence[str], depth: int = 10) -> float:
-    """The mean share of the true nearest ``depth`` memories that the vector leg returns."""
-    context = store.search_context()
-    snapshot = context.snapshot
-    ordinals = [int(i) for i in np.flatnonzero(snapshot.alive)]
-    rows = [snapshot.document_vectors(i) for i in ordinals]
-    counts = [len(vectors) for vectors in rows]
-    matrix = np.concatenate(rows)
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    embedder = store.embedder()
-    shares = []
-    for query in queries:
-        similarities = matrix @ embedder.embed_query(query)
-        best = np.maximum.reduceat(similarities, starts)
-        nearest = np.sort(best)[::-1][:depth]
-        found = rank(context, query, SearchOptions(mode="vector"), depth=depth)
-        place = {snapshot.id(o): best[n] for n, o in enumerate(ordinals)}
-        least = nearest[-1] - 1e-3
-        shares.append(np.mean([place[memory] >= least for memory, _ in found[:depth]]))
-    return float(np.mean(shares))

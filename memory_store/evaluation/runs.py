@@ -224,24 +224,23 @@ class Catalogue:
         taken: set[str] = set()
         named = []
         for id_, score in ranking.results:
-            names = self._names(id_, judged, grades)
+            known = self._by_id.get(id_)
+            names = _names(known, judged.get(known.content, ()), grades) if known else ()
             ref = next((name for name in names if name not in taken), id_)
             taken.add(ref)
             named.append(RankedMemory(ref, id_, score))
         return tuple(named)
 
-    def _names(
-        self, id_: str, judged: Mapping[int, Sequence[str]], grades: Mapping[str, int]
-    ) -> list[str]:
-        """What a memory may be called: judged names first, of itself or a twin, then its own."""
-        known = self._by_id.get(id_)
-        if known is None:
-            return [id_]
-        own = [id_] if known.ref is None else [known.ref, id_]
-        best_first = sorted(
-            judged.get(known.content, ()), key=lambda name: (-grades[name], name not in own, name)
-        )
-        return [*best_first, *own]
+
+def _names(memory: Reference, judged: Sequence[str], grades: Mapping[str, int]) -> tuple[str, ...]:
+    """What a memory may be called: the judged names, its own or a twin's, then its own ref."""
+    own = () if memory.ref is None else (memory.ref,)
+    if not judged:
+        return own
+    best_first = sorted(
+        judged, key=lambda name: (-grades[name], name not in (memory.ref, memory.id), name)
+    )
+    return (*best_first, *own)
 
 
 @dataclass(frozen=True, slots=True)
