@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from memory_store.search.recipes import Recipe
 
 
+# One of several pieces need not hold all of the query's words: coverage counts by its square root
+# where a collection is fully told in order. Measured: Cranfield +.008, LoCoMo +.02 against 0.
+TOLD_IN_PIECES = 0.5
+
+
 class Blended(NamedTuple):
     """Documents found by meaning, best first; ``hits`` keep their own cosines.
 
@@ -78,12 +83,17 @@ def lifted_coverage(
     recipe: Recipe,
     mask: Mask,
 ) -> npt.NDArray[np.float64]:
-    """The share of the query each of ``ordinals`` holds, lifted likewise: 0–1, float64 [n]."""
+    """The share of the query each of ``ordinals`` holds, lifted likewise: 0–1, float64 [n].
+
+    A share of what is told in several memories says less, so it is drawn towards 1 by its root
+    (:data:`TOLD_IN_PIECES`).
+    """
     near = neighbours.around(ordinals.tolist(), len(recipe.neighbour_weights))
     near = near[mask[near]]
     held = np.zeros(snapshot.size)
     held[near] = coverage(snapshot, groups, near)
-    return np.minimum(neighbours.lifted(held, recipe.neighbour_weights)[ordinals], 1.0)
+    lifted = np.minimum(neighbours.lifted(held, recipe.neighbour_weights)[ordinals], 1.0)
+    return lifted ** (1.0 - TOLD_IN_PIECES * neighbours.trust[ordinals])
 
 
 def blended_meaning(
