@@ -41,7 +41,7 @@ class Check:
 def examine(path: str | Path | None, store: MemoryStore | None = None) -> list[Check]:
     """Every check that can be made: of this installation, of the file, and of the opened vault."""
     checks = [_versions(), _sqlite(), _extension()]
-    checks += [_embedding_model(store), _reranking_model(), *_libraries(), *_extras()]
+    checks += [_embedding_model(store), _reranking_model(), *_libraries(), *_extras(), _expander()]
     checks += [*_folders(), _network(), _key_source()]
     if path is not None:
         checks += _vault(Path(path), store)
@@ -165,7 +165,7 @@ def _libraries() -> list[Check]:
 def _extras() -> list[Check]:
     wanted = (
         ("keyring", "keyring", "no key in the operating system's keyring"),
-        ("llm", "llm", "no query expansion by a language model"),
+        ("llm", "llm", "no query expansion by a language model, no answers (ask)"),
     )
     return [
         Check(name, "ok", f"{name} {metadata.version(package)}")
@@ -173,6 +173,20 @@ def _extras() -> list[Check]:
         else Check(name, "off", "not installed", effect, f"pip install {package}")
         for name, package, effect in wanted
     ]
+
+
+def _expander() -> Check:
+    """Whether a language model is chosen that queries are sent to. It is not loaded or asked."""
+    from memory_store.models.expander import VARIABLE, chosen_expander
+
+    model = chosen_expander(None)
+    if model is None:
+        return Check("query expansion", "off", f"{VARIABLE} names no language model")
+    if find_spec("llm") is None:
+        effect = f"{model} is never asked; the words of a query are searched for as they are"
+        remedy = "pip install 'datasette-hybrid[llm]'"
+        return Check("query expansion", "missing", "llm is not installed", effect, remedy)
+    return Check("query expansion", "ok", f"queries are sent to {model}, as {VARIABLE} says")
 
 
 def _folders() -> list[Check]:

@@ -395,4 +395,4 @@ def test_search_options_are_taken_in_the_command_s_spelling(store: MemoryStore) 
     with pytest.raises(BadInputError, match="meta"):
         store.search("words", meta=["box"])
     with pytest.raises(BadInputError, match="neither a folder nor one of"):
-        store.search("words", reranker="maxsim")
+        store.search("words", reranker="minsim")

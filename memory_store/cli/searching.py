@@ -57,7 +57,9 @@ class QueryCommand(click.Command):
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata that must match")
 @click.option("--min-score", type=float, metavar="0-1", help="Leave out results scored below")
 @click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
-@click.option("--reranker", metavar="NAME", help="Reranking model, or a folder that holds one")
+@click.option(
+    "--reranker", metavar="NAME", help="Reranking model, a folder that holds one, or maxsim"
+)
 @click.option("--no-rerank", is_flag=True, help="Keep the order of the fusion")
 @click.option(
     "--expander",
@@ -70,15 +72,15 @@ class QueryCommand(click.Command):
     "--budget",
     type=int,
     metavar="TOKENS",
-    help="Ceiling for the text of all results: what does not fit is left out",
+    help="Ceiling for titles and previews: what does not fit comes on the next page",
 )
 @click.option(
     "--budget-ms",
     type=int,
     metavar="MS",
-    help="Time limit for the reranker: as many are read as fit",
+    help="Time limit: the reranker reads as many as fit",
 )
-@click.option("--continue", "continue_", metavar="TOKEN", help="The next page of a search")
+@click.option("--continue", "continue_", metavar="TOKEN", help="The page after the one that told it")
 @click.option("--explain", is_flag=True, help="Show what each stage did")
 @click.option("--why", metavar="ID", help="Say why this memory was or was not found")
 @json_option("Print the object of the JSON API")

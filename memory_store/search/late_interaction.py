@@ -24,14 +24,26 @@ from memory_store.search.context import SearchContext
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened
 from memory_store.search.recipes import Recipe
-from memory_store.search.reranking import best_span, out_of_time, scaled, shortfall, titled
+from memory_store.search.reranking import (
+    best_span,
+    out_of_time,
+    prepared,
+    scaled,
+    shortfall,
+    titled,
+)
 from memory_store.text.tokens import words
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 DEPTH = 16  # candidates read: search.md, "MaxSim over the first 16"
-SHARE = 0.5  # of the blended score that is MaxSim's, the rest is fusion's
+# Of the blend that is MaxSim's, the rest is fusion's. Measured (docs/models.md): above .2 sets of
+# abstracts and notes lose; turns of conversations, where a token's best match is seldom a chance
+# one among hundreds, gain up to .8.
+SHARE = 0.2
+SHORT_SHARE = 0.5
+SHORT = 256  # characters a candidate, on average: about 64 tokens
 PASSAGE_CHARACTERS = 1_000  # about 250 tokens: what the model reads of a candidate
 
 
@@ -60,13 +72,18 @@ def interact(
     ``deadline`` is on :func:`time.monotonic`'s clock: what it cuts off keeps fusion's score.
     Raises :class:`ModelUnavailableError` for a model that has no vectors of tokens.
     """
-    texts = [titled(o, best_span(text, o, recipe, matcher(o), PASSAGE_CHARACTERS)) for o in first]
     weights = word_weights(text, context)
+    texts = [
+        titled(o, best_span(text, o, recipe, matcher(o), PASSAGE_CHARACTERS))
+        for o in prepared(first, deadline)
+    ]
     raw = maxsim_scores(embedder, text, texts, weights, deadline=deadline)
-    read = {o.candidate.ordinal: s for o, s in zip(first, raw, strict=True) if s is not None}
+    read = {o.candidate.ordinal: s for o, s in zip(first, raw, strict=False) if s is not None}
     if not read:
         return Interacted(tuple(pool), 0, (out_of_time(len(first)),) if first else ())
-    shares = blended_shares([c for c in pool if c.ordinal in read], read.__getitem__)
+    short = fmean(map(len, texts)) <= SHORT
+    late = SHORT_SHARE if short else SHARE
+    shares = blended_shares([c for c in pool if c.ordinal in read], read.__getitem__, late)
     return Interacted(
         tuple(
             replace(c, late_score=read[c.ordinal], late_share=shares[c.ordinal])
@@ -80,7 +97,7 @@ def interact(
 
 
 def blended_shares(
-    read: Sequence[Candidate], score: Callable[[int], float], late: float = SHARE
+    read: Sequence[Candidate], score: Callable[[int], float], late: float
 ) -> dict[int, float]:
     """Ordinal → share: fusion and MaxSim, both standardised, mixed ``1 − late`` to ``late``.
 

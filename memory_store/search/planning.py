@@ -16,6 +16,7 @@ from memory_store.search.recipes import Depth, Recipe, recipe_named
 DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
 SINGLE_LEG = ("keyword", "vector")  # modes that are one leg, in its own order and on its own scale
 SINGLE_DEPTH = Depth(64, 256)  # how long their list is at least, where the recipe cuts no pool
+AFTER_READING = 0.1  # of a time limit: kept for what comes after the reranker
 NO_CUT = 1_000_000  # a pool of all that the legs found
 TRIES = Depth(256, 1_000)  # memories opened at most to find those that a condition on texts keeps
 
@@ -51,8 +52,15 @@ class Plan:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether the time limit is over."""
-        return self.deadline is not None and monotonic() >= self.deadline
+        """Whether no time is left to read in."""
+        return self.reading_deadline is not None and monotonic() >= self.reading_deadline
+
+    @property
+    def reading_deadline(self) -> float | None:
+        """When a reranker must be done, so that adjusting and previews still fit."""
+        if self.deadline is None or self.options.budget_ms is None:
+            return None
+        return self.deadline - AFTER_READING * self.options.budget_ms / 1_000
 
     @property
     def goes_by_files(self) -> bool:

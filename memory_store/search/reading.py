@@ -194,9 +194,11 @@ class Reading:
                 matcher,
                 self.context,
                 embedder,
-                deadline=plan.deadline,
+                deadline=plan.reading_deadline,
             )
             details |= {"how": MAXSIM, "reranked": answer.read, "calibrated": False}
+        read = [Scored(c, c.standing, rerank_score=c.late_score) for c in answer.pool]
+        self.trace.order("late interaction", read)
         return replace(self._page(answer.pool, answer.degraded), reranked=answer.read)
 
     def _scores(
@@ -211,7 +213,7 @@ class Reading:
             model,
             matcher,
             depth=self.plan.rerank_depth,
-            deadline=self.plan.deadline,
+            deadline=self.plan.reading_deadline,
         )
 
     def _adjusted(

@@ -9,8 +9,9 @@ Boundary: reads opened text, hands it to a model in this process, keeps nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from memory_store.records import ModelMismatchError, ModelUnavailableError
@@ -122,8 +123,9 @@ def rerank(
     not one was, the whole pool is in fusion's order.
     """
     read, rest = pool[:depth], pool[depth:]
-    pieces = [_pieces(text, opened, recipe, matcher(opened)) for opened in read]
+    pieces = [_pieces(text, opened, recipe, matcher(opened)) for opened in prepared(read, deadline)]
     raw = _scores(text, pieces, model, deadline)
+    raw += [None] * (len(read) - len(raw))
     scored = [(o, best) for o, best in zip(read, raw, strict=True) if best is not None]
     late = [o for o, best in zip(read, raw, strict=True) if best is None]
     if not scored:
@@ -152,6 +154,18 @@ def rerank(
         model.name,
         (shortfall(len(scored), len(read)),) if late else (),
     )
+
+
+def prepared(read: Sequence[Opened], deadline: float | None) -> Iterator[Opened]:
+    """The first of ``read`` whose passages can be chosen in half of the time that is left.
+
+    Choosing takes long where texts are long, and time that it uses up is not there for reading.
+    """
+    until = math.inf if deadline is None else (monotonic() + deadline) / 2
+    for opened in read:
+        if monotonic() >= until:
+            return
+        yield opened
 
 
 def raw_scores(
@@ -272,8 +286,9 @@ def best_span(
         return 0, len(text)
     if recipe.chunk_choice == "substring":
         return chunk_by_terms(text, query, width)
-    by_words = matcher.densest(text, width)
-    if window is not None and (recipe.chunk_choice == "vector" or by_words is None):
+    by_meaning = window is not None and recipe.chunk_choice == "vector"
+    by_words = None if by_meaning else matcher.densest(text, width)
+    if window is not None and by_words is None:
         middle = (window[0] + window[1]) // 2
         return around(text, middle - width // 2, width)
     return around(text, (by_words or 0) - width // 8, width)

@@ -126,3 +126,18 @@ def test_what_cannot_be_calibrated_is_said(
     )
     assert few.exit_code == 2
     assert "too few" in few.stderr
+
+
+def test_the_doctor_says_what_a_model_s_scores_rest_on(
+    attic: Vault, judged: tuple[str, ...], home_made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said() -> str:
+        (check,) = [c for c in attic.json("doctor") if c["name"] == "reranking model"]
+        return str(check["detail"])
+
+    monkeypatch.setenv("MEMORY_STORE_RERANKER", home_made)
+    assert "not calibrated" in said()
+    attic.run("calibrate", *judged)
+    assert "pairs of yours" in said()
+    monkeypatch.setenv("MEMORY_STORE_RERANKER", "maxsim")
+    assert "late interaction" in said()

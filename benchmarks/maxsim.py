@@ -1,0 +1,119 @@
+"""What late interaction gains over fusion, and what it costs.
+
+    python -m benchmarks.maxsim --evals FOLDER --keep FOLDER [--only SET …]
+
+Each development set is ranked twice by the default recipe: as fused, and with ``reranker=maxsim``.
+Fails (exit 1) where MaxSim lowers a set's measure below fusion's. The cost is what it adds to the
+processor time of a search, as a median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.development_sets import DevelopmentSet, development_sets
+from benchmarks.sealed import SealedPart
+from memory_store.evaluation import Comparison, compare, estimate, evaluate
+from memory_store.models.embedder import Embedder, TokenVectors
+from memory_store.search.context import SearchContext
+
+RUNS = {"fusion": {"rerank": False}, "maxsim": {"reranker": "maxsim"}}
+DEPTH = 10
+TIMED = 20  # searches of each part
+
+
+def measured(wanted: DevelopmentSet, folder: Path) -> tuple[str, Comparison]:
+    """The line of one set, and MaxSim against fusion."""
+    fused, late, times = [], [], []
+    for number, part in enumerate(wanted.parts):
+        sealed = SealedPart(part, folder / f"{wanted.name}-{number}.db")
+        sealed.context = _remembering(sealed.context)
+        found = evaluate(sealed, part.queries, part.judgements, RUNS, depth=DEPTH)
+        fused.append(found.run("fusion").values[wanted.measure])
+        late.append(found.run("maxsim").values[wanted.measure])
+        times += _milliseconds(sealed, list(part.queries.values())[:TIMED])
+        sealed.close()
+    values = np.concatenate(late)
+    against = compare(values, np.concatenate(fused))
+    line = (
+        f"{wanted.name:<10}{len(values):>6} queries  fusion {np.concatenate(fused).mean():.4f}  "
+        f"maxsim {estimate(values)}  {against.difference:+.4f} "
+        f"[{against.low:+.4f}, {against.high:+.4f}] p {against.p:.3f}  "
+        f"better {against.better} worse {against.worse}  {statistics.median(times):.0f} ms CPU"
+    )
+    return line, against
+
+
+class RememberedTokens:
+    """An embedder that reads no passage twice; everything else is the real one's."""
+
+    def __init__(self, real: Embedder) -> None:
+        self._real = real
+        self._known: dict[str, TokenVectors] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        unread = [text for text in dict.fromkeys(texts) if text not in self._known]
+        for text, read in zip(unread, self._real.token_vectors(unread), strict=True):
+            half = read.vectors.astype(np.float16)  # half the memory, the same to three digits
+            self._known[text] = TokenVectors(half, read.offsets)
+        known = [self._known[text] for text in texts]
+        return [TokenVectors(one.vectors.astype(np.float32), one.offsets) for one in known]
+
+
+def _remembering(context: SearchContext) -> SearchContext:
+    remembered = RememberedTokens(context.embedder())
+
+    def embedder(*collection: str) -> Any:
+        return remembered if not collection else context.embedder(*collection)
+
+    return replace(context, embedder=embedder)
+
+
+def _milliseconds(part: SealedPart, queries: Sequence[str]) -> list[float]:
+    """The processor time of each search with MaxSim less that of the same without."""
+    times = []
+    for query in queries:
+        moments = [time.process_time()]
+        for options in RUNS.values():
+            part.store.search(query, **options)
+            moments.append(time.process_time())
+        before, between, after = moments
+        times.append(((after - between) - (between - before)) * 1_000)
+    return times
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--evals", type=Path, help="folder of development sets")
+    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
+    parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
+    given = parser.parse_args(arguments)
+    lowered = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for wanted in development_sets(given.evals):
+            if not given.only or wanted.name in given.only:
+                line, against = measured(wanted, folder)
+                print(line, flush=True)
+                lowered += [wanted.name] if against.difference < 0 else []
+    for name in lowered:
+        print(f"FAILED {name}: maxsim is below fusion", file=sys.stderr)
+    return 1 if lowered else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
