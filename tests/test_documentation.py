@@ -7,7 +7,8 @@ A fenced block is run when the line before it is one of these comments:
     <!-- run: served -->       bash with curl, against a Datasette that serves the vault
     <!-- run: served by 1.0 -->  the same, where Datasette is 1.0 or newer
 
-The blocks of one document run in order, in a temporary home with the demo's notes in ``~/notes``.
+The blocks of one document run in order, in a temporary home with the demo's notes in ``~/notes``
+and their judgements in ``~/demo``.
 README.md starts from nothing; every other document from an imported ``notes.db`` whose key file is
 ``~/keys/notes.key``. SQL runs in sqlite-utils and must return rows; YAML must start a Datasette.
 """
@@ -79,6 +80,9 @@ class Home:
             "DATASETTE_SECRET": SECRET,
         }
         shutil.copytree(ROOT / "demo" / "notes", folder / "notes")
+        (folder / "demo").mkdir()
+        for name in ("queries.jsonl", "qrels.tsv"):
+            shutil.copy(ROOT / "demo" / name, folder / "demo" / name)
         self.variables.write_text("")
 
     def bash(self, code: str, *, expected: int = 0) -> str:
@@ -206,7 +210,7 @@ def test_the_readme_and_the_guides_hold_examples() -> None:
     with_examples = {document.name for document in DOCUMENTS if blocks(document)}
     assert with_examples >= {
         *("README.md", "search.md", "sealing.md", "importing.md"),
-        *("sql.md", "json-api.md", "models.md", "recipes.md"),
+        *("sql.md", "json-api.md", "models.md", "recipes.md", "quality.md"),
     }
 
 
