@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from memory_store.records import NotAVaultError
-from memory_store.sql.functions import ALL_GRANTS, Grants, StoreAndGrants, register
+from memory_store.sql.functions import (
+    ALL_GRANTS,
+    KEY_HOLDER,
+    Grants,
+    StoreAndGrants,
+    register,
+)
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
@@ -142,3 +148,15 @@ async def test_a_search_in_sql_leaves_the_page_a_page(served: Served, filled: Fi
         )
         assert response.status_code == 200
         assert len(response.json()) == rows
+
+
+def test_only_who_holds_the_key_chooses_the_model_a_query_is_sent_to(
+    ask: Any, language_models: Any
+) -> None:
+    sql = """select hybrid_explain('my vehicle', '{"expander": "good"}')"""
+    ((refused,),) = ask(sql)
+    assert json.loads(refused)[0]["status"] == 403
+    ((answer,),) = ask(sql, grants=KEY_HOLDER)
+    told = next(stage for stage in json.loads(answer) if stage["stage"] == "expand")
+    assert told["model"] == "good"
+    assert len(language_models.given("good")) == 1
