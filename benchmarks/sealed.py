@@ -91,6 +91,7 @@ class SealedPart(Ranker):
             context,
             embedder=_remembering(context.embedder),
             reranker=_chosen(context.reranker, reranker),
+            expander=None,  # whatever the machine has chosen, nothing is sent anywhere
         )
         super().__init__(context, self.store.references())
 

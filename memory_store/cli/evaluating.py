@@ -51,8 +51,16 @@ _file = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
     type=click.Choice(EVALUATED_MODES),
     help="A mode to measure, with the default recipe (repeatable)",
 )
-@click.option("--reranker", metavar="NAME", help="Reranking model, or a folder that holds one")
+@click.option(
+    "--reranker", metavar="NAME", help="Reranking model, a folder that holds one, or maxsim"
+)
 @click.option("--no-rerank", is_flag=True, help="Keep the order of the fusion")
+@click.option(
+    "--expander",
+    metavar="MODEL",
+    help="Language model to send the queries to for other wordings, as in a search",
+)
+@click.option("--no-expand", is_flag=True, help="Search for the words as they are")
 @click.option("--depth", type=int, default=100, show_default=True, help="How far down to rank")
 @click.option(
     "--losses",
@@ -77,6 +85,8 @@ def evaluate_(
     mode: tuple[str, ...],
     reranker: str | None,
     no_rerank: bool,
+    expander: str | None,
+    no_expand: bool,
     depth: int,
     losses: int,
     run_out: Path | None,
@@ -99,14 +109,15 @@ def evaluate_(
         raise BadInputError("qrels: only one of the two can be standard input", "qrels")
     asked = parse_queries(_text_of(queries), str(queries))
     judgements = parse_judgements(_text_of(qrels), str(qrels))
-    shared = {"reranker": reranker, "rerank": not no_rerank}
+    shared = {"reranker": reranker, "expander": expander}
+    switches = {"rerank": not no_rerank, "expand": not no_expand}
     runs, notes = _runs(store, recipe, mode)
     with Progress() as progress:
         evaluation = evaluate(
             store,
             asked,
             judgements,
-            {name: {**options, **shared} for name, options in runs.items()},
+            {name: {**options, **shared, **switches} for name, options in runs.items()},
             depth=depth,
             progress=progress,
         )
