@@ -80,7 +80,7 @@ class QueryCommand(click.Command):
     metavar="MS",
     help="Time limit: the reranker reads as many as fit",
 )
-@click.option("--continue", "continue_", metavar="TOKEN", help="The page after the one that told it")
+@click.option("--continue", "continue_", metavar="TOKEN", help="The next page of a search")
 @click.option("--explain", is_flag=True, help="Show what each stage did")
 @click.option("--why", metavar="ID", help="Say why this memory was or was not found")
 @json_option("Print the object of the JSON API")
