@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from memory_store.search.adjustments import Scored, base_type
 from memory_store.search.analysis import Blinding
@@ -35,43 +36,39 @@ def facets(
     Topics are complete where every result is open; else they are those of the ``rows``.
     """
     snapshot = context.snapshot
-    among = np.zeros(snapshot.size, dtype=np.bool_) if listed is None else listed
     if listed is None:
-        among[[result.candidate.ordinal for result in results]] = True
-    codes = np.bincount(snapshot.collection_codes[among], minlength=len(snapshot.collections))
-    collections = {
-        context.collection_names.get(id_, id_): int(count)
-        for id_, count in zip(snapshot.collections, codes, strict=True)
-    }
+        among = np.array([result.candidate.ordinal for result in results], dtype=np.intp)
+    else:
+        among = np.flatnonzero(listed)
+    names = [context.collection_names.get(id_, id_) for id_ in snapshot.collections]
+    types = [base_type(name) for name in snapshot.types]
     done = int(np.count_nonzero(snapshot.done[among]))
     return {
-        "type": _counted(_types(context, among)),
-        "status": _counted({"open": int(np.count_nonzero(among)) - done, "done": done}),
-        "collection": _counted(collections),
-        "topic": _counted(_topics(context, results, rows, among, listed is not None)),
+        "type": _sorted(_coded(types, snapshot.type_codes[among])),
+        "status": _sorted({"open": len(among) - done, "done": done}),
+        "collection": _sorted(_coded(names, snapshot.collection_codes[among])),
+        "topic": _sorted(_topics(context, results, rows, among, listed is not None)),
     }
 
 
 def counted(names: Iterable[str]) -> dict[str, int]:
     """Names with how often they occur, most frequent first, then by name."""
-    return _counted(Counter(names))
+    return _sorted(Counter(names))
 
 
-def _types(context: SearchContext, among: Mask) -> Counter[str]:
-    """Types without ``_done``, as one filters by them."""
-    snapshot = context.snapshot
-    codes = np.bincount(snapshot.type_codes[among], minlength=len(snapshot.types))
-    types: Counter[str] = Counter()
-    for name, count in zip(snapshot.types, codes, strict=False):
-        types[base_type(name)] += int(count)
-    return types
+def _coded(names: Sequence[str], codes: npt.NDArray[np.int16]) -> Counter[str]:
+    """Names with how often their codes occur; types without ``_done``, as one filters by them."""
+    counts: Counter[str] = Counter()
+    for name, count in zip(names, np.bincount(codes, minlength=len(names)), strict=False):
+        counts[name] += int(count)
+    return counts
 
 
 def _topics(
     context: SearchContext,
     results: Sequence[Scored],
     rows: Sequence[Scored],
-    among: Mask,
+    among: npt.NDArray[np.intp],
     listing: bool,
 ) -> Counter[str]:
     """Topic → how many carry it, by the names that opened memories give them."""
@@ -84,13 +81,16 @@ def _topics(
             topic = normalise_topic(name)
             named.setdefault(topic, name)
             carried[topic] += 1
-    if not whole:
-        blinding = Blinding(context)
-        count = context.snapshot.topic_count
-        carried = Counter({topic: count(blinding.topics([topic]), among) for topic in named})
+    if named and not whole:
+        blinding, snapshot = Blinding(context), context.snapshot
+        mask = np.zeros(snapshot.size, dtype=np.bool_)
+        mask[among] = True
+        carried = Counter(
+            {topic: snapshot.topic_count(blinding.topics([topic]), mask) for topic in named}
+        )
     return Counter({named[topic]: number for topic, number in carried.items()})
 
 
-def _counted(counts: Mapping[str, int]) -> dict[str, int]:
+def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return {name: count for name, count in ordered if count}
