@@ -36,6 +36,7 @@ from memory_store.sql.permitted import NotPermittedError
 
 from . import asking, compat, presenting
 from .admission import QueueFullError, TooManyAttemptsError, work
+from .explaining import stages, why_view
 from .grants import asker
 from .reading import readable
 from .vaults import Vault, vaults_of
@@ -213,10 +214,10 @@ def _answer_context(
         "response": response,
         "results": views,
         "degraded": [presenting.with_command(line) for line in response.degraded],
-        "topic_facets": presenting.facets("topic", response.topics, given, path),
-        "type_facets": presenting.facets("type", response.types, given, path),
-        "stages": presenting.stages(response) if explaining else [],
-        "ranks": presenting.rank_table(response, views) if explaining else [],
+        "topic_facets": presenting.facets("topic", response.facets.get("topic", {}), given, path),
+        "type_facets": presenting.facets("type", response.facets.get("type", {}), given, path),
+        "stages": stages(response) if explaining else [],
+        "why": why_view(response.why),
         "explaining": explaining,
         "explain_href": presenting.changed(given, path, explain="" if explaining else "1"),
         "json_href": presenting.changed(given, f"{path}.json"),

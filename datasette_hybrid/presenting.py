@@ -17,10 +17,10 @@ from memory_store.records import DONE_SUFFIX, MODES, Passage, SearchResponse, Se
 from memory_store.sql.functions import Grants
 from memory_store.sql.permitted import UNREAD_MODES
 
+from .explaining import AccountView, account_views
 from .reading import unwrapped
 
 FACETS_SHOWN = 24
-LONG_DETAIL = 12  # entries of a list or table inside one stage's explanation
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class ResultView:
     complete: bool
     sealed: bool
     row: SearchResult
+    account: AccountView | None = None
 
 
 @dataclass(frozen=True)
@@ -54,23 +55,6 @@ class FacetView:
     count: int | None
     selected: bool
     href: str
-
-
-@dataclass(frozen=True)
-class RankView:
-    """One result's way through the stages, for the explanation."""
-
-    title: str
-    href: str
-    keyword: int | None
-    topic: int | None
-    vector: int | None
-    fused: int | None
-    rank: int
-    change: int
-    steps: str
-    rerank_score: float | None
-    score: float
 
 
 def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
@@ -94,10 +78,13 @@ def results(
 
     ``keep`` goes behind each memory's address, so that its page knows the way back.
     """
-    return [_result(row, grants, base, keep) for row in response.rows]
+    told = account_views(response)
+    return [_result(row, grants, base, keep, told.get(row.id)) for row in response.rows]
 
 
-def _result(row: SearchResult, grants: Grants, base: str, keep: str) -> ResultView:
+def _result(
+    row: SearchResult, grants: Grants, base: str, keep: str, account: AccountView | None
+) -> ResultView:
     passages = row.passages if grants.decrypt else ()
     preview = row.preview if grants.decrypt else ""
     first, *rest = _excerpts(preview, passages)
@@ -119,6 +106,7 @@ def _result(row: SearchResult, grants: Grants, base: str, keep: str) -> ResultVi
         complete=row.complete,
         sealed=not grants.decrypt,
         row=row,
+        account=account,
     )
 
 
@@ -183,111 +171,6 @@ def pairs_of(given: Mapping[str, Any], without: Sequence[str] = ()) -> list[tupl
 def _values(given: Mapping[str, Any], name: str) -> list[str]:
     value = given.get(name, [])
     return [value] if isinstance(value, str) else [str(item) for item in value]
-
-
-def rank_table(response: SearchResponse, views: Sequence[ResultView]) -> list[RankView]:
-    """Where each result stood in every list, after fusion and at the end, and what moved it."""
-    adjusted = {}
-    for report in response.explain:
-        for entry in _records(report.details.get("results")):
-            adjusted[entry.get("id")] = entry
-    table = []
-    for view in views:
-        row = view.row
-        entry = adjusted.get(row.id, {})
-        fused = entry.get("fusion_rank")
-        table.append(
-            RankView(
-                title=view.title or row.id[:8],
-                href=view.href,
-                keyword=row.keyword_rank,
-                topic=row.topic_rank,
-                vector=row.vector_rank,
-                fused=fused,
-                rank=row.rank,
-                change=fused - row.rank if isinstance(fused, int) else 0,
-                steps=_steps(entry),
-                rerank_score=row.rerank_score,
-                score=row.score,
-            )
-        )
-    return table
-
-
-def _records(value: Any) -> list[Mapping[str, Any]]:
-    """A list of records about results, as the stage that adjusts scores leaves it."""
-    items = value if isinstance(value, list | tuple) else []
-    return [item for item in items if isinstance(item, Mapping) and "fusion_rank" in item]
-
-
-def _steps(entry: Mapping[str, Any]) -> str:
-    """What changed a score after fusion, in words: the boosts by type, floors and penalties."""
-    steps = [str(step[0]) for step in entry.get("steps") or ()]
-    boost = entry.get("fusion_boost") or 1.0
-    if boost != 1.0:
-        steps.insert(0, f"type × {boost:g}")
-    return ", ".join(_words(step) for step in steps)
-
-
-@dataclass(frozen=True)
-class StageView:
-    """One stage of the pipeline: its time, its figures, and its tables."""
-
-    name: str
-    milliseconds: float
-    figures: tuple[tuple[str, str], ...]
-    tables: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...], int], ...]
-
-
-def stages(response: SearchResponse) -> list[StageView]:
-    """The explanation, stage by stage. Details are data of any shape; see :func:`_sorted_out`."""
-    views = []
-    for report in response.explain:
-        figures, tables = _sorted_out(report.details)
-        views.append(StageView(_words(report.stage), report.milliseconds, figures, tables))
-    return views
-
-
-def _sorted_out(details: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Details apart: lists of records become tables, everything else a line."""
-    figures: list[tuple[str, str]] = []
-    tables: list[Any] = []
-    for key, value in details.items():
-        if _records(value):
-            continue  # the table of ranks shows these
-        if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
-            columns = tuple(dict.fromkeys(name for row in value for name in row))
-            rows = tuple(
-                tuple(_plain(row.get(name)) for name in columns) for row in value[:LONG_DETAIL]
-            )
-            headings = tuple(_words(name) for name in columns)
-            tables.append((_words(key), headings, rows, max(0, len(value) - LONG_DETAIL)))
-        elif value not in (None, "", [], (), {}):
-            figures.append((_words(key), _plain(value)))
-    return tuple(figures), tuple(tables)
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, Mapping):
-        return ", ".join(
-            f"{_words(str(k))} {_plain(v)}" for k, v in list(value.items())[:LONG_DETAIL]
-        )
-    if isinstance(value, list | tuple):
-        listed = ", ".join(_plain(item) for item in value[:LONG_DETAIL])
-        return f"{listed} … ({len(value)})" if len(value) > LONG_DETAIL else listed
-    return str(value)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ").strip()
 
 
 def offered_modes(current: str, grants: Grants) -> list[tuple[str, str, bool]]:

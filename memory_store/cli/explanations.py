@@ -5,7 +5,6 @@ Boundary: all text passes :func:`memory_store.cli.terminal.printable_line`.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -58,7 +57,8 @@ def why_lines(why: Mapping[str, Any], room: int) -> list[str]:
     """Why one memory was returned or not: the reason, then the figures behind it."""
     about = printable_line(str(why.get("id", "")))[:SHORT_ID]
     reason = printable_line(str(why.get("reason", "")))
-    lines = textwrap.wrap(f"why {about}: {reason}", room, subsequent_indent=INDENT)
+    first, *rest = wrapped(f"why {about}: {reason}", room - len(INDENT))
+    lines = [first, *(INDENT + line for line in rest)]
     one = why_told(why)
     return lines + [INDENT + line for line in [*_way(why, room), *_body(one, room - len(INDENT))]]
 
@@ -69,7 +69,14 @@ def _way(why: Mapping[str, Any], room: int) -> list[str]:
 
 def wrapped(text: str, room: int) -> list[str]:
     """``text`` without control characters, in lines of at most ``room`` cells."""
-    return textwrap.wrap(printable_line(text), max(20, room), break_on_hyphens=False)
+    lines: list[str] = []
+    for word in printable_line(text).split():
+        fits = lines and width(lines[-1]) + 1 + width(word) <= room
+        if fits:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(shortened(word, room))
+    return lines
 
 
 def _sum(account: Mapping[str, Any]) -> str:
@@ -96,7 +103,7 @@ def _changes(account: Mapping[str, Any]) -> list[str]:
 
 def _body(one: Told, room: int) -> list[str]:
     figures = " · ".join(
-        shortened(f"{name} {printable_line(value)}", FIGURE_CELLS) for name, value in one.figures
+        shortened(printable_line(f"{name} {value}"), FIGURE_CELLS) for name, value in one.figures
     )
     lines = wrapped(figures, room)
     for table in one.tables:
@@ -106,7 +113,7 @@ def _body(one: Told, room: int) -> list[str]:
 
 def table_lines(table: Table, room: int) -> list[str]:
     """A table with aligned columns; the last one is cut where it does not fit."""
-    rows = [table.columns, *(tuple(map(printable_line, row)) for row in table.rows)]
+    rows = [tuple(map(printable_line, row)) for row in (table.columns, *table.rows)]
     widths = [max(width(row[n]) for row in rows) for n in range(len(table.columns))]
     numeric = [all(_is_number(row[n]) for row in table.rows) for n in range(len(table.columns))]
     lines = []

@@ -26,7 +26,7 @@ _BY_OTHERS = {
     "min_score": "others left out",
 }
 _STEP_NAMES = {"not verified": "without a reranker"}
-_READINGS = ("fusion", "rerank", "few candidates")
+_READINGS = ("fusion", "rerank", "few candidates", "late interaction")
 
 
 class Move(NamedTuple):
@@ -121,7 +121,7 @@ def boost_sentence(account: Mapping[str, Any]) -> str:
     boost = account.get("boost")
     if not boost:
         return ""
-    did = "" if boost["decides"] == "order" else ", to enter the pool only"
+    did = "" if boost["decides"] == "order" else ", for the pool only"
     return f"{boost['name']} × {boost['factor']:g}{did}"
 
 
@@ -158,7 +158,7 @@ def why_told(why: Mapping[str, Any]) -> Told:
     if words:
         figures += [(f"words {name}", ", ".join(words[name])) for name in ("held", "missing")]
     if why.get("coverage") is not None:
-        figures.append(("share of the query by rarity", f"{why['coverage']:.0%}"))
+        figures.append(("share of the query", f"{why['coverage']:.0%}"))
     figures += [
         (_words(name), plain(why[name]))
         for name in ("fusion_rank", "fusion_score", "pool", "last_score", "rank", "page", "twin")
@@ -287,7 +287,11 @@ _TELLERS: Mapping[str, Callable[[Details], Iterator[Piece]]] = {
 
 
 def _is_table(value: Any) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and isinstance(value[0], Mapping)
+    return (
+        isinstance(value, list | tuple)
+        and any(value)
+        and all(isinstance(one, Mapping) for one in value)
+    )
 
 
 def _any_table(name: str, records: Sequence[Mapping[str, Any]]) -> Table:

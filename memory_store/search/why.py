@@ -138,9 +138,20 @@ def _after_the_pool(search: Search, fusion_rank: int, shown: Collection[str]) ->
     if way:
         fusion = FusionAccounts(search.merged, search.plan.recipe)
         figures |= account(place, way[-1][2], fusion, way)
+    if place is None and not way:
+        return {**figures, **_unread(search, fusion_rank)}
     if place is None:
         return {**figures, **lost(search.plan, search.trace, candidate.ordinal)}
     return {**figures, **placed(search.plan, candidate.id, place, shown)}
+
+
+def _unread(search: Search, fusion_rank: int) -> Told:
+    """Not opened: the search had all it wanted before it came to it, or it is gone."""
+    wanted = search.plan.pool
+    reason = f"fusion put it at place {fusion_rank}, and {wanted} before it were enough"
+    if fusion_rank <= wanted:
+        reason = "it was deleted while the search ran"
+    return {"stage": "fuse", "reason": reason, "pool": wanted}
 
 
 def lost(plan: Plan, trace: Trace, ordinal: int) -> Told:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.cli.answers import opened_line, result_lines
+from memory_store.cli.explanations import account_lines, stage_lines, why_lines
 from memory_store.cli.progress import progress_line
 from memory_store.cli.terminal import bar, escaped, printable, printable_line, shortened, width
-from memory_store.records import Passage, SearchResponse, SearchResult
+from memory_store.records import Passage, SearchResponse, SearchResult, StageReport
 
 DRIVING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 HOSTILE = "before\x1b]0;owned\x07\x1b[2J\x9b31mafter\u202egnp.exe\r\nnext"
@@ -143,3 +144,112 @@ def test_a_bar_is_always_ten_cells(score: float) -> None:
 )
 def test_the_progress_line(arguments: tuple[str, int, int | None, int, float], line: str) -> None:
     assert progress_line(*arguments) == line
+
+
+ACCOUNT = {
+    "fusion_score": 0.63,
+    "contributions": [
+        {"leg": "keyword", "kind": "original", "rank": 3, "points": 0.31},
+        {"leg": "vector", "kind": "hyde", "rank": 12, "points": 0.22},
+        {"leg": "topic", "kind": "original", "rank": 1, "points": 0.10},
+    ],
+    "boost": {"name": "task boost", "factor": 1.3, "decides": "pool"},
+    "rerank_score": 0.81,
+    "ranks": [
+        {"after": "fusion", "rank": 7},
+        {"after": "rerank", "rank": 2, "steps": []},
+        {"after": "type boosts", "rank": 2, "steps": []},
+        {"after": "demotions", "rank": 4, "steps": ["done penalty"]},
+        {"after": "keyword floor", "rank": 5, "steps": []},
+    ],
+    "steps": [{"step": "done penalty", "before": 0.81, "after": 0.567}],
+}
+
+
+def test_a_result_is_followed_from_fusion_to_its_place() -> None:
+    assert account_lines(ACCOUNT, 100, colour=False) == [
+        "fusion 7 → rerank 2 → done penalty 4 → others raised 5",
+        "fusion .63 = words 3rd .31 + meaning (hyde) 12th .22 + topics 1st .10 · "
+        "task boost × 1.3, for the",
+        "pool only · rerank .81 · done penalty .81 → .57",
+    ]
+
+
+def test_what_a_surface_withheld_is_not_told() -> None:
+    assert account_lines({"fusion_rank": 7}, 80, colour=False) == []
+
+
+def test_stages_are_a_table_with_times_and_figures() -> None:
+    stages = [
+        StageReport(
+            "analyse",
+            1.25,
+            {
+                "language": "de",
+                "keywords": ["frost"],
+                "searchable": 412,
+                "of": 48210,
+                "filters": [{"filter": "type:decision", "lets_through": 1812}],
+            },
+            1.0,
+        ),
+        StageReport("novel", 20.0, {"some_figure": 1234, "odd\x1b[2J": [], "seen": ["a\x1bb"]}),
+    ]
+    assert stage_lines(stages, 90) == [
+        "stage        ms     cpu",
+        "analyse     1.2     1.0  language de · keywords frost · searchable 412 of 48,210",
+        "                         filter         memories",
+        "                         type:decision     1,812",
+        "novel      20.0     0.0  some figure 1,234 · seen ab",
+        "           21.2     1.0",
+    ]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=8,
+    ),
+    st.integers(60, 100),
+)
+def test_details_of_any_shape_are_shown_and_fit(value: object, room: int) -> None:
+    for line in stage_lines([StageReport("novel", 1.0, {"detail": value})], room):
+        assert DRIVING.search(line) is None
+        assert width(line) <= room
+
+
+def test_why_gives_the_reason_then_the_figures() -> None:
+    legs = [
+        {
+            "leg": "keyword",
+            "kind": "original",
+            "rank": 80,
+            "score": 1.2,
+            "taken": 64,
+            "last_score": 3.4,
+        },
+        {
+            "leg": "vector",
+            "kind": "original",
+            "rank": None,
+            "score": None,
+            "taken": 9,
+            "last_score": 0.4,
+        },
+    ]
+    why = {
+        "id": "3f2a9c1b-0000",
+        "returned": False,
+        "reason": "no leg found it near enough",
+        "legs": legs,
+        "words": {"held": ["lease"], "missing": ["ends", "May"]},
+        "coverage": 0.314,
+    }
+    assert why_lines(why, 80) == [
+        "why 3f2a9c1b: no leg found it near enough",
+        "    words held lease · words missing ends, May · share of the query 31%",
+        "    leg      place  score  taken  score of the last",
+        "    words       80    1.2     64                3.4",
+        "    meaning      –      –      9                0.4",
+    ]

@@ -51,10 +51,41 @@ async def test_facets_add_and_remove_a_filter(served: Served) -> None:
 async def test_the_explanation_has_every_stage_and_the_rank_in_every_list(served: Served) -> None:
     page = soup(await served.by("bob").get("?q=tomatoes&explain=1"))
     stages = [stage.get_text() for stage in page.select(".hy-stages h3")]
-    assert [name.split()[0] for name in stages][:2] == ["analyse", "fetch"]
+    assert {"analyse", "fetch", "fuse", "open"} <= {name.split()[0] for name in stages}
     first = page.select_one(".hy-explain tbody tr")
     assert first.th.get_text(strip=True) == "Watering the tomatoes"
     assert first.td.get_text(strip=True) == "1"
+
+
+async def test_each_result_says_why_it_stands_where_it_does(served: Served) -> None:
+    page = soup(await served.by("bob").get("?q=tomatoes&explain=1"))
+    first = page.select_one(".hy-result .hy-why")
+    assert first.summary.get_text(strip=True) == "Why here"
+    assert first.select_one(".hy-way li").get_text(" ", strip=True).startswith("fusion 1")
+    shares = [float(cell.get_text()) for cell in first.select("tbody .hy-adds")]
+    total = float(first.caption.get_text().split()[2].rstrip(","))
+    assert sum(shares) == pytest.approx(total, abs=1.5)  # each is rounded
+    assert not soup(await served.by("bob").get("?q=tomatoes")).select(".hy-why")
+
+
+async def test_the_page_says_why_a_memory_is_not_here(served: Served) -> None:
+    bob = served.by("bob")
+    page = soup(await bob.get(f"?q=zebra+-tomatoes&why={ONE}"))
+    answer = page.select_one("#why")
+    assert answer.h2.get_text() == f"Why {ONE[:8]} is not here"
+    assert "-tomatoes leaves it out" in answer.p.get_text()
+    assert page.select_one("input[name=why]")["value"] == ONE
+    here = soup(await bob.get(f"?q=tomatoes&why={ONE}")).select_one("#why")
+    assert here.h2.get_text() == f"Why {ONE[:8]} is here"
+    assert here.select(".hy-way li")
+    unknown = soup(await bob.get("?q=tomatoes&why=no-such-id")).select_one("#why")
+    assert "no such memory" in unknown.get_text()
+
+
+async def test_why_tells_a_searcher_ranks_and_no_reason(served: Served) -> None:
+    answer = soup(await served.by("alice").get(f"?q=zebra+-tomatoes&why={ONE}")).select_one("#why")
+    assert "It is not among the results." in answer.p.get_text()
+    assert "leaves it out" not in answer.get_text()
 
 
 async def test_hostile_text_is_shown_and_never_run(served: Served) -> None:

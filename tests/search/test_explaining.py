@@ -115,7 +115,7 @@ class TestAccounts:
 
     def test_a_boost_is_named_with_what_it_decides(self, typed: MemoryStore) -> None:
         default = accounts(typed.search(QUERY, limit=32, explain=True, rerank=False)).values()
-        assert "summary boost × 1.4, to enter the pool only" in map(boost_sentence, default)
+        assert "summary boost × 1.4, for the pool only" in map(boost_sentence, default)
         gnosis = accounts(
             typed.search("meaning of the spare key", limit=32, explain=True, recipe="gnosis")
         ).values()
@@ -227,3 +227,16 @@ def test_ordinals_are_english() -> None:
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 102, 111)] == [
         "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th",
     ]  # fmt: skip
+
+
+def test_late_interaction_is_a_stage_of_the_way(typed: MemoryStore) -> None:
+    response = typed.search(QUERY, limit=32, reranker="maxsim", explain=True)
+    told_of = accounts(response)
+    assert all(moves(one)[1].name == "late interaction" for one in told_of.values())
+    assert [one["ranks"][-1]["rank"] for one in told_of.values()] == list(range(1, 33))
+
+
+def test_rules_for_files_are_stages_of_the_way(typed: MemoryStore) -> None:
+    response = typed.search(QUERY, limit=32, recipe="prx", explain=True)
+    stages_told = {entry["after"] for one in accounts(response).values() for entry in one["ranks"]}
+    assert len(stages_told) > 3
