@@ -64,6 +64,7 @@ class LiveIndex:
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
         self._state: tuple[int, Settings] | None = None
+        self._made_of: list[tuple[SegmentRow, npt.NDArray[np.bool_]]] = []
 
     def refresh(self, settings: Settings, *, whole: bool = False) -> tuple[Snapshot, Settings]:
         """The newest committed state, and the settings it was made by: newer ones, if there are.
@@ -96,7 +97,20 @@ class LiveIndex:
             self._check_accounts(connection, readable, whole=whole)
         finally:
             connection.execute("rollback")
-        return self._snapshot_of(rows, settings), settings
+        made_of = [(row, self._loaded[row.id].alive) for row in rows]
+        if self._snapshot is None or not self._same_as_before(made_of, settings):
+            self._snapshot = self._snapshot_of(rows, settings)
+        self._made_of = made_of
+        return self._snapshot, settings
+
+    def _same_as_before(
+        self, made_of: Sequence[tuple[SegmentRow, npt.NDArray[np.bool_]]], settings: Settings
+    ) -> bool:
+        """Whether what was committed is nothing to the index, so that its caches hold."""
+        if self._state is None or self._state[1] != settings or len(made_of) != len(self._made_of):
+            return False
+        pairs = zip(made_of, self._made_of, strict=True)
+        return all(row == old and alive is held for (row, alive), (old, held) in pairs)
 
     def _snapshot_of(self, rows: Sequence[SegmentRow], settings: Settings) -> Snapshot:
         parts, stale = [], []
@@ -218,6 +232,7 @@ class LiveIndex:
             if self._snapshot is not None:
                 self._snapshot.wipe()
             self._snapshot = None
+            self._made_of = []
             self._connection.close()
 
 

@@ -348,6 +348,15 @@ class TestCache:
         other.execute("rollback")
         other.close()
 
+    def test_keeping_an_answer_leaves_the_index_as_it_is(
+        self, notes: MemoryStore, language_models: LanguageModels
+    ) -> None:
+        before = notes.search_context().snapshot
+        asked(notes, "my vehicle")
+        assert notes.search_context().snapshot is before
+        notes.add("the boat")
+        assert notes.search_context().snapshot is not before
+
     def test_a_strict_vault_shows_no_trace_of_it(
         self, make_store: Callable[..., MemoryStore], language_models: LanguageModels
     ) -> None:
