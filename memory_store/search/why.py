@@ -86,6 +86,9 @@ def _stood_for(search: Search, ordinal: int, order: list[int]) -> Told | None:
 def _not_fetched(search: Search, ordinal: int) -> Told:
     """No leg had it among its first: at which place would each have had it?"""
     if not search.analysis.parsed.reading:
+        place, created = search.plan.place, search.context.snapshot.created[ordinal]
+        if place is not None and place.after is not None and created >= place.after[0]:
+            return {"stage": "page", "reason": "an earlier page has listed it"}
         return {"stage": "fetch", "reason": "it is older than the newest that are listed"}
     places = leg_places(search, ordinal)
     words = words_held(search.context, search.analysis, ordinal)
@@ -134,7 +137,9 @@ def _after_the_pool(search: Search, fusion_rank: int, shown: Collection[str]) ->
     way = ways_of(search.trace, [candidate.ordinal])[candidate.ordinal]
     ahead = [result.candidate for result in search.outcome.ranking]
     ahead = [one for one in ahead if one.id not in search.trace.dropped]
-    place = next((n for n, one in enumerate(ahead, 1) if one.ordinal == candidate.ordinal), None)
+    listed = search.plan.offset if search.plan.waiting is None else 0  # not in a list's ranking
+    places = {one.ordinal: n for n, one in enumerate(ahead, listed + 1)}
+    place = places.get(candidate.ordinal)
     if way:
         fusion = FusionAccounts(search.merged, search.plan.recipe)
         figures |= account(place, way[-1][2], fusion, way)

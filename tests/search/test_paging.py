@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import random
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,11 +38,34 @@ LISTS = ("filters alone", "filters and metadata")
 POOL_BY_LIMIT = ("gno", "prx")
 
 
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> tuple[Path, Path]:
+    """A vault of forty notes that all fit, one less than the other, and its key file."""
+    folder = tmp_path_factory.mktemp("garden")
+    (folder / "vaults").mkdir()
+    with pytest.MonkeyPatch.context() as environment:
+        for name in ("CACHE", "CONFIG", "STATE"):
+            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
+        environment.setenv("MEMORY_STORE_OFFLINE", "1")
+        store, _ = MemoryStore.create(
+            folder / "vaults" / "notes.db",
+            key_file=folder / "keys" / "notes.key",
+            embedder=str(tiny_model),
+        )
+        store.add_many(draft(n) for n in range(40))
+        store.close()
+    return store.path, folder / "keys" / "notes.key"
+
+
 @pytest.fixture
-def garden(store: MemoryStore, reranker: str) -> MemoryStore:
-    """Forty notes that all fit, one less than the other."""
-    store.add_many(draft(n) for n in range(40))
-    return store
+def garden(
+    planted: tuple[Path, Path], tmp_path: Path, tiny_model: Path, reranker: str
+) -> Iterator[MemoryStore]:
+    """This test's own copy of it."""
+    path, key_file = planted
+    copy = shutil.copy(path, tmp_path / "notes.db")
+    with MemoryStore.open(copy, key_file=key_file, embedder=str(tiny_model)) as store:
+        yield store
 
 
 def draft(n: int, **changes: Any) -> MemoryDraft:
@@ -93,13 +118,13 @@ def test_pages_join_to_the_whole_result(garden: MemoryStore, name: str) -> None:
     assert len(paged) >= (20 if name not in POOL_BY_LIMIT else 14)
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", ["hybrid", "reranked", "literal", "metadata", "gno"])
 def test_what_is_added_between_pages_is_for_the_next_search(garden: MemoryStore, name: str) -> None:
     before = ids(pages(garden, name))
 
     def add(page: int) -> None:
         garden.add_many(
-            draft(n, text=f"winter garden {page} {n}", created="2030-01-01") for n in range(20)
+            draft(n, text=f"winter garden {page} {n}", created="2030-01-01") for n in range(9)
         )
 
     after = ids(pages(garden, name, between=add))
@@ -170,6 +195,21 @@ def test_a_page_without_a_reranker_opens_its_own_rows_alone(garden: MemoryStore)
     for name in ("hybrid", "keyword", "vector", "sealed", "filters alone"):
         for page in pages(garden, name):
             assert page.opened == len(page.rows), name
+
+
+@pytest.mark.parametrize("name", ["reranked", "keyword", "literal", "filters alone"])
+def test_why_knows_the_places_of_all_pages(garden: MemoryStore, name: str) -> None:
+    query, options = SEARCHES[name]
+    whole = ids(pages(garden, name))
+    token = garden.search(query, limit=7, **options).next
+    for place, memory in ((2, whole[1]), (9, whole[8]), (20, whole[19])):
+        told = garden.search(query, limit=7, continue_=token, why=memory, **options).why
+        assert told is not None
+        assert told["returned"] is (place == 9)
+        if name == "filters alone" and place == 2:
+            assert told["reason"] == "an earlier page has listed it"
+        else:
+            assert told["rank"] == place, told
 
 
 def test_a_list_is_leafed_through_beyond_a_thousand(store: MemoryStore) -> None:
@@ -247,10 +287,12 @@ class TestTokens:
         other.add("winter garden")
         self.refused(other, QUERY, {"continue_": garden.search(QUERY).next})
 
-    def test_a_token_outlives_the_process(self, garden: MemoryStore, key_file: Any) -> None:
+    def test_a_token_outlives_the_process(
+        self, garden: MemoryStore, planted: tuple[Path, Path]
+    ) -> None:
         whole = ids(pages(garden, "keyword"))
         first = garden.search(QUERY, mode="keyword", limit=7)
-        with MemoryStore.open(garden.path, key_file=key_file) as again:
+        with MemoryStore.open(garden.path, key_file=planted[1]) as again:
             second = again.search(QUERY, mode="keyword", limit=7, continue_=first.next)
         assert [row.id for row in (*first.rows, *second.rows)] == whole[:14]
 
