@@ -11,11 +11,15 @@ import base64
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
+
+if TYPE_CHECKING:
+    from language_models import LanguageModels
 
 
 def canary(kind: str) -> str:
@@ -51,10 +55,10 @@ def leaks(folder: Path, words: dict[str, str]) -> set[tuple[str, str]]:
 
 
 @pytest.fixture
-def filled(store: MemoryStore, tmp_path: Path) -> dict[str, str]:
+def filled(store: MemoryStore, tmp_path: Path, language_models: LanguageModels) -> dict[str, str]:
     """Canaries in every place where a user writes something, imported, edited and searched."""
     kinds = ("title", "text", "topic", "hashtag", "path", "metadata", "collection", "query")
-    words = {kind: canary(kind) for kind in (*kinds, "edited", "deleted", "name")}
+    words = {kind: canary(kind) for kind in (*kinds, "edited", "deleted", "name", "wording")}
     notes = tmp_path / "source" / words["path"]
     notes.mkdir(parents=True)
     (notes / f"{words['name']}.md").write_text(
@@ -71,6 +75,11 @@ def filled(store: MemoryStore, tmp_path: Path) -> dict[str, str]:
         store.search(f"{words['text']} {words['query']}", mode=mode, explain=True)
     store.search(f'"some text" topic:{words["topic"]}', sealed=True)
     store.search(words["text"], mode="literal")
+    language_models.add("writer", f"lex: {words['wording']}\nvec: more of {words['wording']}\n")
+    for _ in range(2):  # asked, and found again
+        expanded = store.search(f"some {words['query']}", expander="writer", explain=True)
+        assert words["wording"] in str(expanded.explain)
+    store.ask(f"{words['query']} {words['text']}", model="writer", expander="writer")
     store.reindex()
     return words
 
@@ -82,6 +91,7 @@ def test_no_canary_stands_in_any_file_open_or_locked(
     for _ in range(2):
         assert leaks(store.path.parent, filled) == set()
         assert leaks(private_folders, filled) == set()
+        assert leaks(private_folders.parent / "llm", filled) == set()
         store.lock()
 
 
