@@ -35,6 +35,13 @@ _PROSE = (".md", ".markdown", ".txt", ".rst")  # a note on a blood test is no te
 _TEST_NAME = re.compile(r"test_|.*_tests?\.\w+\Z|.*\.(?:test|spec)\.\w+\Z|.*[a-z0-9]Tests?\.\w+\Z")
 
 Rule = Callable[[Sequence[Scored]], list[Scored]]
+FileOf = Callable[[Scored], MemoryFile | None]
+
+
+def file_of_result(result: Scored) -> MemoryFile | None:
+    """The file of an opened result."""
+    assert result.memory is not None, "only opened results have a file"
+    return file_of(result.memory)
 
 
 def by_file_rules(
@@ -50,11 +57,12 @@ def by_file_rules(
     as it is.
     """
     trace = trace or Trace()
+    boost, least, of = recipe.stem_boost, recipe.stem_share, _filed(results)
     rules: dict[str, Rule] = {
-        COHERENCE: lambda results: coherent(results, recipe.coherence),
-        STEM: lambda results: stem_matched(results, keywords, recipe.stem_boost, recipe.stem_share),
-        NOISE: lambda results: without_noise(results, recipe.noise),
-        SATURATION: lambda results: saturated(results, recipe.saturation),
+        COHERENCE: lambda results: coherent(results, recipe.coherence, of),
+        STEM: lambda results: stem_matched(results, keywords, boost, least, of),
+        NOISE: lambda results: without_noise(results, recipe.noise, of),
+        SATURATION: lambda results: saturated(results, recipe.saturation, of),
     }
     ordered = list(results)
     for name, rule in rules.items():
@@ -66,12 +74,12 @@ def by_file_rules(
     return [result.moved(SCALED, result.score / best) for result in ordered]
 
 
-def coherent(results: Sequence[Scored], factor: float) -> list[Scored]:
+def coherent(results: Sequence[Scored], factor: float, of: FileOf = file_of_result) -> list[Scored]:
     """The best memory of each file with several in the pool, raised.
 
     By the highest score × ``factor`` × the file's sum as a share of the greatest sum of any file.
     """
-    files = [_file(result) for result in results]
+    files = [of(result) for result in results]
     sums: defaultdict[MemoryFile, float] = defaultdict(float)
     counts: Counter[MemoryFile] = Counter()
     best: dict[MemoryFile, int] = {}
@@ -93,7 +101,11 @@ def coherent(results: Sequence[Scored], factor: float) -> list[Scored]:
 
 
 def stem_matched(
-    results: Sequence[Scored], keywords: Sequence[str], factor: float, least: float
+    results: Sequence[Scored],
+    keywords: Sequence[str],
+    factor: float,
+    least: float,
+    of: FileOf = file_of_result,
 ) -> list[Scored]:
     """Memories raised whose file's stem or folder is named by the query's keywords.
 
@@ -104,11 +116,14 @@ def stem_matched(
     if not factor or not keywords or not results:
         return list(results)
     highest = max(result.score for result in results)
+    asked = _asked(keywords)
+    shares: dict[MemoryFile | None, float] = {None: 0.0}
     moved = []
     for result in results:
-        file = _file(result)
-        share = matched_share(keywords, file.words) if file else 0.0
-        boost = highest * share * factor if share >= least else 0.0
+        file = of(result)
+        if file not in shares:
+            shares[file] = _share_met(asked, file.words) if file else 0.0
+        boost = highest * shares[file] * factor if shares[file] >= least else 0.0
         moved.append(result.moved(STEM, result.score + boost))
     return moved
 
@@ -119,22 +134,20 @@ def matched_share(keywords: Sequence[str], names: Iterable[str]) -> float:
     Equal words meet; otherwise one must begin with the other, and that with at least three
     characters. An identifier meets as a whole or by any of its words.
     """
-    names = frozenset(names)
-    unique = list(dict.fromkeys(keyword.casefold() for keyword in keywords))
-    spelled = {keyword.casefold(): keyword for keyword in reversed(keywords)}
-    met = [
-        any(_meet(word, name) for word in name_words(spelled[keyword]) for name in names)
-        for keyword in unique
-    ]
-    return sum(met) / len(met) if met else 0.0
+    return _share_met(_asked(keywords), frozenset(names))
 
 
-def without_noise(results: Sequence[Scored], factors: Mapping[str, float]) -> list[Scored]:
+def without_noise(
+    results: Sequence[Scored], factors: Mapping[str, float], of: FileOf = file_of_result
+) -> list[Scored]:
     """Scores multiplied by the factor of each kind of noise that a memory's file is."""
+    kinds: dict[MemoryFile | None, tuple[str, ...]] = {None: ()}
     moved = []
     for result in results:
-        file = _file(result)
-        for kind in noise_kinds(file) if file else ():
+        file = of(result)
+        if file not in kinds:
+            kinds[file] = noise_kinds(file) if file else ()
+        for kind in kinds[file]:
             result = result.moved(f"{NOISE}: {kind}", result.score * factors.get(kind, 1.0))
         moved.append(result)
     return moved
@@ -153,14 +166,16 @@ def noise_kinds(file: MemoryFile) -> tuple[str, ...]:
     return tuple(kind for kind, is_one in kinds.items() if is_one)
 
 
-def saturated(results: Sequence[Scored], factor: float) -> list[Scored]:
+def saturated(
+    results: Sequence[Scored], factor: float, of: FileOf = file_of_result
+) -> list[Scored]:
     """Memories picked greedily, the n-th of one file at its score × ``factor`` ** (n − 1)."""
     if factor == 1.0:
         return list(results)
     waiting = ranked(results)
     queues: defaultdict[object, list[Scored]] = defaultdict(list)
     for place, result in enumerate(waiting):
-        queues[_file(result) or place].append(result)
+        queues[of(result) or place].append(result)
     # Within a file the order stands, so only each file's next one competes.
     picked = []
     for queue in queues.values():
@@ -190,16 +205,31 @@ def first_of_its_file(keep: Callable[[Memory], bool]) -> Callable[[Memory], bool
     return first
 
 
-def _file(result: Scored) -> MemoryFile | None:
-    assert result.memory is not None, "only opened results have a file"
-    return file_of(result.memory)
+def _filed(results: Sequence[Scored]) -> FileOf:
+    """The files of some results, worked out once for all rules; equal files are one object."""
+    same: dict[MemoryFile, MemoryFile] = {}
+    files: dict[int, MemoryFile | None] = {}
+    for result in results:
+        file = file_of_result(result)
+        files[result.candidate.ordinal] = same.setdefault(file, file) if file else None
+    return lambda result: files[result.candidate.ordinal]
 
 
-def _meet(word: str, name: str) -> bool:
-    if word == name:
-        return True
-    shorter, longer = sorted((word, name), key=len)
-    return len(shorter) >= SHORTEST_PREFIX and longer.startswith(shorter)
+def _asked(keywords: Sequence[str]) -> list[frozenset[str]]:
+    """The words of each different keyword."""
+    return [name_words(keyword) for keyword in {k.casefold(): k for k in keywords}.values()]
+
+
+def _share_met(asked: Sequence[frozenset[str]], names: frozenset[str]) -> float:
+    begin_names = _beginnings(names)
+    met = [not (w.isdisjoint(begin_names) and _beginnings(w).isdisjoint(names)) for w in asked]
+    return sum(met) / len(met) if met else 0.0
+
+
+def _beginnings(words: frozenset[str]) -> set[str]:
+    """Words themselves, and what they begin with from three characters on."""
+    cut = {word[:end] for word in words for end in range(SHORTEST_PREFIX, len(word))}
+    return cut.union(words)
 
 
 def _is_test_name(file: MemoryFile) -> bool:

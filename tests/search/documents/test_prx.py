@@ -80,15 +80,15 @@ def first_place(symbol_like: bool, *legs: str) -> float:
     return fuse(lists, PRX, types={1: "code"}, tie_break={1: (1,)})[0].score
 
 
-def result(ref: str | None, score: float, source: str | None = "/repo") -> Scored:
+def result(ref: str | None, score: float, source: str | None = "/repo", number: int = 0) -> Scored:
     """One opened result of a file."""
     stamp = "2024-01-01"
     memory = Memory(str(ref), "c", "code", "", "", (), stamp, stamp, ref=ref, source=source)
-    return Scored(candidate(share=score), score, memory)
+    return Scored(candidate(number, share=score), score, memory)
 
 
-def pool(*files: tuple[str, float]) -> list[Scored]:
-    return [result(ref, score) for ref, score in files]
+def pool(*files: tuple[str | None, float]) -> list[Scored]:
+    return [result(ref, score, number=number) for number, (ref, score) in enumerate(files)]
 
 
 def scores(results: Sequence[Scored]) -> list[float]:
@@ -296,7 +296,7 @@ class TestFilesOfMemories:
         assert noise_kinds(MemoryFile("/notes", "blood_test.md")) == ()
 
     def test_memories_without_a_file_are_left_alone(self) -> None:
-        loose = [result(None, score) for score in (0.9, 0.6, 0.3)]
+        loose = pool((None, 0.9), (None, 0.6), (None, 0.3))
         assert scores(by_file_rules(loose, PRX, ["user"])) == [0.9, 0.6, 0.3]
 
     def test_the_same_path_below_two_roots_is_two_files(self) -> None:
