@@ -27,16 +27,16 @@ GROWTH = 1.10  # of the most memory held, from the first quarter of the time to 
 
 
 def test_writers_and_readers_get_along_for_minutes_in_flat_memory(
-    make_store: Callable[..., MemoryStore], key_file: Path, tiny_model: Path
+    make_store: Callable[..., MemoryStore], key_file: Path, tiny_model: Path, second_model: Path
 ) -> None:
     store = make_store()
+    store.create_collection("other", embedder=str(second_model), analyser="code")
     store.add("The first entry, on otters.", topics=["otters"])
     store.lock()
     scene = Scene(store.path, key_file, tiny_model)
     work = ["write_for_long"] * WRITERS + ["read_for_long"] * READERS
-    processes = [
-        start(name, scene.arguments(seed=seed, seconds=SECONDS)) for seed, name in enumerate(work)
-    ]
+    more = {"seconds": SECONDS, "collections": ["personal", "other"]}
+    processes = [start(name, scene.arguments(seed=seed, **more)) for seed, name in enumerate(work)]
     said = [process.communicate(timeout=SECONDS + 300)[0] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(work)
     reports = [json.loads(lines.splitlines()[-1]) for lines in said]

@@ -79,7 +79,10 @@ def add_and_edit(arguments: dict[str, Any]) -> None:
 
 
 def write_for_long(arguments: dict[str, Any]) -> None:
-    """Add, edit and delete until the time is up, keeping about as many memories alive."""
+    """Add, edit and delete until the time is up, keeping about as many memories alive.
+
+    In the collections that were named, which may differ in model and analyser.
+    """
     store = open_vault(arguments)
     choose = random.Random(arguments["seed"])
     kept: dict[str, str] = {}
@@ -92,7 +95,8 @@ def write_for_long(arguments: dict[str, Any]) -> None:
         text = f"Writer {arguments['seed']}, write {writes}, on {subject}."
         action = choose.random()
         if len(kept) < POPULATION or action < 0.4:
-            memory = store.add(text, topics=[subject])
+            collection = choose.choice(arguments["collections"])
+            memory = store.add(text, topics=[subject], collection=collection)
             kept[memory.id] = memory.text
         elif action < 0.6:
             memory = store.edit(choose.choice(list(kept)), text=text)
