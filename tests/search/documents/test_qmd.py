@@ -98,7 +98,7 @@ def longest_chunk_read() -> bool:
 def rows_of_one_file(bench: Bench, **options: Any) -> list[str]:
     """The files of what is returned when a file has several memories."""
     drafts = [
-        MemoryDraft(f"winter garden part {n}", source="/notes", ref=f"{name}.md#{n}")
+        MemoryDraft(f"winter garden part {n} of {name}", source="/notes", ref=f"{name}.md#{n}")
         for name in ("a", "b")
         for n in range(5)
     ]
