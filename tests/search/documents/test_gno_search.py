@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from bench import Bench, found, fused, fusion_ranks, refused, reranked
 
+from memory_store.models.expander import MOST_LINES, instructions
 from memory_store.records import MemoryDraft, ModelUnavailableError, SearchOptions
 from memory_store.search import pipeline
+from memory_store.search.expansion import LANGUAGE_NAMES
 from memory_store.search.fusion import RankedList, rrf
 from memory_store.search.recipes import GNO
 from memory_store.search.reranking import blended
@@ -211,11 +213,21 @@ STATEMENTS: list[Statement] = [
     ("no embedding model: keywords only", {"keyword"}, lambda b: ranks(without(b, "embedder"))),
     ("no rerank model: fusion's scores", True, lambda b: by_fusion(without(b, "reranker"))),
     ("no generation model: no expansion, no error", 10, lambda b: len(search(b.gardens(20)).rows)),
+    # Language support
+    ("English has a prompt of its own", True, lambda b: prompts("en", "Write in English.")),
+    ("so has German, in German", True, lambda b: prompts("de", "Schreibe deutsch.")),
+    ("other languages share one that names them", True, lambda b: prompts("it", "in Italian.")),
+    # Query expansion with HyDE
+    ("what is asked for", {"lex": 3, "vec": 2, "hyde": 1}, lambda b: dict(MOST_LINES)),
 ]
 
 
 def bands(bench: Bench) -> set[str | None]:
     return {row.band for row in search(bench.gardens(9)).rows}
+
+
+def prompts(code: str, words: str) -> bool:
+    return words in instructions(code, LANGUAGE_NAMES[code])
 
 
 def example() -> dict[str, float]:

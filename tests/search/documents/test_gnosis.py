@@ -16,6 +16,17 @@ from memory_store.search.matching import WordMatcher
 from memory_store.search.recipes import GNOSIS
 from memory_store.search.reranking import sigmoid, synthetic_score
 
+FIELDS = {
+    "id",
+    "preview",
+    "score",
+    "vector_score",
+    "rerank_score",
+    "type",
+    "created",
+    "topics",
+    "complete",
+}
 Statement = tuple[str, Any, Callable[[Bench], Any]]
 WORDS = "winter garden"
 
@@ -55,6 +66,14 @@ def fewest_keywords(bench: Bench) -> int:
         for n, q in queries.items()
         if not refused(lambda q=q: search(store, deep=True, query=q))  # type: ignore[misc]
     )
+
+
+def tagged(bench: Bench, query: str) -> list[str | None]:
+    """What the topic leg finds."""
+    drafts = [MemoryDraft("The port is 5432.", topics=("postgres",), ref="tagged")]
+    drafts += [MemoryDraft(f"Of the postgres theory, {n}") for n in range(6)]
+    rows = search(bench.vault(drafts), query=query).rows
+    return [row.ref for row in rows if row.topic_rank is not None]
 
 
 def unique_in_pool(bench: Bench) -> int:
@@ -154,6 +173,8 @@ STATEMENTS: list[Statement] = [
     ("vectors fetch, deep", 256, lambda b: leg(b, "vector", deep=True)),
     ("topics fetch 75 % of it", 48, lambda b: leg(b, "topic", deep=False)),
     ("topics fetch 75 % of it, deep", 192, lambda b: leg(b, "topic", deep=True)),
+    ("a topic is matched exactly", ["tagged"], lambda b: tagged(b, "postgres")),
+    ("a topic has no concept of meaning", [], lambda b: tagged(b, "postgresql")),
     # Collection fan-out
     ("published copies do not shrink the pool", 64, unique_in_pool),
     ("a content is returned once however often it was published", 1, copies_returned),
@@ -197,6 +218,7 @@ STATEMENTS: list[Statement] = [
     ("2,047 characters are shown whole", True, lambda b: shown_whole(b, 2_047)),
     ("2,048 characters are not", False, lambda b: shown_whole(b, 2_048)),
     ("the table is results, counts, topics", ["list", "str", "list"], lambda b: kinds(table(b))),
+    ("what each result of it holds", FIELDS, lambda b: set(table(b)[0][0])),
     ("the counts sum up the pipeline", "Reranked 6 of 6, returned 6", lambda b: table(b)[1]),
     ("topics are told with their numbers", [["garden", 6]], lambda b: table(b)[2]),
     ("scores are shown as 0–100", True, lambda b: 1 < table(b)[0][0]["score"] <= 100),
