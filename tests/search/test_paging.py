@@ -181,6 +181,16 @@ def test_a_memory_that_a_filter_stops_is_not_shown(garden: MemoryStore, name: st
     assert sorted(after) == sorted(before[:-1])
 
 
+@pytest.mark.parametrize("rerank", [True, False])
+def test_a_file_stands_on_one_page_alone(store: MemoryStore, reranker: str, rerank: bool) -> None:
+    store.add_many(
+        MemoryDraft(f"winter garden {n} of {n % 4}", source="/notes", ref=f"{n % 4}.md#{n}")
+        for n in range(16)
+    )
+    shown = rows(pages(store, "qmd", limit=1, rerank=rerank))
+    assert sorted(str(row.ref)[0] for row in shown) == ["0", "1", "2", "3"]
+
+
 def test_pages_may_differ_in_length(garden: MemoryStore) -> None:
     whole = ids(pages(garden, "reranked"))
     seen, token = [], None
