@@ -525,6 +525,7 @@ class MemoryStore:
         The ``embedder`` ``default`` is the vault's. What the collection holds stays as it is until
         :meth:`reindex`. Raises NotFoundError, BadInputError, ModelUnavailableError.
         """
+        self._vault.follow_settings()
         collection = self._vault.find_collection(name)
         choice = self._vault.settings.chosen(collection)
         if analyser is not None:

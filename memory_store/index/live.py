@@ -87,7 +87,7 @@ class LiveIndex:
     ) -> tuple[Snapshot, Settings]:
         connection.execute("begin")
         try:
-            if stored_revision(connection) > settings.revision:  # another process wrote them
+            if stored_revision(connection) != settings.revision:  # another process wrote them
                 self._keyring.load(connection)
                 settings = read_settings(connection, self._keyring)
             readable = set(self._keyring.readable())

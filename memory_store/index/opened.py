@@ -120,6 +120,11 @@ class OpenVault:
         mark = wanted_mark(self.settings, self.keyring.of(collection))
         return IndexModel(mark, self.settings.of(collection).dimensions)
 
+    def follow_settings(self) -> None:
+        """Read the settings again if another process has written newer ones."""
+        if stored_revision(self.reader()) > self.settings.revision:
+            self.refresh_settings()
+
     def refresh_settings(self) -> None:
         """Read the settings again: another process may have re-indexed with another model."""
         self.keyring.load(self.reader())
@@ -192,6 +197,7 @@ class OpenVault:
 
     def collection_infos(self) -> list[CollectionInfo]:
         """Every readable collection with its count, in the order they were made."""
+        self.follow_settings()
         names = self.collection_names()
         counts = dict(
             self.reader()

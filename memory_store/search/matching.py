@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
+from memory_store.text.identifiers import CODE, identifiers, name_terms
 from memory_store.text.tokens import term
 
 # Scripts written without spaces have no word boundaries to look for.
@@ -37,6 +38,8 @@ class WordMatcher:
         self._literal = [literal_pattern(word) for word in self.words]
         self._phrases = [literal_pattern(phrase) for phrase in phrases]
         self._stems = {term(word, language) for word in self.words}
+        if language == CODE:
+            self._stems |= {part for word in words for part in name_terms(word)}
         self._inflected = _inflections(self.words, language)
 
     def literal_share(self, *texts: str) -> float:
@@ -71,6 +74,12 @@ class WordMatcher:
         return place
 
     def _word_spans(self, text: str) -> list[tuple[tuple[int, int], str]]:
+        if self._language == CODE:
+            return [
+                (name[1:], found)
+                for name in identifiers(text)
+                for found in self._stems.intersection(name_terms(name.text))
+            ]
         if self._inflected is None:
             return []
         spans = []

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_up_entries import entry, snapshot_of
 from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.records import (
@@ -18,6 +19,8 @@ from memory_store.records import (
     ModelUnavailableError,
     NotFoundError,
 )
+from memory_store.sql import permitted
+from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 from memory_store.vault.keyring import VAULT_SCOPE
 
@@ -280,6 +283,44 @@ class TestChangingSettings:
         store.set_collection("shop", analyser="auto")
         assert "choices" not in _sealed_settings(store)
 
+    def test_two_processes_choose_without_undoing_each_other(
+        self, store: MemoryStore, key_file: Path, tiny_model: Path
+    ) -> None:
+        store.create_collection("log")
+        with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as other:
+            other.set_collection("log", analyser="de")
+            store.set_collection("personal", analyser="en")
+            assert {c.name: c.analyser for c in other.collections()} == {
+                "personal": "en",
+                "log": "de",
+            }
+
+    def test_reindex_keeps_the_vault_s_model_unless_another_is_named(
+        self,
+        store: MemoryStore,
+        key_file: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        second_model: Path,
+    ) -> None:
+        store.add(HOME[0])
+        store.lock()
+        with MemoryStore.open(store.path, key_file=key_file) as again:
+            monkeypatch.delenv("MEMORY_STORE_MODEL", raising=False)
+            with pytest.raises(ModelUnavailableError, match="tiny-embedder"):
+                again.reindex()  # its folder is not known here, and no other model is wanted
+            monkeypatch.setenv("MEMORY_STORE_MODEL", str(second_model))
+            assert again.reindex() == 1
+            assert texts(again.search("car", mode="vector")) == [HOME[0]]
+
+    def test_those_who_may_not_read_learn_no_collection_s_name(
+        self, two_models: MemoryStore
+    ) -> None:
+        two_models.set_collection("job", embedder="default")
+        answer = permitted.search(two_models, Grants(search=True), "car", {"rerank": False})
+        assert len(answer.degraded) == 1
+        assert "job" not in answer.degraded[0]
+        assert "tiny" not in answer.degraded[0]
+
     def test_what_makes_no_sense_is_refused(self, store: MemoryStore) -> None:
         with pytest.raises(BadInputError, match="klingon") as refusal:
             store.create_collection("shop", analyser="klingon")
@@ -315,6 +356,20 @@ class TestCode:
         assert store.search("user", mode="keyword").rows
         store.done(memory.id)
         assert store.search("user", mode="keyword").rows
+
+    def test_code_that_was_indexed_as_prose_is_stale(self) -> None:
+        before = entry(["getUserById"], type="code", language="en")
+        done = entry(["getUserById"], type="code_done", language="en")
+        note = entry(["user"])
+        snapshot = snapshot_of([note, before, done])
+        assert snapshot.stale.tolist() == [False, True, True]
+
+    def test_a_part_is_marked_with_its_whole_name(self, store: MemoryStore) -> None:
+        store.add(CODE, type="code")
+        (row,) = store.search("user json", mode="keyword").rows
+        (passage,) = row.passages
+        marked = {passage.text[start:end] for start, end in passage.highlights}
+        assert marked == {"getUserById", "user_id", "fetchJSON"}
 
     def test_phrases_and_exclusions_go_by_parts(self, store: MemoryStore) -> None:
         store.add("call parseHeader now", type="code")
