@@ -129,7 +129,8 @@ def table_lines(table: Table, room: int) -> list[str]:
 
 
 def _is_number(cell: str) -> bool:
-    return not cell.strip("–") or cell.replace(",", "").replace(".", "").isdigit()
+    figure = cell.removeprefix("-").replace(",", "").replace(".", "").removesuffix("%")
+    return not cell.strip("–") or figure.isdigit()
 
 
 def _score(score: float) -> str:

@@ -81,8 +81,14 @@ class QueryCommand(click.Command):
     help="Time limit: the reranker reads as many as fit",
 )
 @click.option("--continue", "continue_", metavar="TOKEN", help="The next page of a search")
-@click.option("--explain", is_flag=True, help="Show what each stage did")
-@click.option("--why", metavar="ID", help="Say why this memory was or was not found")
+@click.option(
+    "--explain", is_flag=True, help="Show what each stage did, and why each result is where it is"
+)
+@click.option(
+    "--why",
+    metavar="ID",
+    help="Say why this memory (id, its beginning, or ref) was or was not found",
+)
 @json_option("Print the object of the JSON API")
 @row_options
 @with_store

@@ -81,7 +81,7 @@ def fetch_details(context: SearchContext, fetched: Fetched) -> Data:
     }
     if fetched.embedder is not None and context.vector_index is not None:
         details["model"] = ", ".join(one.embedder.name for one in fetched.models)
-        details["index"] = f"{context.vector_index.kind} ({context.vector_index.reason})"
+        details["index"] = context.vector_index.kind
     return details
 
 

@@ -27,6 +27,7 @@ _BY_OTHERS = {
 }
 _STEP_NAMES = {"not verified": "without a reranker"}
 _READINGS = ("fusion", "rerank", "few candidates", "late interaction")
+_IN_THE_WAY = ("fusion_rank", "fusion_score", "rank")
 
 
 class Move(NamedTuple):
@@ -162,7 +163,7 @@ def why_told(why: Mapping[str, Any]) -> Told:
     figures += [
         (_words(name), plain(why[name]))
         for name in ("fusion_rank", "fusion_score", "pool", "last_score", "rank", "page", "twin")
-        if why.get(name) is not None and not (name == "fusion_rank" and why.get("ranks"))
+        if why.get(name) is not None and not (name in _IN_THE_WAY and why.get("ranks"))
     ]
     legs = why.get("legs") or ()
     rows = tuple(
