@@ -24,7 +24,13 @@ from memory_store.search.literal import search_literally
 from memory_store.search.opening import Opening
 from memory_store.search.paging import continue_place, members, not_yet_listed
 from memory_store.search.planning import NO_CUT, Plan, check_deep, make_plan
-from memory_store.search.pool import is_conditional, reaching, settled, untried
+from memory_store.search.pool import (
+    is_conditional,
+    reaching,
+    settled,
+    unfinished,
+    untried,
+)
 from memory_store.search.query import checked, parse, resolve_mode
 from memory_store.search.reading import Reading
 from memory_store.search.surroundings import told_in_order
@@ -115,14 +121,15 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     if plan.options.explain:
         explain(search)
     tried = (plan.place.tried if plan.place is not None else 0) + outcome.tried
-    searchable = int(analysis.mask.sum())
+    beyond: tuple[str, ...] = ()
     if conditional and listed is None:
-        beyond = untried(plan, fetched, merged, tried, searchable)
-        outcome = replace(outcome, degraded=(*outcome.degraded, *beyond))
+        beyond = untried(plan, fetched, merged, tried, int(analysis.mask.sum()))
+    elif conditional:
+        beyond = unfinished(plan, outcome.tried, len(outcome.rows))
     return outcome.completed(
         found=len(merged.ordered),
         opened=opening.opened,
-        degraded=(*expanded.degraded, *fetched.degraded),
+        degraded=(*expanded.degraded, *fetched.degraded, *beyond),
         embedder=fetched.embedder,
         why=partial(why, search) if plan.options.why else None,
         page=Page(plan.waiting, tried, listed, conditional),

@@ -97,6 +97,16 @@ def untried(
     )
 
 
+def unfinished(plan: Plan, tried: int, found: int) -> tuple[str, ...]:
+    """The same for a list by filters alone, which goes on after a page that is not full."""
+    if tried < plan.tries or found >= plan.options.limit:
+        return ()
+    return (
+        f"metadata: {tried:,} memories were opened to look for this page; the list goes on with "
+        "its next page",
+    )
+
+
 def _numbered(pool: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(
         one if one.fusion_rank == rank else replace(one, fusion_rank=rank)

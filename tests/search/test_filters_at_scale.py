@@ -291,6 +291,8 @@ class TestMetadata:
             )
             found |= {row.id for row in page.rows}
             assert page.opened <= 256
+            halted = any("the list goes on" in line for line in page.degraded)
+            assert halted is (page.opened == 256 and len(page.rows) < 32)
             token, pages = page.next, pages + 1
             if token is None or pages > 60:
                 break
