@@ -107,6 +107,11 @@ _NOT_LATIN = re.compile(
 )
 _NEVER_LATIN = {code for _, codes in _SCRIPTS.values() for code in codes if code != "sr"}
 
+# Yiddish writes digraphs of its own, and vowel points on alef and double yod alone; pointed Hebrew
+# has others too: sheva, the hatafs, tsere, segol, holam, qubuts.
+_YIDDISH = re.compile("[\u05f0-\u05f2]|\u05d0[\u05b7\u05b8]")
+_POINTED = re.compile("[\u05b0-\u05b3\u05b5\u05b6\u05b9\u05bb]")
+
 _NO_LANGUAGE = "zxx"  # the model's label for numbers, code and the like
 # Labels of the model that share a stemmer, or the absence of one, with a candidate.
 _SAME = {"nn": "no", "nb": "no", "bs": "hr", "ary": "ar", "arz": "ar", "wuu": "zh", "yue": "zh"}
@@ -139,6 +144,8 @@ def detect_language(
         return fallback
     if len(possible) == 1:
         return possible[0]
+    if set(possible) == {"he", "yi"}:  # the model knows no Yiddish
+        return "yi" if _YIDDISH.search(prose) and not _POINTED.search(prose) else "he"
     if candidates is not None and (voted := _by_function_words(prose, possible)):
         return voted
     return (letters >= SHORTEST and _by_model(prose, possible)) or fallback

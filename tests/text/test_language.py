@@ -44,6 +44,7 @@ SENTENCES = {
     "ko": "어제 우리는 정원에 물을 주고 비가 오기 전에 함께 커피를 마셨다.",
     "lt": "Vakar laistėme sodą, o paskui kartu gėrėme kavą, kol neprasidėjo lietus.",
     "lv": "Vakar mēs laistījām dārzu un pēc tam kopā dzērām kafiju, pirms sākās lietus.",
+    "mk": "Вчера ја полевавме градината, а потоа заедно пиевме кафе пред да почне дождот.",
     "ne": "हिजो हामीले बगैंचामा पानी हाल्यौं र पानी पर्नु अघि सँगै कफी पियौं।",
     "nl": "Gisteren hebben we de tuin water gegeven en daarna samen koffie gedronken.",
     "no": "I går vannet vi hagen, og etterpå drakk vi kaffe sammen før det begynte å regne.",
@@ -53,7 +54,9 @@ SENTENCES = {
     "ru": "Вчера мы поливали сад, а потом вместе пили кофе, пока не начался дождь.",
     "sk": "Včera sme polievali záhradu a potom sme spolu pili kávu, kým nezačalo pršať.",
     "sl": "Včeraj smo zalivali vrt, nato pa skupaj pili kavo, preden je začelo deževati.",
+    "sq": "Dje e ujitëm kopshtin dhe pastaj pimë kafe së bashku para se të fillonte shiu.",
     "sr": "Јуче смо заливали башту, а онда смо заједно пили кафу пре него што је почела киша.",
+    "st": "Maobane re ile ra nosetsa serapa mme ra nwa kofi mmoho pele pula e qala ho na.",
     "sv": "I går vattnade vi trädgården och sedan drack vi kaffe tillsammans innan det regnade.",
     "ta": "நேற்று தோட்டத்திற்கு தண்ணீர் ஊற்றி பிறகு ஒன்றாக காபி குடித்தோம்.",
     "th": "เมื่อวานเรารดน้ำในสวนแล้วดื่มกาแฟด้วยกันก่อนฝนตก",
@@ -61,8 +64,17 @@ SENTENCES = {
     "uk": "Вчора ми поливали сад, а потім разом пили каву, поки не почався дощ.",
     "ur": "کل ہم نے باغ کو پانی دیا اور پھر بارش شروع ہونے سے پہلے مل کر کافی پی۔",
     "vi": "Hôm qua chúng tôi tưới vườn rồi cùng nhau uống cà phê trước khi trời mưa.",
+    "yi": "נעכטן האָבן מיר באַוואַסערט דעם גאָרטן און דערנאָך צוזאַמען געטרונקען קאַווע.",
     "zh": "昨天我们给花园浇了水，然后在下雨之前一起喝了咖啡。",
 }
+
+
+def test_every_language_has_a_sentence() -> None:
+    assert set(SENTENCES) == set(LANGUAGES)
+
+
+def test_pointed_hebrew_is_no_yiddish() -> None:
+    assert detect_language("בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ") == "he"
 
 
 @pytest.mark.parametrize("language", SENTENCES)
