@@ -184,19 +184,22 @@ def saturated(
     return ranked(picked)
 
 
-def best_of_each_file(results: Sequence[Scored]) -> list[Scored]:
+def best_of_each_file(results: Sequence[Scored], trace: Trace) -> list[Scored]:
     """The first result of each file, and all without one (QMD, "Deduplication")."""
-    keep = first_of_its_file(lambda memory: True)
+    keep = first_of_its_file(lambda memory: True, trace)
     return [result for result in results if result.memory is not None and keep(result.memory)]
 
 
-def first_of_its_file(keep: Callable[[Memory], bool]) -> Callable[[Memory], bool]:
+def first_of_its_file(keep: Callable[[Memory], bool], trace: Trace) -> Callable[[Memory], bool]:
     """``keep``, refusing as well what comes after another kept memory of the same file."""
     seen: set[MemoryFile] = set()
 
     def first(memory: Memory) -> bool:
         file = file_of(memory)
-        if file in seen or not keep(memory):
+        if file in seen:
+            trace.drop(memory.id, "a better memory of the same file stands for it")
+            return False
+        if not keep(memory):
             return False
         if file is not None:
             seen.add(file)

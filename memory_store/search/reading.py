@@ -234,7 +234,7 @@ class Reading:
             verified=answer.verified,
             trace=self.trace,
         )
-        return best_of_each_file(results) if self.plan.recipe.one_per_file else results
+        return best_of_each_file(results, self.trace) if self.plan.recipe.one_per_file else results
 
     def _page(self, pool: Sequence[Candidate], degraded: tuple[str, ...]) -> Outcome:
         """Fusion's order; only the page's own rows are opened, and what its conditions refuse."""
@@ -247,7 +247,7 @@ class Reading:
         sealed = plan.options.sealed
         keep = None if sealed else conditions(self.analysis.parsed, plan.options.meta, self.trace)
         if plan.recipe.one_per_file and plan.shown and not sealed:
-            keep = first_of_its_file(keep or _any)
+            keep = first_of_its_file(keep or _any, self.trace)
             self._passed(results, keep)
         if keep is None and not plan.shown:
             rows = tuple(results[: plan.options.limit])

@@ -198,6 +198,19 @@ def test_qmd_says(
     assert seen == (pytest.approx(figure) if isinstance(figure, float) else figure)
 
 
+def test_why_says_what_stands_for_a_file(bench: Bench, reranker: str) -> None:
+    drafts = [
+        MemoryDraft(f"winter garden {'or so ' * n}", source="/notes", ref=f"a.md#{n}")
+        for n in range(6)
+    ]
+    store = bench.vault(drafts)
+    (shown,) = search(store).rows
+    other = next(memory for memory in store.list() if memory.id != shown.id)
+    for rerank in (True, False):
+        told = search(store, why=other.id, rerank=rerank).why
+        assert "same file" in told["reason"]
+
+
 def test_a_file_with_several_memories_is_one_result_on_all_pages(bench: Bench) -> None:
     drafts = [
         MemoryDraft(f"winter garden part {n}", source="/notes", ref=f"{n % 6}.md#{n}")
