@@ -104,7 +104,6 @@ def evaluate_(
     """
     from memory_store.evaluation import evaluate, parse_judgements, parse_queries
 
-    _refuse_to_overwrite(run_out, (store.path, queries, qrels))
     if str(queries) == str(qrels) == "-":
         raise BadInputError("qrels: only one of the two can be standard input", "qrels")
     asked = parse_queries(_text_of(queries), str(queries))
@@ -112,6 +111,7 @@ def evaluate_(
     shared = {"reranker": reranker, "expander": expander}
     switches = {"rerank": not no_rerank, "expand": not no_expand}
     runs, notes = _runs(store, recipe, mode)
+    files = _run_files(run_out, list(runs), (store.path, queries, qrels))
     with Progress() as progress:
         evaluation = evaluate(
             store,
@@ -121,9 +121,8 @@ def evaluate_(
             depth=depth,
             progress=progress,
         )
-    if run_out is not None:
-        for run in evaluation.runs:
-            _write_run(_run_path(run_out, run, evaluation), run)
+    for name, file in files.items():
+        _write_run(file, evaluation.run(name))
     if as_json:
         write_json(_report(evaluation, asked, losses, notes))
         return
@@ -143,29 +142,41 @@ def _text_of(path: Path) -> str:
 def _runs(
     store: MemoryStore, recipes: Sequence[str], modes: Sequence[str]
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Run name → search options, in the order they are shown, and notes about what is left out."""
+    """Run name → search options, in the order they are shown, and notes about what is left out.
+
+    Raises BadInputError for an unknown recipe: a run's name becomes part of a file's.
+    """
+    from memory_store.search.recipes import recipe_named
+
     if not recipes and not modes:
         missing = store.model_state().degraded
         modes = ("hybrid", "keyword") if missing else ("hybrid", "keyword", "vector")
         notes = [f"vector is not measured: {line}" for line in missing]
     else:
         notes = []
-    runs: dict[str, dict[str, Any]] = {name: {"mode": "hybrid", "recipe": name} for name in recipes}
+    runs: dict[str, dict[str, Any]] = {
+        recipe_named(name).name: {"mode": "hybrid", "recipe": name} for name in recipes
+    }
     for mode in modes:
         name = "default" if mode == "hybrid" else mode
         runs.setdefault(name, {"mode": mode, "recipe": "default"})
     return runs, notes
 
 
-def _run_path(given: Path, run: RunResult, evaluation: Evaluation) -> Path:
-    if len(evaluation.runs) == 1:
-        return given
-    return given.with_name(f"{given.stem}-{run.name}{given.suffix}")
-
-
-def _refuse_to_overwrite(run_out: Path | None, inputs: Sequence[Path]) -> None:
-    if run_out is not None and any(run_out.resolve() == path.resolve() for path in inputs):
-        raise BadInputError(f"run_out: {run_out} is what the runs are made from", "run_out")
+def _run_files(given: Path | None, names: Sequence[str], inputs: Sequence[Path]) -> dict[str, Path]:
+    """Run name → the file it is written to. Refuses what could not, or should not, be written."""
+    if given is None:
+        return {}
+    if not given.parent.is_dir():
+        raise BadInputError(f"run_out: the folder {given.parent} does not exist", "run_out")
+    files = dict.fromkeys(names, given)
+    if len(names) > 1:
+        files = {name: given.with_name(f"{given.stem}-{name}{given.suffix}") for name in names}
+    precious = {path.resolve() for path in inputs}
+    for file in (given, *files.values()):
+        if file.resolve() in precious:
+            raise BadInputError(f"run_out: {file} is what the runs are made from", "run_out")
+    return files
 
 
 def _write_run(path: Path, run: RunResult) -> None:

@@ -142,12 +142,22 @@ def test_several_runs_write_a_file_each(
 def test_a_run_file_never_takes_the_place_of_what_it_is_made_from(
     vault: Vault, judged: tuple[str, ...]
 ) -> None:
-    for precious in (judged[1], judged[3], str(vault.path)):
+    qrels = Path(judged[3]).rename(Path(judged[3]).with_name("run-keyword.tsv"))
+    options = (*judged[:3], str(qrels), "--mode", "keyword", "--mode", "hybrid")
+    for precious in (judged[1], str(vault.path), str(qrels)):
         before = Path(precious).read_bytes()
-        result = vault.run("eval", *judged, "--mode", "keyword", "--run-out", precious)
+        result = vault.run("eval", *options, "--run-out", precious.replace("-keyword", ""))
         assert result.exit_code == 2
         assert "--run-out" in result.stderr
         assert Path(precious).read_bytes() == before
+
+
+def test_a_run_file_in_no_folder_is_refused_before_anything_is_ranked(
+    vault: Vault, judged: tuple[str, ...], tmp_path: Path
+) -> None:
+    result = vault.run("eval", *judged, "--run-out", str(tmp_path / "no" / "run.tsv"))
+    assert result.exit_code == 2
+    assert "--run-out: the folder" in result.stderr
 
 
 def test_judgements_may_come_from_standard_input(vault: Vault, judged: tuple[str, ...]) -> None:
@@ -181,6 +191,7 @@ def test_bad_lines_are_named_by_file_and_line(
     ("words", "told"),
     [
         (("--recipe", "soup"), "--recipe: 'soup' is not one of default"),
+        (("--recipe", "../x", "--mode", "keyword", "--run-out", "r.tsv"), "--recipe: '../x'"),
         (("--mode", "literal"), "'literal' is not one of"),
         (("--depth", "3"), "--depth: must be from 10"),
         (("--reranker", "no-such-model"), "no-such-model"),
