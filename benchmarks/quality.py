@@ -27,16 +27,16 @@ from benchmarks.plain import PlainPart
 from benchmarks.reference import PlainKeywords, is_plain
 from benchmarks.sealed import EQUAL, SealedPart
 from memory_store.evaluation import MEASURES, Evaluation, compare, estimate, evaluate
-from memory_store.search.recipes import RECIPES
 
 OURS = "default"
+PEERS = ("gnosis", "gno", "qmd", "prx")  # other systems' rankings, as recipes
 RUNS: Mapping[str, Mapping[str, Any]] = {
     OURS: {},
     "fusion": {"rerank": False},
     "keyword": {"mode": "keyword"},
     "vector": {"mode": "vector"},
     EQUAL: {"mode": EQUAL},
-    **{name: {"recipe": name} for name in RECIPES if name != OURS},
+    **{name: {"recipe": name} for name in PEERS},
 }
 PLAIN_RUNS: Mapping[str, Mapping[str, Any]] = {OURS: {}, "vector": {"mode": "vector"}}
 FIRST = 10  # of a ranking are held against another's
