@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from memory_store.records import BadInputError, FormatError, SearchOptions, TamperedError
 
@@ -93,20 +94,35 @@ def continue_token(keys: PageKeys, query: str, options: SearchOptions, place: Pl
     return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
-def members(place: Place, keys: PageKeys, snapshot: Snapshot, mask: Mask) -> Members:
-    """Those of ``place`` that ``mask`` (bool [documents]) lets through today."""
-    wanted = np.array(sorted({*place.waiting, *place.done}), dtype=np.uint64)
-    if not len(wanted):
-        return Members(frozenset(), frozenset())
-    candidates = np.flatnonzero(mask)
-    tags = keys.tags(snapshot.id_words[candidates])
-    nearest = np.minimum(np.searchsorted(wanted, tags), len(wanted) - 1)
-    found = wanted[nearest] == tags
-    ordinals = dict(zip(tags[found].tolist(), candidates[found].tolist(), strict=True))
+def members(
+    place: Place, keys: PageKeys, snapshot: Snapshot, mask: Mask, likely: Sequence[int] = ()
+) -> Members:
+    """Those of ``place`` that ``mask`` (bool [documents]) lets through today.
+
+    The ``likely`` ordinals are looked at first, and all others only when that is not enough.
+    """
+    wanted = {*place.waiting, *place.done}
+    first = np.array([o for o in likely if mask[o]], dtype=np.intp)
+    ordinals = _tagged(wanted, keys, snapshot, first)
+    if len(ordinals) < len(wanted):
+        ordinals |= _tagged(wanted - set(ordinals), keys, snapshot, np.flatnonzero(mask))
     return Members(
         frozenset(ordinals[tag] for tag in place.waiting if tag in ordinals),
         frozenset(ordinals[tag] for tag in place.done if tag in ordinals),
     )
+
+
+def _tagged(
+    wanted: set[int], keys: PageKeys, snapshot: Snapshot, among: npt.NDArray[np.intp]
+) -> dict[int, int]:
+    """Tag → ordinal ``among`` some, for the ``wanted`` tags."""
+    if not wanted or not len(among):
+        return {}
+    sought = np.array(sorted(wanted), dtype=np.uint64)
+    tags = keys.tags(snapshot.id_words[among])
+    nearest = np.minimum(np.searchsorted(sought, tags), len(sought) - 1)
+    found = sought[nearest] == tags
+    return dict(zip(tags[found].tolist(), among[found].tolist(), strict=True))
 
 
 def not_yet_listed(place: Place, keys: PageKeys, snapshot: Snapshot, mask: Mask) -> Mask:

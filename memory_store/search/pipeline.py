@@ -169,7 +169,8 @@ def _paged(
     """On a later page: the pool of the first one, and what waits of it."""
     if plan.place is None or not analysis.parsed.reading:
         return plan, merged
-    found = members(plan.place, context.page_keys(), context.snapshot, analysis.mask)
+    likely = [one.ordinal for one in merged.ordered]
+    found = members(plan.place, context.page_keys(), context.snapshot, analysis.mask, likely)
     return replace(plan, waiting=found.waiting), settled(merged, found, context)
 
 
