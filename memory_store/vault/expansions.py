@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from memory_store.records import FormatError, TamperedError
@@ -85,26 +86,24 @@ class Expansions:
         """Write an entry, on a connection of its own: an import may be holding the vault's."""
         if not self._path.is_file():  # connecting would make a new one
             return
-        connection = connect(self._path)
         try:
-            connection.execute(f"pragma busy_timeout = {PATIENCE_MS}")
-            with transaction(connection):
-                connection.execute(EXPANSIONS_TABLE)
-                connection.execute(f"delete from {TABLE} where tag = ?", (tag,))
-                (newest,) = connection.execute(
-                    f"select coalesce(max(sequence), 0) + 1 from {TABLE}"
-                ).fetchone()
-                connection.execute(
-                    f"insert into {TABLE} (sequence, tag, sealed) values (?, ?, ?)",
-                    (newest, tag, sealed),
-                )
-                connection.execute(
-                    f"delete from {TABLE} where sequence <= ?", (newest - MOST_KEPT,)
-                )
+            with closing(connect(self._path)) as connection:
+                connection.execute(f"pragma busy_timeout = {PATIENCE_MS}")
+                with transaction(connection):
+                    _insert(connection, tag, sealed)
         except sqlite3.OperationalError:
             return  # read-only, full, or somebody is writing: it is in memory
-        finally:
-            connection.close()
+
+
+def _insert(connection: sqlite3.Connection, tag: bytes, sealed: bytes) -> None:
+    """Put an entry in, as the newest, and the oldest out."""
+    connection.execute(EXPANSIONS_TABLE)
+    connection.execute(f"delete from {TABLE} where tag = ?", (tag,))
+    (newest,) = connection.execute(f"select coalesce(max(sequence), 0) + 1 from {TABLE}").fetchone()
+    connection.execute(
+        f"insert into {TABLE} (sequence, tag, sealed) values (?, ?, ?)", (newest, tag, sealed)
+    )
+    connection.execute(f"delete from {TABLE} where sequence <= ?", (newest - MOST_KEPT,))
 
 
 def stored(connection: sqlite3.Connection) -> Iterator[tuple[int, bytes, bytes]]:
@@ -112,14 +111,19 @@ def stored(connection: sqlite3.Connection) -> Iterator[tuple[int, bytes, bytes]]
     if _has_table(connection):
         rows = connection.execute(f"select sequence, tag, sealed from {TABLE} order by sequence")
         for sequence, tag, sealed in rows:
-            yield sequence, bytes(tag), bytes(sealed)
+            yield sequence, _blob(tag), _blob(sealed)
 
 
 def _read(connection: sqlite3.Connection, tag: bytes) -> bytes | None:
     if not _has_table(connection):
         return None
     row = connection.execute(f"select sealed from {TABLE} where tag = ?", (tag,)).fetchone()
-    return None if row is None else bytes(row[0])
+    return None if row is None else _blob(row[0])
+
+
+def _blob(value: object) -> bytes:
+    """A value from the file; what is no blob there is as wrong as an empty one."""
+    return value if isinstance(value, bytes) else b""
 
 
 def _has_table(connection: sqlite3.Connection) -> bool:

@@ -140,6 +140,23 @@ def test_a_changed_or_moved_entry_is_as_good_as_none_and_verify_tells(
     assert vault.expansions.find(vault.reader(), "first") == b"one"
 
 
+@pytest.mark.parametrize("value", [b"", b"short", 10**12, "text", bytes(200)])
+def test_whatever_stands_in_the_table_a_search_goes_on(
+    make: Callable[..., OpenVault], value: object
+) -> None:
+    vault = make()
+    vault.expansions.keep(b"lex: dinghy", *QUESTION)
+    vault.lock()
+    with connect(vault.path) as hostile:
+        ((tag,),) = hostile.execute("select tag from vault_expansions").fetchall()
+        hostile.execute("drop table vault_expansions")
+        hostile.execute("create table vault_expansions (sequence integer, tag, sealed)")
+        hostile.execute("insert into vault_expansions values (1, ?, ?)", (tag, value))
+    vault = open_vault(vault.path, [secret()])
+    assert vault.expansions.find(vault.reader(), *QUESTION) is None
+    assert len(verify(vault)["failures"]) == 1
+
+
 def test_a_locked_vault_tells_nothing(make: Callable[..., OpenVault]) -> None:
     vault = make()
     vault.expansions.keep(b"lex: dinghy", *QUESTION)
