@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,27 @@ def test_a_memory_that_a_filter_stops_is_not_shown(garden: MemoryStore, name: st
         )
     )
     assert sorted(after) == sorted(before[:-1])
+
+
+def test_another_thread_may_write_all_the_time(garden: MemoryStore) -> None:
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.is_set():
+            added = garden.add("winter garden, freshly planted", created="2030-01-01")
+            garden.delete(added.id)
+
+    writer = threading.Thread(target=write)
+    before = {name: ids(pages(garden, name)) for name in ("hybrid", "keyword", "filters alone")}
+    writer.start()
+    try:
+        after = {name: ids(pages(garden, name, limit=3)) for name in before}
+    finally:
+        over.set()
+        writer.join()
+    for name, found in after.items():
+        assert len(found) == len(set(found)), name
+        assert set(before[name]) <= set(found), name
 
 
 @pytest.mark.parametrize("rerank", [True, False])
