@@ -229,6 +229,31 @@ def test_vectors_of_another_model_are_left_alone(any_index):
     assert sorted(found.ordinals.tolist()) == [5, 6, 7, 8, 9]
 
 
+def test_vectors_of_two_lengths_are_each_found_by_their_own(exact_index):
+    rng = np.random.default_rng(18)
+    long = build(
+        [entry(vectors=unit_vectors(rng, 2), collection="a") for _ in range(40)], DIMENSIONS
+    )
+    short = build([entry(vectors=unit_vectors(rng, 2, 8), collection="b") for _ in range(40)], 8)
+    alone = {
+        dimensions: Snapshot([(segment, all_alive(segment), name)])
+        for dimensions, segment, name in ((DIMENSIONS, long, "a"), (8, short, "b"))
+    }
+    both = Snapshot([(long, all_alive(long), "a"), (short, all_alive(short), "b")])
+    first = exact_index(alone[DIMENSIONS])
+    index = make_vector_index(both, first.kind, previous=first)
+    again = make_vector_index(both, index.kind, previous=index)
+    for dimensions, base in ((DIMENSIONS, 0), (8, 40)):
+        for query in rng.normal(size=(5, dimensions)):
+            expected = brute_force(alone[dimensions], query, 7)
+            for one in (index, again):
+                found = one.search(query, 7)
+                assert_same(found._replace(ordinals=found.ordinals - base), expected)
+    assert not len(index.search(np.ones(3), 5).ordinals)
+    again.wipe()
+    assert not len(again.search(np.ones(8), 5).ordinals)
+
+
 def test_the_length_of_the_query_does_not_matter(any_index):
     index = any_index(crowd(18, [100]))
     query = np.random.default_rng(19).normal(size=DIMENSIONS)
