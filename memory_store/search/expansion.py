@@ -31,6 +31,7 @@ from memory_store.text.canonical import canonical_text, folded
 from memory_store.text.language import STEMMED_LANGUAGES
 from memory_store.text.tokens import query_words, term, words
 
+LONGEST_QUESTION = 1_000  # characters, intent included: who writes more has said it in many words
 BUDGET_SHARE = 0.5  # of the time that is left: the rest is the reranker's
 NOUNS_CAPITALISED = frozenset({"de", "lb"})  # languages where a capital does not make a name
 LANGUAGE_NAMES: Mapping[str, str] = {
@@ -125,6 +126,8 @@ def _skipped(parsed: ParsedQuery, plan: Plan, model: str | None) -> str | None:
         return "the query brings its own variants"
     if not parsed.text:
         return "no words to expand"
+    if len(parsed.text) + len(parsed.intent or "") > LONGEST_QUESTION:
+        return "a query this long needs no other wording"
     return "no model chosen" if model is None else None
 
 

@@ -104,3 +104,12 @@ def test_a_search_is_expanded_by_the_model_named(
     assert plain["skipped"] == "switched off"
     assert len(language_models.given("good")) == 1
     assert "automobile garage" in vault.run(*arguments[:-1]).stdout
+
+
+def test_doctor_says_where_queries_are_sent(
+    vault: Any, language_models: LanguageModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "MEMORY_STORE_EXPANDER names no language model" in vault.run("doctor").stdout
+    monkeypatch.setenv("MEMORY_STORE_EXPANDER", "good")
+    assert "queries are sent to good" in vault.run("doctor").stdout
+    assert language_models.given("good") == []

@@ -144,6 +144,7 @@ class TestWhoDecides:
             ("vehicle", {"mode": "vector"}, "vector mode searches for the words as they are"),
             ("vehicle\nlex: truck", {}, "the query brings its own variants"),
             ("topic:house", {}, "no words to expand"),
+            ("long " * 201, {}, "a query this long needs no other wording"),
         ],
     )
     def test_some_searches_are_never_expanded(
