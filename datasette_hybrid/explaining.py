@@ -21,6 +21,7 @@ from memory_store.search.telling import (
     changes,
     moves,
     ordinal,
+    score_name,
     terms,
     told,
     why_told,
@@ -45,6 +46,7 @@ class AccountView:
 
     way: tuple[Move, ...]
     terms: tuple[TermView, ...]
+    score_name: str
     fusion_score: str
     boost: str
     rerank_score: str
@@ -99,6 +101,7 @@ def _account(account: Mapping[str, Any]) -> AccountView:
     return AccountView(
         way=tuple(moves(account)),
         terms=tuple(map(_term, terms(account))),
+        score_name=score_name(account),
         fusion_score=_hundredths(account.get("fusion_score")),
         boost=boost_sentence(account),
         rerank_score=_hundredths(account.get("rerank_score")),

@@ -17,6 +17,7 @@ from memory_store.search.telling import (
     changes,
     moves,
     ordinal,
+    score_name,
     terms,
     told,
     why_told,
@@ -88,7 +89,7 @@ def _sum(account: Mapping[str, Any]) -> str:
     score = account.get("fusion_score")
     if score is None or not parts:
         return ""
-    return f"fusion {_score(score)} = {' + '.join(parts)}"
+    return f"{score_name(account)} {_score(score)} = {' + '.join(parts)}"
 
 
 def _changes(account: Mapping[str, Any]) -> list[str]:

@@ -149,7 +149,7 @@ def account(rank: int | None, result: Scored, fusion: FusionAccounts, way: Way) 
         "contributions": fusion.contributions(candidate),
         "boost": fusion.boost(candidate),
         "rerank_score": None if result.rerank_score is None else _short(result.rerank_score),
-        "ranks": _ranks(rank, result, way),
+        "ranks": ranks(rank, result, way, fusion.first),
         "steps": _steps(result, way),
         "score": _short(result.score),
     }
@@ -165,6 +165,16 @@ class FusionAccounts:
             {ordinal: place for place, ordinal in reversed([*enumerate(ranked.ordinals)])}
             for ranked in merged.lists
         ]
+
+    @property
+    def first(self) -> str:
+        """What put the candidates in order: fusion, or the one leg that was asked."""
+        if self._merged.lists:
+            return "fusion"
+        one = self._merged.pool[0] if self._merged.pool else None
+        if one is None or (one.keyword_rank is None and one.vector_rank is None):
+            return "recent"
+        return "vector" if one.keyword_rank is None else "keyword"
 
     def sum(self, candidate: Candidate) -> float:
         """The raw fusion score, which the contributions add up to."""
@@ -251,20 +261,22 @@ def ways_of(trace: Trace, ordinals: Sequence[int]) -> Mapping[int, Way]:
     return ways
 
 
-def _ranks(rank: int | None, result: Scored, way: Way) -> list[Data]:
-    """Place and score after fusion and every later stage; ``steps``: what moved it there itself."""
+def ranks(rank: int | None, result: Scored, way: Way, first: str) -> list[Data]:
+    """Place and score after fusion (or what was ``first``), after the first stage that put the
+    results in order, and after each later one that changed either; ``steps``: what moved it there
+    itself."""
     candidate = result.candidate
-    ranks: list[Data] = [
-        {"after": "fusion", "rank": candidate.fusion_rank, "score": _short(candidate.share)}
-    ]
-    known = 0
-    for stage, place, then in way:
+    place, score, known = candidate.fusion_rank, candidate.share, 0
+    told: list[Data] = [{"after": first, "rank": place, "score": _short(score)}]
+    for stage, now, then in way:
+        if now == place and then.score == score and len(told) > 1:
+            continue
         own = [name for name, _ in then.steps[known:]]
-        known = len(then.steps)
-        ranks.append({"after": stage, "rank": place, "score": _short(then.score), "steps": own})
-    if rank is not None and rank != ranks[-1]["rank"]:
-        ranks.append({"after": "left out others", "rank": rank, "score": _short(result.score)})
-    return ranks
+        place, score, known = now, then.score, len(then.steps)
+        told.append({"after": stage, "rank": now, "score": _short(score), "steps": own})
+    if rank is not None and rank != place:
+        told.append({"after": "left out others", "rank": rank, "score": _short(result.score)})
+    return told
 
 
 def _steps(result: Scored, way: Way) -> list[Data]:

@@ -32,7 +32,7 @@ from memory_store.search.planning import Plan
 from memory_store.search.pool import above, to_come
 from memory_store.search.query import ParsedQuery, is_delimited, option_filters
 from memory_store.search.tracing import Trace
-from memory_store.search.why_literal import LiteralSearch, why_literally
+from memory_store.search.why_literal import LiteralSearch, explain_literally, why_literally
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
@@ -101,8 +101,11 @@ def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> Outcom
     search = LiteralSearch(
         context, plan, needed, tuple(candidates), MOST_CANDIDATES, tuple(found), trace
     )
+    rows = tuple(to_come(plan, found)[: plan.options.limit])
+    if plan.options.explain:
+        explain_literally(search, rows)
     return Outcome(
-        rows=tuple(to_come(plan, found)[: plan.options.limit]),
+        rows=rows,
         marker=lambda result: marker,
         ranking=tuple(found),
         found=len(candidates),

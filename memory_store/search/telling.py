@@ -26,7 +26,7 @@ _BY_OTHERS = {
     "min_score": "others left out",
 }
 _STEP_NAMES = {"not verified": "without a reranker"}
-_READINGS = ("fusion", "rerank", "few candidates", "late interaction")
+_READINGS = ("fusion", "rerank", "few candidates", "late interaction", *LEG_NAMES)
 _IN_THE_WAY = ("fusion_rank", "fusion_score", "rank")
 
 
@@ -89,7 +89,7 @@ def moves(account: Mapping[str, Any]) -> list[Move]:
         changed = before is not None and entry["rank"] != before
         if changed or stage in _READINGS:
             own = ", ".join(step for step in steps if step not in _STEP_NAMES)
-            name = own or (stage if stage in _READINGS else _BY_OTHERS.get(stage, stage))
+            name = own or LEG_NAMES.get(stage) or _BY_OTHERS.get(stage, stage)
             told.append(Move(name, entry["rank"], (before or entry["rank"]) - entry["rank"]))
         before = entry["rank"]
     return told
@@ -115,6 +115,12 @@ def terms(account: Mapping[str, Any]) -> list[Term]:
         )
         for part in account.get("contributions") or ()
     ]
+
+
+def score_name(account: Mapping[str, Any]) -> str:
+    """What the sum of the terms is called: ``fusion``, or ``score`` where one leg stands alone."""
+    ranks = account.get("ranks") or ({"after": "fusion"},)
+    return "fusion" if ranks[0]["after"] == "fusion" else "score"
 
 
 def boost_sentence(account: Mapping[str, Any]) -> str:

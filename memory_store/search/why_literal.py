@@ -1,11 +1,11 @@
-"""Why a literal search did, or did not, find a memory.
+"""Why a literal search did, or did not, find a memory, and in which order.
 
 Boundary: as :mod:`memory_store.search.why`: opens nothing, tells what the search itself found out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,11 @@ from memory_store.search.adjustments import Scored
 from memory_store.search.analysis import Blinding
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
+from memory_store.search.explaining import Way, ranks, ways_of
 from memory_store.search.patterns import Needs
 from memory_store.search.planning import Plan
 from memory_store.search.query import option_filters
+from memory_store.search.restrictions import restrictions
 from memory_store.search.tracing import Trace
 from memory_store.search.why import left_out, lost, placed, unknown
 
@@ -33,6 +35,46 @@ class LiteralSearch:
     tried: int
     found: tuple[Scored, ...]
     trace: Trace
+
+
+def explain_literally(search: LiteralSearch, rows: Sequence[Scored]) -> None:
+    """Add to the trace's reports what the filters let through and how each row came to its place.
+
+    ``rows`` are the page's.
+    """
+    context, plan, trace = search.context, search.plan, search.trace
+    asked = restrictions(option_filters(plan.options), context, plan.options)
+    trace.add(
+        "analyse",
+        of=context.snapshot.total,
+        filters=[{"filter": one.name, "lets_through": int(one.mask.sum())} for one in asked],
+    )
+    ways = ways_of(trace, [row.candidate.ordinal for row in rows])
+    trace.add(
+        "open",
+        results=[
+            _account(rank, row, ways[row.candidate.ordinal])
+            for rank, row in enumerate(rows, plan.offset + 1)
+        ],
+    )
+
+
+def _account(rank: int, row: Scored, way: Way) -> dict[str, Any]:
+    """One result: its place by the pattern's words, then among those that match."""
+    candidate = row.candidate
+    score = round(candidate.share, 4)
+    part = {"leg": "keyword", "kind": "original", "rank": candidate.keyword_rank}
+    return {
+        "rank": rank,
+        "id": candidate.id,
+        "fusion_rank": candidate.fusion_rank,
+        "keyword_rank": candidate.keyword_rank,
+        "fusion_score": score,
+        "contributions": [{**part, "term": candidate.share, "points": score}],
+        "ranks": ranks(rank, row, way, "keyword"),
+        "steps": [],
+        "score": score,
+    }
 
 
 def why_literally(search: LiteralSearch, shown: Collection[str]) -> dict[str, Any]:
@@ -59,10 +101,10 @@ def why_literally(search: LiteralSearch, shown: Collection[str]) -> dict[str, An
     if id_ in search.trace.dropped:
         reason = f"it was opened and left out: {search.trace.dropped[id_]}"
         return {**told, "stage": "open", "reason": reason}
-    ranks = {one.candidate.ordinal: rank for rank, one in enumerate(search.found, 1)}
-    if ordinal not in ranks:
+    order = [one.candidate.ordinal for one in search.found]
+    if ordinal not in order:
         return {**told, **lost(plan, search.trace, ordinal)}
-    return {**told, **placed(plan, id_, ranks[ordinal], shown)}
+    return {**told, **placed(plan, id_, order.index(ordinal) + 1, shown)}
 
 
 def _lacks_words(search: LiteralSearch, ordinal: int) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def test_search_explains_itself(vault: Vault) -> None:
     result = vault.run("search", "lease", "--mode", "keyword", "--explain")
     assert result.exit_code == 0, result.output
     way, _, table = result.stdout.partition("\nstage ")
-    assert "fusion 1" in way
+    assert "words 1" in way
     stages = [line.split()[0] for line in table.splitlines()]
     assert {"analyse", "fetch", "open", "preview"} <= set(stages)
 

@@ -63,7 +63,7 @@ async def test_each_result_says_why_it_stands_where_it_does(served: Served) -> N
     assert first.summary.get_text(strip=True) == "Why here"
     assert first.select_one(".hy-way li").get_text(" ", strip=True).startswith("fusion 1")
     shares = [float(cell.get_text()) for cell in first.select("tbody .hy-adds")]
-    total = float(first.caption.get_text().split()[2].rstrip(","))
+    total = float(first.caption.get_text().split()[1].rstrip(","))
     assert sum(shares) == pytest.approx(total, abs=1.5)  # each is rounded
     assert not soup(await served.by("bob").get("?q=tomatoes")).select(".hy-why")
 

@@ -200,3 +200,41 @@ async def test_a_mistake_is_explained_to_those_who_may_ask_and_to_nobody_else(
     assert "bogus" in json.loads(row["answer"])[0]["error"]
     (row,) = await served.by(None).sql(sql)
     assert json.loads(row["answer"]) == []
+
+
+async def test_explanations_tell_a_searcher_ranks_and_in_a_strict_vault_no_more(
+    filled: Filled, serve: Serve, model: Path
+) -> None:
+    derived = {
+        "ranks",
+        "contributions",
+        "boost",
+        "steps",
+        "fusion_sum",
+    }  # a type would show in them
+    for profile in ("default", "strict"):
+        served = await filed(filled, serve, profile, model)
+        path = f".json?q=tomatoes&explain=1&why={ONE}"
+        data = (await served.by("alice").get(path)).json()
+        (adjust,) = [stage for stage in data["explain"] if stage["stage"] == "adjust"]
+        for record in (adjust["results"][0], data["why"]):
+            assert record["fusion_rank"] == 1
+            assert bool(derived & set(record)) is (profile == "default")
+        assert "moved" not in adjust
+        assert not {"reason", "stage"} & set(data["why"])
+
+
+async def test_what_a_searcher_may_not_learn_is_no_answer_to_why(served: Served) -> None:
+    """Bob reads, alice searches; neither may tell an id that is not theirs from one made up."""
+    made_up = "00000000-0000-4000-8000-0000000000ff"
+    told = (await served.by("alice").get(f".json?q=tomatoes&why={made_up}")).json()["why"]
+    assert told == {"id": made_up, "returned": False}
+    told = (await served.by("bob").get(f".json?q=tomatoes&why={made_up}")).json()["why"]
+    assert told["stage"] == "unknown"
+
+
+async def test_why_is_answered_in_sql(served: Served) -> None:
+    sql = "select hybrid_explain('zebra -tomatoes', :options) told"
+    (row,) = await served.by("bob").sql(sql, options=json.dumps({"why": ONE}))
+    (why,) = [one["why"] for one in json.loads(row["told"]) if one["stage"] == "why"]
+    assert why["filters"] == ["-tomatoes"]

@@ -239,4 +239,22 @@ def test_late_interaction_is_a_stage_of_the_way(typed: MemoryStore) -> None:
 def test_rules_for_files_are_stages_of_the_way(typed: MemoryStore) -> None:
     response = typed.search(QUERY, limit=32, recipe="prx", explain=True)
     stages_told = {entry["after"] for one in accounts(response).values() for entry in one["ranks"]}
-    assert len(stages_told) > 3
+    assert {"fusion", "file coherence"} <= stages_told
+
+
+def test_a_literal_search_is_explained_too(notes: MemoryStore) -> None:
+    response = notes.search("Spare keys?", mode="literal", explain=True, topic="errands")
+    (account,) = accounts(response).values()
+    assert [(move.name, move.rank) for move in moves(account)] == [("words", 1)]
+    response = notes.search("Spare keys", mode="literal", explain=True)
+    (account,) = accounts(response).values()
+    assert account["ranks"][-1]["rank"] == 1
+    assert stages(response)["analyse"]["of"] == 12
+
+
+def test_one_leg_alone_is_called_by_its_name(notes: MemoryStore) -> None:
+    for mode, name in (("keyword", "words"), ("vector", "meaning")):
+        for account in accounts(notes.search("spare key", mode=mode, explain=True)).values():
+            assert moves(account)[0].name == name
+    listed = accounts(notes.search("topic:house", explain=True)).values()
+    assert {moves(account)[0].name for account in listed} == {"newest"}
