@@ -44,7 +44,8 @@ def print_answer(response: SearchResponse) -> None:
     """The ranked results, then how many memories were opened, then what was missing."""
     colour = colour_wanted()
     if not response.rows:
-        click.echo("Nothing found.\n")
+        beyond = response.next or (response.budget and response.budget["too_large"])
+        click.echo("Nothing on this page.\n" if beyond else "Nothing found.\n")
     ways = accounts(response)
     for row in response.rows:
         for line in result_lines(row, columns(), colour):

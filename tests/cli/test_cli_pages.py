@@ -27,4 +27,5 @@ def test_a_budget_is_told_below_the_answer(vault: Vault) -> None:
     assert "(length / 4)" in line
     tiny = vault.run(*SEARCH, "--budget", "1")
     assert "too large" in tiny.stdout
+    assert "Nothing found" not in tiny.stdout
     assert vault.json(*SEARCH, "--budget", "60")["budget"]["limit"] == 60

@@ -73,6 +73,15 @@ async def test_the_page_s_own_link_leads_on(served: Served) -> None:
     assert not set(shown(first)) & set(shown(second))
 
 
+async def test_a_page_without_rows_leads_on_too(served: Served) -> None:
+    bob = served.by("bob")
+    write(served, 12, "tomatoes at great length " * 6 + "{}")
+    empty = BeautifulSoup((await bob.get("?q=great+length&limit=5&budget=1")).text, "html.parser")
+    assert not empty.select(".hy-result")
+    assert "Nothing found" not in empty.text
+    assert empty.select_one(".hy-next a") is not None
+
+
 async def test_private_queries_are_leafed_through_by_posting(filled: Filled, serve: Serve) -> None:
     settings = {"key-file": str(filled.key_file), "private-queries": True}
     served = (await serve(filled.path, options={"notes": settings})).by("root")
