@@ -99,3 +99,12 @@ def test_delete_asks_first(vault: Vault) -> None:
     assert vault.json("get", memory["id"])["id"] == memory["id"]
     assert session(words, ["y"])[1] == 0
     assert vault.run("get", memory["id"]).exit_code == 1
+
+
+def test_an_answer_is_shown_as_it_arrives(vault: Vault, tmp_path: Path) -> None:
+    words = ["ask", str(vault.path), "--key-file", str(vault.key_file), "lease of the flat"]
+    shown, code = session([*words, "--model", "echo"], LLM_USER_PATH=str(tmp_path / "llm"))
+    assert code == 0, shown
+    answer, _, after = shown.rpartition("echo was sent")
+    assert "ends on 31 May" in answer, "echo says what it was given"
+    assert " of them" in after
