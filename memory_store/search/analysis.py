@@ -25,7 +25,7 @@ from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, SearchOption
 from memory_store.search.context import SearchContext
 from memory_store.search.query import ParsedQuery, Phrase, Variant, is_symbol_like
 from memory_store.text.canonical import folded, normalise_topic
-from memory_store.text.identifiers import CODE, identifiers, name_parts, name_terms
+from memory_store.text.identifiers import CODE, code_words, identifiers, name_terms
 from memory_store.text.language import detect_language
 from memory_store.text.tokens import is_stop_word, query_words, term
 from memory_store.text.tokens import words as words_of
@@ -249,7 +249,7 @@ def holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:
 
 def _neighbours(first: str, second: str, language: str) -> tuple[str, str]:
     """The terms that stand side by side where two words do: in code, the parts that meet there."""
-    if language == CODE and (before := name_parts(first)) and (after := name_parts(second)):
+    if language == CODE and (before := code_words(first)) and (after := code_words(second)):
         return before[-1], after[0]
     return term(first, language), term(second, language)
 

@@ -21,7 +21,7 @@ from memory_store.search.context import SearchContext
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
-STALE = "{} is indexed with earlier settings in part ({:,} memories). Try: memory-store reindex {}"
+STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memory-store reindex {}"
 UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
 

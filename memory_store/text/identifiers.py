@@ -61,9 +61,24 @@ def name_parts(name: str) -> list[str]:
 
 
 def name_terms(name: str) -> list[str]:
-    """A name in lower case, followed by its parts if it has any but itself."""
-    whole, parts = folded(name), name_parts(name)
-    return parts if parts == [whole] else [whole, *parts]
+    """A name in lower case, followed by its parts if it has any but itself.
+
+    Of a name in both spellings, ``test_getUser``, what stands between ``_`` counts too: elsewhere
+    that is a word, and a pattern may ask for it.
+    """
+    whole = folded(name)
+    found = [whole]
+    for piece in filter(None, name.split("_")):
+        inner, parts = folded(piece), [folded(part) for part in _camel_parts(piece)]
+        found += [inner] * (inner != whole and len(parts) > 1)
+        found += parts if parts != [whole] else []
+    return found
+
+
+def whole_name(word: str) -> str:
+    """The term of a word of a query: a name in lower case, of ``user's`` the longest one."""
+    names = [name.text for name in identifiers(word)]
+    return folded(max(names, key=len) if names else word)
 
 
 def code_terms(text: str) -> list[str]:

@@ -25,7 +25,7 @@ from itertools import pairwise
 import Stemmer
 
 from memory_store.text.canonical import folded
-from memory_store.text.identifiers import CODE, code_terms, code_words
+from memory_store.text.identifiers import CODE, code_terms, code_words, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES
 from memory_store.text.stop_words import STOP_WORDS
 from memory_store.text.words import ASCII_WORD, Word, query_words, words
@@ -78,7 +78,7 @@ def terms(text: str, language: str) -> list[str]:
 def term(word: str, language: str) -> str:
     """The term of one word; see :func:`terms`. In ``code`` that is the whole name."""
     if language == CODE:
-        return folded(word)
+        return whole_name(word)
     return _term_cache(language)[word]
 
 

@@ -357,6 +357,11 @@ class TestCode:
         store.done(memory.id)
         assert store.search("user", mode="keyword").rows
 
+    def test_patterns_and_phrases_with_an_apostrophe_find_code(self, store: MemoryStore) -> None:
+        store.add("# don't cache the user's name", type="code")
+        for query, mode in (("/don't cache/", "literal"), ('"the user\'s name"', "keyword")):
+            assert len(store.search(query, mode=mode).rows) == 1, query
+
     def test_code_that_was_indexed_as_prose_is_stale(self) -> None:
         before = entry(["getUserById"], type="code", language="en")
         done = entry(["getUserById"], type="code_done", language="en")

@@ -14,7 +14,7 @@ from memory_store.text.identifiers import (
     name_parts,
     path_terms,
 )
-from memory_store.text.tokens import is_stop_word, phrase_terms, term, terms
+from memory_store.text.tokens import is_stop_word, phrase_terms, term, terms, words
 
 any_text = st.text(
     st.one_of(
@@ -43,7 +43,7 @@ parts = st.from_regex(r"[a-z]{2,8}[0-9]{0,2}", fullmatch=True).filter(lambda p: 
         ("Foo::bar", "foo bar"),
         ("data-user-id", "data user id"),
         ("self.cache[0]", "self cache 0"),
-        ("snake_andCamel", "snake_andcamel snake and camel"),
+        ("test_getUser", "test_getuser test getuser get user"),
         ("größteZahl", "grösstezahl grösste zahl"),
         ("_ __ ...", ""),
         ("naïve", "naïve"),
@@ -57,6 +57,12 @@ def test_code_is_not_stemmed_and_loses_no_word() -> None:
     assert terms("initialize the initial", "code") == ["initialize", "the", "initial"]
     assert not is_stop_word("for", "code")
     assert term("getUser", "code") == "getuser"
+
+
+@given(any_text.map(canonical_text))
+def test_every_word_of_a_query_is_a_term_of_the_same_text(text: str) -> None:
+    found = set(code_terms(text))
+    assert {term(word.text, "code") for word in words(text)} <= found
 
 
 def test_scripts_without_spaces_keep_their_pairs() -> None:
