@@ -305,7 +305,10 @@ def sealed_order(plan: Plan, candidates: Sequence[Candidate]) -> list[Scored]:
     if plan.mode == "hybrid":
         return in_fusion_order(candidates, plan.recipe)
     cap = plan.recipe.unverified_cap
-    return [Scored(candidate, cap * candidate.share) for candidate in candidates]
+    return [
+        Scored(candidate, candidate.share).moved("not verified", cap * candidate.share)
+        for candidate in candidates
+    ]
 
 
 def unread_because(plan: Plan, text: str) -> str:

@@ -15,7 +15,15 @@ from memory_store.search.candidates import Candidate
 from memory_store.search.explaining import FusionAccounts
 from memory_store.search.fusion import Merged, RankedList, fuse
 from memory_store.search.recipes import RECIPES
-from memory_store.search.telling import accounts, boost_sentence, moves, ordinal, terms, told
+from memory_store.search.telling import (
+    accounts,
+    boost_sentence,
+    changes,
+    moves,
+    ordinal,
+    terms,
+    told,
+)
 from memory_store.store import MemoryStore
 
 QUERY = "the spare key"
@@ -254,7 +262,10 @@ def test_a_literal_search_is_explained_too(notes: MemoryStore) -> None:
 
 def test_one_leg_alone_is_called_by_its_name(notes: MemoryStore) -> None:
     for mode, name in (("keyword", "words"), ("vector", "meaning")):
-        for account in accounts(notes.search("spare key", mode=mode, explain=True)).values():
+        response = notes.search("spare key", mode=mode, explain=True)
+        for row, account in zip(response.rows, accounts(response).values(), strict=True):
             assert moves(account)[0].name == name
+            told_of = [(change, pytest.approx(after)) for change, _, after in changes(account)]
+            assert told_of == ([("without a reranker", round(row.score, 4))] if row.score else [])
     listed = accounts(notes.search("topic:house", explain=True)).values()
     assert {moves(account)[0].name for account in listed} == {"newest"}
