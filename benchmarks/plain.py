@@ -21,7 +21,7 @@ from benchmarks.sealed import Ranker, SealedPart, mark
 from memory_store.index.entries import Indexable, Windows, embedded_text, index_entries
 from memory_store.index.numpy_vectors import best_windows
 from memory_store.index.segment import IndexEntry, build
-from memory_store.index.snapshot import Snapshot
+from memory_store.index.snapshot import Part, Snapshot
 from memory_store.index.vectors import VectorHits
 from memory_store.records import Memory
 from memory_store.text.canonical import normalise_topic
@@ -88,11 +88,11 @@ class PlainPart(Ranker):
         self._sealed = sealed
         self._exact: list[npt.NDArray[np.float32]] = []
         self._from_model = 0
-        entries = list(self._entries(numbers))
-        dimensions = sealed.context.snapshot.dimensions
-        (collection,) = {entry.collection for entry in entries}
-        segment = build(entries, dimensions)
-        snapshot = Snapshot([(segment, np.ones(len(entries), dtype=np.bool_), collection)])
+        parts = []
+        for part in sealed.context.snapshot.parts:  # as the vault divides them, sealed or not
+            segment = build(list(self._entries(part, numbers)), part.segment.dimensions)
+            parts.append((segment, np.ones(segment.count, dtype=np.bool_), part.collection))
+        snapshot = Snapshot(parts)
         context = replace(
             sealed.context,
             snapshot=snapshot,
@@ -102,11 +102,11 @@ class PlainPart(Ranker):
         super().__init__(context, sealed.references())
         self.float32 = self._from_model / max(1, sum(len(rows) for rows in self._exact))
 
-    def _entries(self, numbers: PlainNumbers) -> Iterator[IndexEntry]:
-        """The index entry of each memory, in the languages that the vault found."""
+    def _entries(self, part: Part, numbers: PlainNumbers) -> Iterator[IndexEntry]:
+        """The index entries of a segment's memories, in the languages that the vault found."""
         context = self._sealed.context
         snapshot = context.snapshot
-        ordinals = [int(ordinal) for ordinal in np.flatnonzero(snapshot.alive)]
+        ordinals = [part.base + int(row) for row in np.flatnonzero(part.alive)]
         for ordinal, memory in zip(ordinals, context.open_memories(ordinals), strict=True):
             topics = dict.fromkeys(filter(None, map(normalise_topic, memory.topics)))
             content = memory.text if memory.text.strip() else memory.title

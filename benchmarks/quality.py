@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,18 @@ def table(figures: Figures, wanted: DevelopmentSet) -> Iterator[str]:
     )
 
 
+def all_measured(
+    sets: Sequence[DevelopmentSet], folder: Path, reranker: str | None, jobs: int
+) -> Iterator[Figures]:
+    """The figures of each set in turn. With several ``jobs`` processes share the work."""
+    if jobs < 2 or len(sets) < 2:
+        yield from (measured(wanted, folder, reranker) for wanted in sets)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        running = [pool.submit(measured, wanted, folder, reranker) for wanted in sets]
+        yield from (one.result() for one in running)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say whether every gate holds."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -159,6 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", help="a set's name (repeatable)")
     parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
+    parser.add_argument("--jobs", type=int, default=2, help="sets measured at a time (2)")
     parser.add_argument("--reranker", help="rerank with this model (else: no reranker)")
     given = parser.parse_args(arguments)
     if given.evals is not None and not given.evals.is_dir():
@@ -167,16 +182,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in given.only or ():
         if name not in [wanted.name for wanted in sets]:
             parser.error(f"no set {name!r}; there is: {', '.join(one.name for one in sets)}")
+    sets = [wanted for wanted in sets if not given.only or wanted.name in given.only]
     found, failed = [], []
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for wanted in sets:
-            if not given.only or wanted.name in given.only:
-                figures = measured(wanted, folder, given.reranker)
-                print("\n".join(table(figures, wanted)), flush=True)
-                found.append(figures)
-                failed += failures(figures, wanted.gate)
+        every = all_measured(sets, folder, given.reranker, given.jobs)
+        for wanted, figures in zip(sets, every, strict=True):
+            print("\n".join(table(figures, wanted)), flush=True)
+            found.append(figures)
+            failed += failures(figures, wanted.gate)
     if given.json is not None:
         given.json.write_text(json.dumps([one.as_dict() for one in found], indent=2) + "\n")
     for failure in failed:
