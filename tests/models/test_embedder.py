@@ -35,6 +35,14 @@ def test_vectors_come_back_in_the_order_of_the_texts(embedder: Embedder) -> None
     assert embedder.embed(TEXTS[::-1])[::-1] == pytest.approx(vectors, abs=0)
 
 
+def test_several_queries_are_embedded_as_if_alone(embedder: Embedder) -> None:
+    vectors = embedder.embed_queries(TEXTS)
+    assert vectors.shape == (len(TEXTS), embedder.dimensions)
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        assert (vector == embedder.embed_query(text)).all()
+    assert embedder.embed_queries([]).shape == (0, embedder.dimensions)
+
+
 def test_vectors_have_length_one(embedder: Embedder) -> None:
     lengths = np.linalg.norm(embedder.embed([text for text in TEXTS if text]), axis=1)
     assert lengths == pytest.approx(np.ones(len(lengths)), abs=1e-6)
