@@ -62,6 +62,7 @@ def take(base: str, passphrase: str) -> None:
         page.goto(f"{base}/notes/-/hybrid?q=protecting+lettuce+from+slugs&limit=5")
         page.screenshot(path=HERE / "screenshot-search.png")
         page.goto(f"{base}/notes/-/hybrid?q=when+is+the+last+frost+in+spring&limit=4&explain=1")
+        page.get_by_text("Why here").first.click()
         page.screenshot(path=HERE / "screenshot-explain.png", full_page=True)
         page.goto(f"{base}/notes/-/hybrid?q=Harper")
         page.locator(".hy-result h2 a").first.click()
