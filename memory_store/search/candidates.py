@@ -22,7 +22,13 @@ from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.analysis import Analysis
 from memory_store.search.context import SearchContext
 from memory_store.search.recipes import Recipe
-from memory_store.search.scopes import Scope, missing_model, scopes, stale_lines
+from memory_store.search.scopes import (
+    Scope,
+    missing_model,
+    scopes,
+    stale_lines,
+    unembedded_lines,
+)
 from memory_store.search.surroundings import (
     blended_meaning,
     lifted_coverage,
@@ -354,7 +360,8 @@ def _vector_leg(
             lists.append(nearest(kind, vector, index, scope, context, recipe, depth))
     if alone and missing and not models:
         raise next(iter(missing.values()))
-    return Fetched(tuple(lists), tuple(missing), tuple(models))
+    lacking = unembedded_lines(analysis.mask, context)
+    return Fetched(tuple(lists), (*missing, *lacking), tuple(models))
 
 
 def nearest(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memory-store reindex {}"
+UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex {}"
 UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
 
@@ -94,6 +95,22 @@ def stale_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
     return tuple(
         STALE.format(named_collections([collection], context), count, context.database)
         for collection, count in _counted(stale, snapshot).items()
+    )
+
+
+def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
+    """What is to be said of searched collections none of whose memories has a vector.
+
+    Nothing of those that are stale: that is said already.
+    """
+    snapshot = context.snapshot
+    embedded = {part.collection for part in snapshot.parts if part.segment.windows}
+    if embedded.issuperset(snapshot.collections):
+        return ()
+    return tuple(
+        UNEMBEDDED.format(named_collections([collection], context), context.database)
+        for collection in _counted(mask & ~snapshot.stale, snapshot)
+        if collection not in embedded
     )
 
 

@@ -23,6 +23,7 @@ from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 from memory_store.vault.keyring import VAULT_SCOPE
+from memory_store.vault.transactions import transaction
 
 HOME = ("The automobile needs new brake pads", "Sourdough wants a warm corner", "Mina has the key")
 JOB = ("The vehicle fleet is leased until May", "The physician signs the form", "Paint the hall")
@@ -113,6 +114,15 @@ class TestTwoModels:
             report = store.import_paths([_note(copied_model.parent)], collection="job")
             assert report.imported == 1
             assert "collection 'job' stored without vectors" in report.degraded[0]
+
+    def test_a_collection_without_any_vector_is_named(self, store: MemoryStore) -> None:
+        store.add(HOME[0])
+        store.add_many([MemoryDraft(JOB[0], collection="job")], embed=False)
+        (line,) = store.search("car", mode="vector").degraded
+        assert line.startswith("collection 'job' has no vectors")
+        assert store.search("car", mode="vector", collection="personal").degraded == ()
+        assert store.reindex() == 1
+        assert store.search("car", mode="vector").degraded == ()
 
     def test_two_models_of_equal_length_are_not_mixed(
         self, store: MemoryStore, tmp_path: Path
@@ -237,6 +247,19 @@ class TestChangingSettings:
         assert 0 < left < 150
         assert store.reindex() == left
         assert store.stats()["languages"] == {"de": 150}
+
+    def test_another_release_of_the_stemmers_makes_everything_stale(
+        self, store: MemoryStore
+    ) -> None:
+        store.add(HOME[0])
+        with store._vault.writing() as connection, transaction(connection):
+            store._vault.change_settings(connection, analyser=1_002_000)
+        assert store.stale() == {"personal": 1}
+        store.add(HOME[1])  # analysed as of today
+        assert store.stale() == {"personal": 1}
+        assert store.reindex() == 1
+        assert store.stale() == {}
+        assert texts(store.search("brake pad", mode="keyword")) == [HOME[0]]
 
     def test_merging_keeps_old_and_new_apart(self, store: MemoryStore) -> None:
         store.create_collection("log")
