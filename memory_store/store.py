@@ -27,8 +27,9 @@ from memory_store.importing.drafts import (
     memory_from_draft,
     next_version,
 )
+from memory_store.index.creating import create_vault
 from memory_store.index.embedders import Embedders, WritingEmbedders, without_model
-from memory_store.index.opened import OpenVault, checked_analyser, create_vault, open_vault
+from memory_store.index.opened import OpenVault, checked_analyser, open_vault
 from memory_store.index.preparing import Preparer
 from memory_store.index.snapshot import Filters, Snapshot
 from memory_store.index.writing import write_batch

@@ -7,7 +7,6 @@ process, any number of readers, each thread with a connection of its own.
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import Place
 from memory_store.index.gate import Gate
 from memory_store.index.live import LiveIndex
@@ -28,41 +26,36 @@ from memory_store.records import (
     BadInputError,
     CollectionInfo,
     ModelMismatchError,
-    NotAVaultError,
     NotFoundError,
 )
 from memory_store.sqlite import connect, sqlite3
 from memory_store.text.identifiers import CODE
 from memory_store.text.language import LANGUAGES
-from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.expansions import Expansions
-from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
+from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.last_seen import counters, remember, rollback_warning
 from memory_store.vault.manifest import Manifest, write_manifest
-from memory_store.vault.schema import FORMAT_VERSION, check_is_vault, create_schema
+from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import (
     AUTO,
-    PROFILES,
     CollectionSettings,
-    Settings,
     read_settings,
     read_vault_id,
     stored_revision,
     write_settings,
 )
-from memory_store.vault.slots import Secret, add_slot, open_root
+from memory_store.vault.slots import Secret, open_root
 from memory_store.vault.transactions import erase_traces, transaction
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
-PERSONAL = "personal"
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
 NAME_LIMIT = 200  # characters of a collection's name
 
 
 class OpenVault:
-    """See the module. Make one with :func:`create_vault` or :func:`open_vault`."""
+    """See the module. Made by :func:`open_vault` and :mod:`memory_store.index.creating`."""
 
     def __init__(self, path: Path, vault: bytes, keyring: Keyring) -> None:
         self.path = path
@@ -245,7 +238,7 @@ class OpenVault:
         if name in self.collection_names().values():
             raise BadInputError(f"there is a collection {name!r} already", "collection")
         with self.writing() as connection, transaction(connection):
-            collection = _insert_collection(connection, self.keyring, name)
+            collection = insert_collection(connection, self.keyring, name)
             known = read_settings(connection, self.keyring)
             chosen = replace(choice or CollectionSettings(""), collection=collection)
             self.change_settings(
@@ -333,7 +326,8 @@ def _name_place(vault: OpenVault, collection: str) -> Place:
     return vault.keyring.of(collection).place("collections", "name", collection)
 
 
-def _insert_collection(connection: sqlite3.Connection, keyring: Keyring, name: str) -> str:
+def insert_collection(connection: sqlite3.Connection, keyring: Keyring, name: str) -> str:
+    """A new collection's row, key and account (inside the caller's transaction). Returns its id."""
     collection = str(uuid.uuid4())
     keys: CollectionKeys = keyring.create_collection_key(connection, collection)
     sealed = keys.seal("name", keys.place("collections", "name", collection), name.encode())
@@ -343,74 +337,6 @@ def _insert_collection(connection: sqlite3.Connection, keyring: Keyring, name: s
     )
     write_manifest(connection, keys, Manifest())
     return collection
-
-
-def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVault:
-    """Make a new vault file that each of the secrets opens.
-
-    An existing SQLite database gains the vault's tables beside its own. Raises BadInputError when
-    the file holds a vault already, or is no database.
-    """
-    if profile not in PROFILES:
-        raise BadInputError(f"no profile {profile!r}; there is: {', '.join(PROFILES)}", "profile")
-    secrets = list(secrets)
-    fresh = not path.exists()
-    if fresh:
-        _make_private_file(path)
-    try:
-        _fill_new_vault(path, secrets, profile)
-    except BaseException:
-        if fresh:
-            path.unlink(missing_ok=True)
-        raise
-    return open_vault(path, secrets[:1])
-
-
-def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
-    vault = os.urandom(16)
-    connection = connect(path)
-    try:
-        connection.execute("pragma journal_mode = wal")
-        if connection.execute(
-            "select 1 from sqlite_master where name = 'vault_settings'"
-        ).fetchone():
-            raise BadInputError(f"{path} is a vault already", "db")
-        create_schema(connection)
-        with transaction(connection):
-            connection.executemany(
-                "insert into vault_settings (name, value) values (?, ?)",
-                [("format", str(FORMAT_VERSION)), ("vault", vault.hex())],
-            )
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.execute("insert into vault_principals (id, created) values (0, ?)", (now,))
-            root = SecretKey.generate()
-            for secret in secrets:
-                add_slot(connection, vault, 0, secret, root)
-            keyring = Keyring(vault, 0, root)
-            keyring.create_collection_key(connection, VAULT_SCOPE)
-            personal = _insert_collection(connection, keyring, PERSONAL)
-            settings = Settings(
-                profile=profile,
-                created=now,
-                personal=personal,
-                analyser=ANALYSER_VERSION,
-                collections=(personal,),
-            )
-            write_settings(connection, keyring, settings)
-            keyring.wipe()
-    except sqlite3.DatabaseError as error:
-        raise NotAVaultError(f"{path}: cannot be made a vault ({error})") from None
-    finally:
-        connection.close()
-
-
-def _make_private_file(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise NotAVaultError(f"{path}: the folder {path.parent} does not exist")
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise NotAVaultError(f"{path}: cannot be made ({error.strerror})") from None
 
 
 def open_vault(path: Path, secrets: Iterable[Secret]) -> OpenVault:

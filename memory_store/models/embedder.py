@@ -37,6 +37,9 @@ REMEDY = offline.REMEDY
 DOCTOR = "memory-store doctor DB"
 MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 
+_MULTILINGUAL = ("multilingual", "bge-m3", "-m3", "labse", "gte-multi")
+_ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip")
+
 Vectors = NDArray[np.float32]
 
 
@@ -188,6 +191,22 @@ class FastEmbedEmbedder:
                 copy.no_padding()
                 self._unlimited = copy
             return self._unlimited
+
+
+def languages_of(embedder: Embedder) -> frozenset[str]:
+    """The languages an embedding model was made for; empty: all of them, or not known.
+
+    A model may say so itself (``languages``); else its name is looked at, as sentence-transformers
+    and FastEmbed name them: ``multilingual``, ``-m3``, a language code, and English otherwise.
+    """
+    said = getattr(embedder, "languages", None)
+    if said is not None:
+        return frozenset(said)
+    name = embedder.name.casefold().rsplit("/", 1)[-1]
+    if any(mark in name for mark in _MULTILINGUAL):
+        return frozenset()
+    coded = re.search(r"-(de|es|fr|zh)(?:-|$)", name)  # jina-embeddings-v2-base-de, bge-small-zh
+    return frozenset({"en", coded[1]} if coded else {"en"} if _ENGLISH.search(name) else ())
 
 
 def encodable(text: str) -> str:

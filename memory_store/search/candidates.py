@@ -7,7 +7,6 @@ filtered search finds what it would find in a vault of nothing else.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -47,9 +46,6 @@ LEG_THREADS = 8  # for all searches at once; NumPy and the model release the GIL
 NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: memory-store reindex {}"
 
 MOST_NEWEST = 1_000  # rows of a search by filters only
-
-_MULTILINGUAL = ("multilingual", "bge-m3", "-m3", "labse", "gte-multi")
-_ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip")
 
 _legs = ThreadPoolExecutor(max_workers=LEG_THREADS, thread_name_prefix="search-leg")
 
@@ -231,22 +227,6 @@ def depth_of(leg: str, kind: str, depths: Mapping[str, int]) -> int:
     """How long a list may be: as ``depths`` says for its leg, or for a ``variant``."""
     usual = depths.get(leg, 0)
     return usual if kind == "original" else depths.get("variant", usual)
-
-
-def languages_of(embedder: Embedder) -> frozenset[str]:
-    """The languages an embedding model was made for; empty: all of them, or not known.
-
-    A model may say so itself (``languages``); else its name is looked at, as sentence-transformers
-    and FastEmbed name them: ``multilingual``, ``-m3``, a language code, and English otherwise.
-    """
-    said = getattr(embedder, "languages", None)
-    if said is not None:
-        return frozenset(said)
-    name = embedder.name.casefold().rsplit("/", 1)[-1]
-    if any(mark in name for mark in _MULTILINGUAL):
-        return frozenset()
-    coded = re.search(r"-(de|es|fr|zh)(?:-|$)", name)  # jina-embeddings-v2-base-de, bge-small-zh
-    return frozenset({"en", coded[1]} if coded else {"en"} if _ENGLISH.search(name) else ())
 
 
 def _keyword_leg(

@@ -10,15 +10,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from memory_store.models.embedder import languages_of
 from memory_store.search.adjustments import base_type
 from memory_store.search.analysis import Analysis
-from memory_store.search.candidates import (
-    Candidate,
-    Fetched,
-    LegList,
-    QueryModel,
-    languages_of,
-)
+from memory_store.search.candidates import Candidate, Fetched, LegList, QueryModel
 from memory_store.search.context import SearchContext
 from memory_store.search.recipes import Recipe
 

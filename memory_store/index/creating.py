@@ -1,0 +1,93 @@
+"""Making a vault: its file, tables, root key, slots and first collection.
+
+Boundary: the root key exists here in clear until the vault is opened again by one of its secrets.
+A file that could not be finished is taken away.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memory_store.crypto.keys import SecretKey
+from memory_store.index.opened import OpenVault, insert_collection, open_vault
+from memory_store.records import BadInputError, NotAVaultError
+from memory_store.sqlite import connect, sqlite3
+from memory_store.text.tokens import ANALYSER_VERSION
+from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.schema import FORMAT_VERSION, create_schema
+from memory_store.vault.settings import PROFILES, Settings, write_settings
+from memory_store.vault.slots import Secret, add_slot
+from memory_store.vault.transactions import transaction
+
+PERSONAL = "personal"
+
+
+def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVault:
+    """Make a new vault file that each of the secrets opens.
+
+    An existing SQLite database gains the vault's tables beside its own. Raises BadInputError when
+    the file holds a vault already, or is no database.
+    """
+    if profile not in PROFILES:
+        raise BadInputError(f"no profile {profile!r}; there is: {', '.join(PROFILES)}", "profile")
+    secrets = list(secrets)
+    fresh = not path.exists()
+    if fresh:
+        _make_private_file(path)
+    try:
+        _fill_new_vault(path, secrets, profile)
+    except BaseException:
+        if fresh:
+            path.unlink(missing_ok=True)
+        raise
+    return open_vault(path, secrets[:1])
+
+
+def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
+    vault = os.urandom(16)
+    connection = connect(path)
+    try:
+        connection.execute("pragma journal_mode = wal")
+        if connection.execute(
+            "select 1 from sqlite_master where name = 'vault_settings'"
+        ).fetchone():
+            raise BadInputError(f"{path} is a vault already", "db")
+        create_schema(connection)
+        with transaction(connection):
+            connection.executemany(
+                "insert into vault_settings (name, value) values (?, ?)",
+                [("format", str(FORMAT_VERSION)), ("vault", vault.hex())],
+            )
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            connection.execute("insert into vault_principals (id, created) values (0, ?)", (now,))
+            root = SecretKey.generate()
+            for secret in secrets:
+                add_slot(connection, vault, 0, secret, root)
+            keyring = Keyring(vault, 0, root)
+            keyring.create_collection_key(connection, VAULT_SCOPE)
+            personal = insert_collection(connection, keyring, PERSONAL)
+            settings = Settings(
+                profile=profile,
+                created=now,
+                personal=personal,
+                analyser=ANALYSER_VERSION,
+                collections=(personal,),
+            )
+            write_settings(connection, keyring, settings)
+            keyring.wipe()
+    except sqlite3.DatabaseError as error:
+        raise NotAVaultError(f"{path}: cannot be made a vault ({error})") from None
+    finally:
+        connection.close()
+
+
+def _make_private_file(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise NotAVaultError(f"{path}: the folder {path.parent} does not exist")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise NotAVaultError(f"{path}: cannot be made ({error.strerror})") from None
