@@ -32,6 +32,7 @@ from memory_store.search.reranking import (
     shortfall,
     titled,
 )
+from memory_store.search.surroundings import neighbours_for
 from memory_store.text.tokens import words
 
 if TYPE_CHECKING:
@@ -39,11 +40,13 @@ if TYPE_CHECKING:
 
 DEPTH = 16  # candidates read: search.md, "MaxSim over the first 16"
 # Of the blend that is MaxSim's, the rest is fusion's. Measured (docs/models.md): above .2 sets of
-# abstracts and notes lose; turns of conversations, where a token's best match is seldom a chance
-# one among hundreds, gain up to .8.
+# abstracts and notes lose, and any share loses where long texts are told in order, since fusion
+# counts a memory's neighbours there; turns of conversations gain up to .8.
 SHARE = 0.2
 SHORT_SHARE = 0.5
 SHORT = 256  # characters a candidate, on average: about 64 tokens
+LEAST_SHARE = 0.02  # below, no place would change
+KEPT = "maxsim: long texts told in order keep the order of fusion, which it does not improve"
 PASSAGE_CHARACTERS = 1_000  # about 250 tokens: what the model reads of a candidate
 
 
@@ -77,12 +80,13 @@ def interact(
         titled(o, best_span(text, o, recipe, matcher(o), PASSAGE_CHARACTERS))
         for o in prepared(first, deadline)
     ]
+    late = late_share(texts, first, recipe, context)
+    if texts and late < LEAST_SHARE:
+        return Interacted(tuple(pool), 0, (KEPT,))
     raw = maxsim_scores(embedder, text, texts, weights, deadline=deadline)
     read = {o.candidate.ordinal: s for o, s in zip(first, raw, strict=False) if s is not None}
     if not read:
         return Interacted(tuple(pool), 0, (out_of_time(len(first)),) if first else ())
-    short = fmean(map(len, texts)) <= SHORT
-    late = SHORT_SHARE if short else SHARE
     shares = blended_shares([c for c in pool if c.ordinal in read], read.__getitem__, late)
     return Interacted(
         tuple(
@@ -94,6 +98,19 @@ def interact(
         len(read),
         (shortfall(len(read), len(first)),) if len(read) < len(first) else (),
     )
+
+
+def late_share(
+    texts: Sequence[str], first: Sequence[Opened], recipe: Recipe, context: SearchContext
+) -> float:
+    """How much of the blend is MaxSim's for candidates such as these: 0 to :data:`SHORT_SHARE`."""
+    if not texts or fmean(map(len, texts)) <= SHORT:
+        return SHORT_SHARE
+    neighbours = neighbours_for(context.snapshot, recipe)
+    if neighbours is None:
+        return SHARE
+    told = fmean(float(neighbours.trust[opened.candidate.ordinal]) for opened in first)
+    return SHARE * (1.0 - told)
 
 
 def blended_shares(

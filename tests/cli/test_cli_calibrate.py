@@ -141,3 +141,12 @@ def test_the_doctor_says_what_a_model_s_scores_rest_on(
     assert "pairs of yours" in said()
     monkeypatch.setenv("MEMORY_STORE_RERANKER", "maxsim")
     assert "late interaction" in said()
+
+
+def test_late_interaction_is_an_option_like_any_reranker(
+    attic: Vault, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
+    read = attic.json("search", "marble attic", "--reranker", "maxsim")
+    assert read["counts"].startswith("Reranked 16 of")
+    assert read["rows"][0]["rerank_score"] is not None

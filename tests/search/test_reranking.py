@@ -102,6 +102,26 @@ class TestLateInteraction:
         weights = {text[s:e]: weight for (s, e), weight in word_weights(text, context)}
         assert weights["zeppelin"] > weights["garden"] > weights["rain"] > 0
 
+    def test_long_texts_told_in_order_keep_fusion_s_order_and_it_is_said(
+        self, make_store: Callable[..., MemoryStore]
+    ) -> None:
+        store = make_store("book.db")
+        matters = ("gardens", "boats", "kitchens", "engines", "violins", "glaciers")
+        store.add_many(
+            MemoryDraft(
+                f"Chapter {n} on {matters[n // 10]}. "
+                + f"Page after page it tells of {matters[n // 10]} and how to keep them. " * 6,
+                ref=str(n),
+                created=f"2024-05-01T10:{n:02}:00Z",
+            )
+            for n in range(60)
+        )
+        late = store.search("chapter on boats and engines", **LATE)
+        plain = store.search("chapter on boats and engines", rerank=False)
+        assert order(late) == order(plain)
+        assert [line for line in late.degraded if line.startswith("maxsim:")]
+        assert late.counts.startswith("Reranked 0 of")
+
     def test_the_environment_may_ask_for_it(
         self, barrels: MemoryStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
