@@ -18,7 +18,7 @@ from memory_store.search.analysis import Analysis
 from memory_store.search.answering import Outcome
 from memory_store.search.candidates import Candidate, Fetched
 from memory_store.search.context import SearchContext
-from memory_store.search.fusion import Fused, Merged, RankedList
+from memory_store.search.fusion import Fused, Merged, RankedList, vector_names
 from memory_store.search.planning import Plan
 from memory_store.search.recipes import Recipe
 from memory_store.search.restrictions import restrictions
@@ -66,10 +66,11 @@ def analysis_details(context: SearchContext, plan: Plan, analysis: Analysis) -> 
 
 def fetch_details(context: SearchContext, fetched: Fetched) -> Data:
     """The lists the legs came back with; the vector leg's index and model."""
+    names = vector_names(fetched)
     details: Data = {
         "lists": [
             {
-                "leg": one.leg,
+                "leg": names.get(one.model, one.leg),
                 "kind": one.kind,
                 "found": len(one.ordinals),
                 "best": _short(one.scores[0]) if one.scores and one.leg != "recent" else None,

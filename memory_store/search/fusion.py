@@ -221,7 +221,7 @@ def merge(
         ordered = _alone(filled[0], recipe)
     else:
         factors = _all_factors(fetched, analysis, context, recipe)
-        names = _vector_names(fetched)
+        names = vector_names(fetched)
         lists = [
             _weighed(one, names.get(one.model, one.leg), recipe, factors) for one in fetched.lists
         ]
@@ -282,7 +282,7 @@ def _agreement_with(
     return agreement(ordinals, vector.ordinals)
 
 
-def _vector_names(fetched: Fetched) -> dict[str, str]:
+def vector_names(fetched: Fetched) -> dict[str, str]:
     """Fingerprint → what the vector leg is called for that model: ``vector``, ``vector (2)`` …"""
     return {
         model.scope.model: "vector" if number == 1 else f"vector ({number})"
@@ -295,7 +295,7 @@ def _all_factors(
 ) -> dict[str, dict[str, float]]:
     """The legs' factors, those of the vector leg for each model as if it were the only one."""
     factors = leg_factors(recipe, evidence(fetched, analysis, context))
-    names = _vector_names(fetched)
+    names = vector_names(fetched)
     for model in fetched.models[1:]:
         own = leg_factors(recipe, evidence(fetched, analysis, context, model))
         factors[names[model.scope.model]] = own["vector"]

@@ -36,7 +36,7 @@ def leg_places(search: Search, ordinal: int) -> list[dict[str, Any]]:
     taken = {(one.leg, one.kind): one for one in search.fetched.lists if one.model in ("", own)}
     lists = [one for one in whole.lists if one.model in ("", own)]  # others cannot hold it
     places = [_place(search, one, taken.get((one.leg, one.kind)), ordinal) for one in lists]
-    missing = [leg for leg in plan.legs if leg not in {one.leg for one in whole.lists}]
+    missing = [leg for leg in plan.legs if leg not in {one.leg for one in lists}]
     nothing = LegList("", (), ())
     return places + [_unranked(search, leg, "original", nothing, ordinal) for leg in missing]
 

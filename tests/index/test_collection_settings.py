@@ -136,6 +136,17 @@ class TestTwoModels:
         assert personal.vector_score != pytest.approx(job.vector_score, abs=1e-4)
         assert len(store.search("automobile", mode="vector").rows) == 1  # one content, one answer
 
+    def test_an_explanation_tells_both_apart(self, two_models: MemoryStore) -> None:
+        response = two_models.search("a doctor for the car", explain=True, rerank=False)
+        details = {report.stage: report.details for report in response.explain}
+        legs = [one["leg"] for one in details["fetch"]["lists"]]
+        assert legs.count("vector") == legs.count("vector (2)") == 1
+        assert len(details["fetch"]["model"].split(", ")) == 2
+        assert {"vector", "vector (2)"} <= {one["leg"] for one in details["fuse"]["lists"]}
+        for result in details["adjust"]["results"]:
+            total = sum(part["term"] for part in result["contributions"])
+            assert abs(total - result["fusion_sum"]) < 1e-9
+
     def test_why_looks_among_the_vectors_of_the_memory_s_own_model(
         self, two_models: MemoryStore
     ) -> None:
