@@ -145,15 +145,28 @@ def _told_in_order(snapshot: Snapshot, line: Ordinals, after: Ordinals) -> float
 def _cosines(snapshot: Snapshot, first: Ordinals, second: Ordinals) -> npt.NDArray[np.float32]:
     """The cosines of pairs, by first windows; pairs without vectors, or of two models, left out."""
     found = [np.zeros(0, np.float32)]
+    for dimensions in snapshot.all_dimensions:
+        left, known = _first_windows(snapshot, first, dimensions)
+        right, known_too = _first_windows(snapshot, second, dimensions)
+        both = known & known_too
+        found.append(np.einsum("ij,ij->i", left[both], right[both]))
+    return np.concatenate(found)
+
+
+def _first_windows(
+    snapshot: Snapshot, ordinals: Ordinals, dimensions: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    """The vector of each document's first window, and whether it has one of those dimensions."""
+    vectors = np.zeros((len(ordinals), dimensions), np.float32)
+    known = np.zeros(len(ordinals), np.bool_)
     for part in snapshot.parts:
         segment = part.segment
-        if not segment.windows:
+        if not segment.windows or segment.dimensions != dimensions:
             continue
-        inside = (first >= part.base) & (first < part.end)
-        inside &= (second >= part.base) & (second < part.end)
-        rows = first[inside] - part.base, second[inside] - part.base
-        starts, counts = segment.window_offsets[:-1], np.diff(segment.window_offsets)
-        both = (counts[rows[0]] > 0) & (counts[rows[1]] > 0)
-        left, right = (unit_rows(segment.vectors[starts[row[both]]]) for row in rows)
-        found.append(np.einsum("ij,ij->i", left, right))
-    return np.concatenate(found)
+        inside = np.flatnonzero((ordinals >= part.base) & (ordinals < part.end))
+        rows = ordinals[inside] - part.base
+        starts, ends = segment.window_offsets[rows], segment.window_offsets[rows + 1]
+        has = ends > starts
+        vectors[inside[has]] = unit_rows(segment.vectors[starts[has]])
+        known[inside[has]] = True
+    return vectors, known

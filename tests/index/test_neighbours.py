@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,16 @@ def test_a_text_that_drifts_is_told_in_order():
 def test_unrelated_notes_are_not():
     vectors = unit_vectors(np.random.default_rng(2), 400)
     assert not neighbours_of(snapshot_of(entries(vectors, at_once(400)))).any
+
+
+@given(st.lists(st.integers(1, 119), max_size=8, unique=True))
+def test_how_a_vault_is_cut_into_segments_changes_nothing(cuts):
+    told = entries(walk(120), at_once(120))
+    borders = [0, *sorted(cuts), 120]
+    pieces = [told[start:end] for start, end in pairwise(borders)]
+    whole, cut = neighbours_of(snapshot_of(told)), neighbours_of(snapshot_of(*pieces))
+    assert cut.trust.tolist() == whole.trust.tolist()
+    assert [b.tolist() for b, _ in cut.beside] == [b.tolist() for b, _ in whole.beside]
 
 
 def test_each_collection_is_judged_by_itself():
