@@ -63,8 +63,9 @@ def adjust(
     """All adjustments, best first.
 
     ``literal_share`` gives the share of the query's words that stand in a memory as whole words.
-    The score floor applies only to ``calibrated`` scores; scores that no reranker ``verified``
-    end at the recipe's cap. ``trace`` is told the order after each group.
+    The score floor applies only to ``calibrated`` scores, and to nothing that the reranker had no
+    time to read; scores that no reranker ``verified`` end at the recipe's cap. ``trace`` is told
+    the order after each group.
     """
     trace = trace or Trace()
     results = ranked([_boosted(result, recipe) for result in results])
@@ -77,7 +78,8 @@ def adjust(
     if not verified:
         return [r.moved("not verified", min(r.score, recipe.unverified_cap)) for r in results]
     if calibrated:
-        results = [result for result in results if result.score >= recipe.score_floor]
+        floor = recipe.score_floor
+        results = [r for r in results if r.score >= floor or r.rerank_score is None]
         trace.order("score floor", results)
     return normalised(results) if recipe.normalise else results
 

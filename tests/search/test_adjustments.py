@@ -29,7 +29,7 @@ def adjusted(
     **flags: bool,
 ) -> float | None:
     """The score one memory ends with, ``None`` when it is dropped."""
-    start = Scored(candidate(type_=type_), score, memory("text"))
+    start = Scored(candidate(type_=type_), score, memory("text"), rerank_score=score)
     flags = {"calibrated": True, "verified": True, **flags}
     results = adjust([start], recipe, literal_share=literal_share, **flags)
     return results[0].score if results else None

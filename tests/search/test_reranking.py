@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tiny_reranker import build as build_tiny_reranker
 
 from memory_store.models.embedder import Embedder
+from memory_store.models.reranker import load_reranker
 from memory_store.records import (
     MemoryDraft,
     ModelMismatchError,
@@ -217,6 +218,27 @@ class TestTimeLimits:
         assert response.opened == 10
         assert read_of(response) == (0, 64)
         assert {row.band for row in response.rows} == {None}
+
+    def test_what_it_had_no_time_for_is_not_dropped_as_unfit(
+        self, notes: MemoryStore, reranker: str
+    ) -> None:
+        model = load_reranker(reranker)
+
+        class ThreeInTime:
+            """The model, on a machine where three candidates fit into any time limit."""
+
+            name, calibration, fingerprint = model.name, model.calibration, model.fingerprint
+
+            def score(
+                self, query: str, passages: Sequence[str], *, deadline: float | None = None
+            ) -> list[float | None]:
+                return [*model.score(query, passages[:3]), *[None] * len(passages[3:])]
+
+        context = replace(notes.search_context(), reranker=lambda name: ThreeInTime())
+        response = pipeline.run(context, "zqzq jxjx", SearchOptions(limit=12, budget_ms=60_000))
+        assert read_of(response) == (3, 12)
+        assert len(response.rows) == 9  # the three that were read do not fit
+        assert {row.rerank_score for row in response.rows} == {None}
 
     def test_the_clock_starts_with_the_search(self, long_notes: MemoryStore, reranker: str) -> None:
         context = long_notes.search_context()
