@@ -7,12 +7,12 @@ it was chosen, then by its name.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_store.index.opened import OpenVault
-from memory_store.records import ModelUnavailableError
+from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.vault.settings import CollectionSettings
 
 if TYPE_CHECKING:
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 
 DEFAULT = "default"  # in the place of a model's name: the vault's own
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """The embedding model as loaded (None: not there), and what its absence switches off."""
+
+    embedder_name: str | None
+    degraded: tuple[str, ...]
 
 
 class Embedders:
@@ -48,6 +56,15 @@ class Embedders:
             there = chosen.folder and Path(chosen.folder).is_dir()
             return chosen.folder if there else chosen.embedder
         return self._usual or self._vault.settings.embedder or None
+
+    def state(self, collection: str | None = None) -> ModelState:
+        """Whether meaning can be searched in a collection, and if not, why and what mends it."""
+        try:
+            return ModelState(self.load(collection).name, ())
+        except ModelUnavailableError as error:
+            return ModelState(None, (f"no vectors: {str(error).rstrip('.')}. Try: {error.remedy}",))
+        except ModelMismatchError as error:
+            return ModelState(None, (f"no vectors: {error}",))
 
     def load_to_adopt(self, collection: str) -> Embedder:
         """The model that a collection is to have from now on, whatever its vectors came from.

@@ -1,0 +1,71 @@
+"""The collections of an opened vault: their settings, how current they are, the topics in them.
+
+Boundary: opens the names of collections and, for topics, the heads of memories; no body.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memory_store.index.embedders import Embedders
+from memory_store.index.opened import OpenVault, checked_analyser
+from memory_store.records import CollectionInfo
+from memory_store.text.canonical import normalise_topic
+from memory_store.vault.heads import count_topics
+from memory_store.vault.settings import CollectionSettings
+
+
+def collection_ids(vault: OpenVault, names: Sequence[str]) -> tuple[str, ...] | None:
+    """The ids of collections by name or id; ``None``, for all, where none is named."""
+    return tuple(vault.find_collection(name) for name in names) or None
+
+
+def create_collection(
+    vault: OpenVault, embedders: Embedders, name: str, embedder: str | None, analyser: str
+) -> CollectionInfo:
+    """A new collection with a choice of its own; see :meth:`MemoryStore.create_collection`."""
+    choice = CollectionSettings("", checked_analyser(analyser))
+    choice = embedders.chosen(choice, embedder) if embedder else choice
+    return _info(vault, vault.create_collection(name, choice))
+
+
+def set_collection(
+    vault: OpenVault, embedders: Embedders, name: str, embedder: str | None, analyser: str | None
+) -> CollectionInfo:
+    """Another choice for a collection; see :meth:`MemoryStore.set_collection`."""
+    vault.follow_settings()
+    collection = vault.find_collection(name)
+    choice = vault.settings.chosen(collection)
+    if analyser is not None:
+        choice = replace(choice, analyser=checked_analyser(analyser))
+    if embedder is not None:
+        choice = embedders.chosen(choice, embedder)
+    if choice != vault.settings.chosen(collection):
+        vault.choose(choice)
+    return _info(vault, collection)
+
+
+def stale(vault: OpenVault) -> dict[str, int]:
+    """Collection name → how many of its memories are indexed with earlier settings."""
+    snapshot = vault.snapshot()
+    names = vault.collection_names()
+    counts = Counter(map(snapshot.collection, snapshot.stale.nonzero()[0].tolist()))
+    return {names[collection]: count for collection, count in counts.items()}
+
+
+def topics(vault: OpenVault, names: Sequence[str]) -> dict[str, int]:
+    """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
+    wanted = collection_ids(vault, names) or vault.keyring.readable()
+    return count_topics(vault.reader(), vault.keyring, set(wanted))
+
+
+def topic_hash(vault: OpenVault, text: str, name: str | None) -> str:
+    """The keyed hash of a topic as ``memory_topics`` stores it, in hex."""
+    keys = vault.keyring.of(vault.find_collection(name))
+    return keys.blinder.topic(normalise_topic(text)).hex()
+
+
+def _info(vault: OpenVault, collection: str) -> CollectionInfo:
+    return next(info for info in vault.collection_infos() if info.id == collection)

@@ -1,0 +1,125 @@
+"""Reading an opened vault: a memory by what names it, a list by filters, all by reference.
+
+Boundary: opens what it returns. Memories of collections that the key cannot read are not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memory_store.dates import parse_moment
+from memory_store.index.opened import OpenVault
+from memory_store.index.snapshot import Filters
+from memory_store.operations.collections import collection_ids
+from memory_store.records import STATUSES, BadInputError, Memory, NotFoundError, Reference
+from memory_store.text.canonical import normalise_topic
+from memory_store.vault.heads import find_by_ref, read_refs
+from memory_store.vault.rows import open_memories, read_rows, resolve_id
+from memory_store.vault.transactions import reading
+
+
+def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
+    """The id of the memory that an id, its beginning or (``refs``) a ref names; opens no text.
+
+    Raises NotFoundError, also for memories of collections that this key may not read.
+    """
+    with reading(vault.reader()) as connection:
+        try:
+            found = resolve_id(connection, given)
+        except NotFoundError:
+            if not refs:
+                raise
+            found = find_by_ref(connection, vault.keyring, given)
+        vault.keyring.of(read_rows(connection, [found])[found].collection)
+    return found
+
+
+def open_all(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
+    """The memories of those ids as they are kept, under their collection's id."""
+    return list(open_memories(vault.reader(), vault.keyring, ids))
+
+
+def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
+    """The memory that :func:`resolve` finds, as it is kept. Raises NotFoundError."""
+    opened = open_all(vault, [resolve(vault, given, refs=refs)])
+    if not opened:  # somebody deleted it since it was resolved
+        raise NotFoundError(f"no memory {given!r}")
+    return opened[0]
+
+
+def shown(vault: OpenVault, memories: Sequence[Memory]) -> list[Memory]:
+    """Memories as callers see them: with their collection's name for its id."""
+    names = vault.collection_names()
+    return [replace(memory, collection=names[memory.collection]) for memory in memories]
+
+
+def get(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
+    """The memory that :func:`resolve` finds, as callers see it. Raises NotFoundError."""
+    return shown(vault, [open_one(vault, given, refs=refs)])[0]
+
+
+def found_again(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
+    """The memories of those ids, in that order, less those deleted meanwhile."""
+    opened = {memory.id: memory for memory in open_all(vault, ids)}
+    return [opened[one] for one in ids if one in opened]
+
+
+def newest_first(
+    vault: OpenVault,
+    *,
+    collections: Sequence[str],
+    types: Sequence[str],
+    topics: Sequence[str],
+    status: str,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    offset: int,
+) -> list[Memory]:
+    """What the filters let through, with texts, newest first. Raises BadInputError, NotFoundError
+    for a collection that is not there."""
+    if status not in STATUSES:
+        raise BadInputError(f"no status {status!r}; there is: {', '.join(STATUSES)}", "status")
+    if limit < 0 or offset < 0:
+        raise BadInputError("limit and offset are 0 or more", "limit")
+    snapshot = vault.snapshot()
+    mask = snapshot.mask(
+        Filters(
+            collections=collection_ids(vault, collections),
+            types=tuple(types),
+            topics_any=tuple(_topic_group(vault, name) for name in topics),
+            status=status,
+            since=parse_moment(since, parameter="since") if since else None,
+            until=parse_moment(until, parameter="until", end=True) if until else None,
+        )
+    )
+    ordinals = mask.nonzero()[0]
+    newest = ordinals[(-snapshot.created[ordinals]).argsort(kind="stable")]
+    return shown(vault, open_all(vault, snapshot.ids(newest[offset : offset + limit])))
+
+
+def references(vault: OpenVault) -> list[Reference]:
+    """Every memory's id, ref and content. Opens every head, no body."""
+    snapshot = vault.snapshot()
+    refs = read_refs(vault.reader(), vault.keyring, set(vault.keyring.readable()))
+    contents: dict[bytes, int] = {}
+    return [
+        Reference(
+            memory := snapshot.id(int(ordinal)),
+            refs.get(memory),
+            contents.setdefault(snapshot.content_tags[ordinal].tobytes(), len(contents)),
+        )
+        for ordinal in snapshot.alive.nonzero()[0]
+    ]
+
+
+def _topic_group(vault: OpenVault, topic: str) -> dict[str, list[bytes]]:
+    """A topic's hashes in every collection that the key can read."""
+    normalised = normalise_topic(topic)
+    if not normalised:
+        raise BadInputError(f"{topic!r} is no topic", "topic")
+    return {
+        collection: [vault.keyring.of(collection).blinder.topic(normalised)]
+        for collection in vault.keyring.readable()
+    }

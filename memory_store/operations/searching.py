@@ -1,0 +1,130 @@
+"""Searching an opened vault: what a search runs on, its options checked, its models loaded late.
+
+Boundary: the context hands out what opens memories; only :mod:`memory_store.search.opening` and
+what names a memory to explain use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from memory_store.index.held_vectors import HeldVectors
+from memory_store.index.opened import OpenVault
+from memory_store.operations.reading import open_all, resolve
+from memory_store.records import (
+    Memory,
+    ModelUnavailableError,
+    NotFoundError,
+    Ranking,
+    SearchOptions,
+    SearchResponse,
+)
+from memory_store.search.options import search_options
+from memory_store.vault.page_keys import PageKeys
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+    from memory_store.models.reranker import Reranker
+    from memory_store.search.context import SearchContext
+
+
+def search(
+    vault: OpenVault, context: Callable[[], SearchContext], query: str, options: dict[str, Any]
+) -> SearchResponse:
+    """One search. Raises BadInputError naming the parameter, LockedError after a lock."""
+    started = monotonic()  # a time limit counts the loading of the index and of the models
+    from memory_store.search.pipeline import run
+
+    wanted = _checked(options)
+    if wanted.why is not None:
+        with contextlib.suppress(NotFoundError):  # the answer itself says so
+            wanted = replace(wanted, why=resolve(vault, wanted.why))
+    response = run(context(), query, wanted, started=started)
+    return replace(response, degraded=_runnable(response.degraded, vault))
+
+
+def rank(
+    vault: OpenVault,
+    context: Callable[[], SearchContext],
+    query: str,
+    depth: int,
+    options: dict[str, Any],
+) -> Ranking:
+    """The order of the same search to ``depth``. Raises as :func:`search`."""
+    from memory_store.search.pipeline import rank as ranked
+
+    wanted = _checked(options)
+    ranking = ranked(context(), query, wanted, depth)
+    return replace(ranking, degraded=_runnable(ranking.degraded, vault))
+
+
+def search_context(
+    vault: OpenVault,
+    vectors: HeldVectors,
+    embedder: Callable[..., Embedder],
+    expander: str | None,
+) -> SearchContext:
+    """One consistent view of the vault for one search. ``embedder`` loads a collection's model,
+    ``expander`` names the language model that was chosen."""
+    from memory_store.models.expander import chosen_expander
+    from memory_store.search.context import SearchContext
+
+    snapshot, settings = vault.snapshot(), vault.settings
+    keyring, expansions = vault.keyring, vault.expansions
+
+    def open_ordinals(ordinals: Sequence[int]) -> list[Memory]:
+        return open_all(vault, snapshot.ids(ordinals))
+
+    return SearchContext(
+        snapshot=snapshot,
+        vector_index=vectors.index(snapshot) if snapshot.vectors else None,
+        blinder=lambda collection: keyring.of(collection).blinder,
+        embedder=embedder,
+        reranker=_load_reranker,
+        open_memories=open_ordinals,
+        collection_names=vault.collection_names(),
+        page_keys=lambda: PageKeys.of(keyring),
+        indexed_with={c: settings.of(c) for c in snapshot.collections},
+        own_models=frozenset(one.collection for one in settings.choices if one.embedder),
+        find_expansion=lambda *question: expansions.find(vault.reader(), *question),
+        keep_expansion=expansions.keep,
+        expander=chosen_expander(expander),
+        degraded=vault.warnings,
+        database=str(vault.path),
+        strict=vault.strict,
+    )
+
+
+def _checked(options: dict[str, Any]) -> SearchOptions:
+    wanted = search_options(**options)
+    if wanted.reranker is not None:
+        _check_reranker(wanted.reranker)
+    return wanted
+
+
+def _check_reranker(name: str) -> None:
+    """Raise BadInputError for a name that no model has. A merely absent one degrades the search."""
+    from memory_store.models.maxsim import NAME as MAXSIM
+    from memory_store.models.reranker import locate_reranker
+
+    if name == MAXSIM:  # runs on the embedding model
+        return
+    with contextlib.suppress(ModelUnavailableError):
+        locate_reranker(name)
+
+
+def _load_reranker(name: str | None) -> Reranker:
+    """Imported when first asked for: a keyword search need not wait for it."""
+    from memory_store.models.reranker import load_reranker
+
+    return load_reranker(name)
+
+
+def _runnable(lines: Sequence[str], vault: OpenVault) -> tuple[str, ...]:
+    """Lines of ``degraded`` whose commands can be run as they stand."""
+    command = "memory-store doctor"
+    return tuple(line.replace(f"{command} DB", f"{command} {vault.path}") for line in lines)

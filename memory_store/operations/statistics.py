@@ -1,0 +1,31 @@
+"""Sizes and counts of an opened vault.
+
+Boundary: counts, names of models and languages; opens nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from memory_store.index.held_vectors import HeldVectors
+from memory_store.index.opened import OpenVault
+from memory_store.vault.statistics import vault_statistics
+
+
+def stats(vault: OpenVault, vectors: HeldVectors) -> dict[str, Any]:
+    """Sizes (bytes) and counts by name, and with what the vault is indexed."""
+    snapshot, settings = vault.snapshot(), vault.settings
+    languages: Counter[str] = Counter()
+    for collection in vault.keyring.readable():
+        languages.update(snapshot.languages_in(collection))
+    return {
+        **vault_statistics(vault.reader(), vault.path),
+        "memories": int(snapshot.total),
+        "vectors": int(snapshot.vectors),
+        "languages": dict(languages.most_common()),
+        "model": settings.embedder or None,
+        "fingerprint": settings.fingerprint[:12] or None,
+        "profile": settings.profile,
+        "vector_index": vectors.index().reason if snapshot.vectors else "no vectors",
+    }

@@ -1,0 +1,181 @@
+"""Writing memories into an opened vault: each with its terms and vectors, a batch a transaction.
+
+Boundary: plain text comes in; only what the vault's keys have sealed or hashed is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memory_store.importing.drafts import (
+    checked_metadata,
+    checked_type,
+    clean_topics,
+    done_type,
+    memory_from_draft,
+    next_version,
+)
+from memory_store.index.embedders import Embedders, WritingEmbedders, without_model
+from memory_store.index.opened import OpenVault
+from memory_store.index.preparing import Preparer
+from memory_store.index.writing import write_batch
+from memory_store.operations.collections import collection_ids
+from memory_store.operations.reading import get, open_one, resolve, shown
+from memory_store.records import BadInputError, ConflictError, ImportReport, Memory, MemoryDraft
+from memory_store.text.canonical import canonical_text
+from memory_store.vault.rows import Origin, read_rows
+
+if TYPE_CHECKING:
+    from memory_store.importing.pipeline import Progress
+    from memory_store.importing.session import ImportOptions
+
+ADD_BATCH = 64  # memories in one transaction
+
+
+def draft_of(text: str, given: dict[str, Any]) -> MemoryDraft:
+    """A draft from keywords. Raises BadInputError for one that names no field."""
+    known = {f.name for f in fields(MemoryDraft)}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise BadInputError(f"no field {unknown[0]!r} in a memory", unknown[0])
+    if given.get("metadata") is None:
+        given.pop("metadata", None)
+    given["topics"] = tuple(given.get("topics") or ())
+    return MemoryDraft(text, **given)
+
+
+def add_many(
+    vault: OpenVault, embedders: Embedders, drafts: Iterable[MemoryDraft], *, embed: bool
+) -> list[Memory]:
+    """Add memories, a batch a transaction. Raises BadInputError or ConflictError, adding none."""
+    memories = [
+        memory_from_draft(draft, vault.find_or_create_collection(draft.collection))
+        for draft in drafts
+    ]
+    taken = read_rows(vault.reader(), [memory.id for memory in memories])
+    if taken:
+        raise ConflictError(f"there is a memory {next(iter(taken))} already")
+    for start in range(0, len(memories), ADD_BATCH):
+        _write(vault, embedders, memories[start : start + ADD_BATCH], embed=embed)
+    return shown(vault, memories)
+
+
+def edit(
+    vault: OpenVault,
+    embedders: Embedders,
+    memory_id: str,
+    wanted: dict[str, Any],
+    expected_version: int | None = None,
+) -> Memory:
+    """Change the fields of a memory that are ``wanted`` otherwise; what is None stays.
+
+    Raises NotFoundError, ConflictError (another version than expected), BadInputError.
+    """
+    before = open_one(vault, memory_id)
+    if expected_version is not None and before.version != expected_version:
+        raise ConflictError(
+            f"memory {before.id} is at version {before.version}, not {expected_version}"
+        )
+    changes = {
+        name: _FIELDS[name](vault, value) for name, value in wanted.items() if value is not None
+    }
+    after = next_version(before, **changes)
+    if not after.text.strip() and ("text" in changes or not after.title):
+        raise BadInputError("an empty memory: it has neither text nor title", "text")
+    _write(vault, embedders, [after])
+    return shown(vault, [after])[0]
+
+
+_FIELDS: dict[str, Callable[[OpenVault, Any], Any]] = {
+    "text": lambda vault, text: canonical_text(text),
+    "title": lambda vault, title: " ".join(canonical_text(title).split()),
+    "type": lambda vault, kind: checked_type(kind),
+    "topics": lambda vault, topics: clean_topics(topics),
+    "metadata": lambda vault, metadata: checked_metadata(metadata),
+    "collection": lambda vault, name: vault.find_or_create_collection(name),
+}
+"""Each field that an edit may change, as it is kept. The collection, which may be made, is last."""
+
+
+def done(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
+    """Mark a memory completed: ``task`` becomes ``task_done``."""
+    before = get(vault, memory_id)
+    kind = done_type(before.type)
+    return before if kind == before.type else edit(vault, embedders, before.id, {"type": kind})
+
+
+def delete(vault: OpenVault, memory_id: str) -> None:
+    """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
+    vault.forget([resolve(vault, memory_id)])
+
+
+def import_paths(
+    vault: OpenVault,
+    embedders: Embedders,
+    paths: str | Path | Sequence[str | Path],
+    options: ImportOptions,
+    *,
+    embed: bool,
+    dry_run: bool,
+    prune: bool,
+    progress: Progress | None,
+) -> ImportReport:
+    """Import files, folders and ``-``; without paths, every source again. Enters the vault itself:
+    a long import lets locks through between its batches."""
+    from memory_store.importing.runs import run_imports
+
+    writing = WritingEmbedders(embedders, vault)
+    report = run_imports(
+        vault,
+        [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)],
+        options,
+        writing if embed else without_model,
+        dry_run=dry_run,
+        prune=prune,
+        progress=progress,
+    )
+    return replace(report, degraded=writing.degraded)
+
+
+def reindex(
+    vault: OpenVault, embedders: Embedders, names: Sequence[str], progress: Progress | None
+) -> int:
+    """Index collections (none: all) with their present models and analysers. Returns how many
+    memories were done. Enters the vault itself, as :func:`import_paths` does."""
+    from memory_store.index.reindexing import reindex as index_again
+
+    with vault.gate.entered():
+        chosen = collection_ids(vault, names)
+    return index_again(vault, embedders.load_to_adopt, chosen, progress)
+
+
+def _write(
+    vault: OpenVault, embedders: Embedders, memories: Sequence[Memory], *, embed: bool = True
+) -> None:
+    preparer = Preparer(vault, WritingEmbedders(embedders, vault) if embed else without_model)
+    try:
+        origins = _origins(vault, [memory.id for memory in memories])
+        prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])
+        with vault.writing() as connection:
+            write_batch(
+                connection, vault.keyring, prepared, strict=vault.strict, model=preparer.model
+            )
+            vault.index.compact(connection)
+    finally:
+        preparer.close()
+
+
+def _origins(vault: OpenVault, ids: Sequence[str]) -> dict[str, Origin]:
+    """An edited memory keeps its source, but no longer equals what was read there."""
+    connection = vault.reader()
+    found = {}
+    for memory in ids:
+        row = connection.execute(
+            "select origin, file from memory_sources where memory = ?", (memory,)
+        ).fetchone()
+        if row is not None:
+            found[memory] = Origin(row[0], None, row[1])
+    return found
