@@ -21,6 +21,7 @@ from memory_store.models.maxsim import WordWeights, maxsim_scores
 from memory_store.search.analysis import Blinding
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
+from memory_store.search.legs.surroundings import neighbours_for
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened
 from memory_store.search.recipes import Recipe
@@ -32,7 +33,6 @@ from memory_store.search.reranking import (
     shortfall,
     titled,
 )
-from memory_store.search.surroundings import neighbours_for
 from memory_store.text.tokens import words
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 DEPTH = 16  # candidates read: search.md, "MaxSim over the first 16"
 # Of the blend that is MaxSim's, the rest is fusion's. Measured (docs/models.md): above .2 sets of
-# abstracts and notes lose, and any share loses where long texts are told in order, since fusion
-# counts a memory's neighbours there; turns of conversations gain up to .8.
+# abstracts and notes lose; turns of conversations gain up to .8. Where long texts are told in order
+# fusion counts a memory's neighbours: there any share loses on Cranfield.
 SHARE = 0.2
 SHORT_SHARE = 0.5
 SHORT = 256  # characters a candidate, on average: about 64 tokens
 LEAST_SHARE = 0.02  # below, no place would change
-KEPT = "maxsim: long texts told in order keep the order of fusion, which it does not improve"
+KEPT = "maxsim: long texts told in order keep the order of fusion, which counts their neighbours"
 PASSAGE_CHARACTERS = 1_000  # about 250 tokens: what the model reads of a candidate
 
 
