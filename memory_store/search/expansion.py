@@ -23,8 +23,9 @@ from typing import Any
 from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
 from memory_store.records import ModelUnavailableError
 from memory_store.search.analysis import Analysis, with_variants, without_stop_words
-from memory_store.search.candidates import LegList, probe_keywords
+from memory_store.search.candidates import LegList
 from memory_store.search.context import SearchContext
+from memory_store.search.legs.keyword import probe_keywords
 from memory_store.search.planning import Plan
 from memory_store.search.query import ParsedQuery, Variant, is_symbol_like
 from memory_store.text.canonical import canonical_text, folded

@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memory_store.search.analysis import Analysis
-from memory_store.search.candidates import (
-    Fetched,
-    QueryModel,
-    deduplicated,
-    depth_of,
-    nearest,
-)
+from memory_store.search.candidates import Fetched, QueryModel
 from memory_store.search.context import SearchContext
+from memory_store.search.deduplication import deduplicated
 from memory_store.search.fusion import merge
+from memory_store.search.legs.depth import depth_of
+from memory_store.search.legs.vector import nearest
 from memory_store.search.planning import Plan
 
 if TYPE_CHECKING:

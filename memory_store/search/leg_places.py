@@ -11,9 +11,10 @@ import numpy as np
 
 from memory_store.index.terms import coverage, has_term
 from memory_store.search.analysis import Analysis
-from memory_store.search.candidates import LegList, fetch
+from memory_store.search.candidates import LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.explaining import Search
+from memory_store.search.fetching import fetch
 from memory_store.search.telling import list_name
 
 _ON_WHAT = {

@@ -14,12 +14,14 @@ from functools import partial
 from memory_store.records import BadInputError, Ranking, SearchOptions, SearchResponse
 from memory_store.search.analysis import Analysis, analyse
 from memory_store.search.answering import Outcome, Page, respond
-from memory_store.search.candidates import MOST_NEWEST, Fetched, LegList, fetch, newest
+from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.expansion import expansion
 from memory_store.search.explaining import Search, explain
 from memory_store.search.feedback import with_feedback
+from memory_store.search.fetching import MOST_NEWEST, fetch, newest
 from memory_store.search.fusion import Merged, merge
+from memory_store.search.legs.surroundings import told_in_order
 from memory_store.search.literal import search_literally
 from memory_store.search.opening import Opening
 from memory_store.search.paging import continue_place, members, not_yet_listed
@@ -33,7 +35,6 @@ from memory_store.search.pool import (
 )
 from memory_store.search.query import checked, parse, resolve_mode
 from memory_store.search.reading import Reading
-from memory_store.search.surroundings import told_in_order
 from memory_store.search.tracing import Trace
 from memory_store.search.why import why
 

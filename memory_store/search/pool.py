@@ -15,9 +15,10 @@ from dataclasses import replace
 
 from memory_store.records import SearchOptions
 from memory_store.search.adjustments import Scored
-from memory_store.search.candidates import Candidate, Fetched, depth_of
+from memory_store.search.candidates import Candidate, Fetched
 from memory_store.search.context import SearchContext
 from memory_store.search.fusion import Fused, Merged
+from memory_store.search.legs.depth import depth_of
 from memory_store.search.paging import Members
 from memory_store.search.planning import Plan
 from memory_store.search.query import ParsedQuery

@@ -18,10 +18,10 @@ from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.adjustments import Scored, demotion, ranked
 from memory_store.search.candidates import Candidate
 from memory_store.search.chunk_choice import chunk_by_terms
+from memory_store.search.degraded import missing_embedder
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened
 from memory_store.search.recipes import Recipe
-from memory_store.search.scopes import missing_embedder
 from memory_store.text.chunks import passages
 
 if TYPE_CHECKING:

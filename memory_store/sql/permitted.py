@@ -24,8 +24,8 @@ from memory_store.records import (
     SearchResult,
     StageReport,
 )
+from memory_store.search.degraded import without_names
 from memory_store.search.query import checked, parse, resolve_mode
-from memory_store.search.scopes import without_names
 
 if TYPE_CHECKING:
     from memory_store.sql.functions import Grants

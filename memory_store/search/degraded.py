@@ -1,15 +1,12 @@
-"""Scopes: the searched collections, told apart by the model that made their vectors.
+"""What a search goes without, as lines for ``degraded`` that end in what mends it.
 
-Vectors of two models cannot be compared, whatever their length. So each model is asked once, its
-answer is looked for among its own collections alone, and fusion gets one list from each.
-
-Boundary: works on collection ids and ordinals; names appear in what is said to be missing.
+Boundary: counts, and names of collections and models. Who may not read names is told
+:func:`without_names`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,51 +16,13 @@ from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.context import SearchContext
 
 if TYPE_CHECKING:
-    from memory_store.models.embedder import Embedder
+    from memory_store.search.legs.scopes import Scope
 
+NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: memory-store reindex {}"
 STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memory-store reindex {}"
 UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex {}"
 UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scope:
-    """Searched ``collections`` whose vectors one model made: ``model`` is its fingerprint.
-
-    ``mask`` is what of them may be an answer; ``whole``, that nothing else has vectors. The model
-    is that of the collection ``chooser``, or the vault's (``None``).
-    """
-
-    model: str
-    collections: tuple[str, ...]
-    mask: Mask
-    whole: bool
-    chooser: str | None
-
-    def embedder(self, context: SearchContext) -> Embedder:
-        """The model. Raises ModelUnavailableError or ModelMismatchError."""
-        return context.embedder() if self.chooser is None else context.embedder(self.chooser)
-
-
-def scopes(mask: Mask, context: SearchContext) -> tuple[Scope, ...]:
-    """The collections that ``mask`` lets through and that have vectors, by model."""
-    snapshot = context.snapshot
-    embedded = dict.fromkeys(p.collection for p in snapshot.parts if p.segment.windows)
-    by_model: dict[str, list[str]] = {}
-    for collection in embedded:
-        settings = context.indexed_with.get(collection)
-        model = settings.fingerprint if settings is not None else ""
-        by_model.setdefault(model, []).append(collection)
-    whole = len(by_model) == 1
-    found = []
-    for model, collections in by_model.items():
-        own = mask if whole else mask & snapshot.visible(collections)
-        following = any(collection not in context.own_models for collection in collections)
-        chooser = None if following else collections[0]
-        if whole or own.any():
-            found.append(Scope(model, tuple(collections), own, whole, chooser))
-    return tuple(found)
 
 
 def missing_model(

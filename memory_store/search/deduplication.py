@@ -1,0 +1,72 @@
+"""Deduplication: memories of one content count once, and the same one stands for it in every list.
+
+Boundary: contents are compared by their keyed tags; nothing is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from memory_store.search.candidates import LegList
+from memory_store.search.context import SearchContext
+from memory_store.search.legs.depth import depth_of
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Snapshot
+
+
+def deduplicated(
+    lists: Sequence[LegList], context: SearchContext, depths: Mapping[str, int]
+) -> tuple[LegList, ...]:
+    """The lists with one memory for each content, the same one in every list.
+
+    Of memories that share a content the one a topic found stands for all, else the first of the
+    keyword list, else of the vector list.
+    """
+    tags = context.snapshot.content_tags
+    standing: dict[bytes, int] = {}
+    for leg in ("topic", "keyword", "vector"):
+        for one in lists:
+            if one.leg == leg:
+                for ordinal in one.ordinals:
+                    standing.setdefault(tags[ordinal].tobytes(), ordinal)
+    unique = [
+        _unique(one, context.snapshot, standing, depth_of(one.leg, one.kind, depths))
+        for one in lists
+    ]
+    return tuple(_of_one_model(unique))
+
+
+def _unique(one: LegList, snapshot: Snapshot, standing: Mapping[bytes, int], depth: int) -> LegList:
+    places: dict[int, int] = {}
+    for place, ordinal in enumerate(one.ordinals):
+        places.setdefault(standing[snapshot.content_tags[ordinal].tobytes()], place)
+    kept = list(places.items())[:depth]
+    picked = _picked(one, [place for _, place in kept])
+    return replace(picked, ordinals=tuple(ordinal for ordinal, _ in kept))
+
+
+def _of_one_model(lists: Sequence[LegList]) -> Iterator[LegList]:
+    """The lists with each memory in those of one model: equal contents may have been in two."""
+    claimed: dict[int, str] = {}
+    for one in lists:
+        if one.model:
+            for ordinal in one.ordinals:
+                claimed.setdefault(ordinal, one.model)
+    for one in lists:
+        own = [n for n, o in enumerate(one.ordinals) if claimed.get(o) in (None, one.model)]
+        several = one.model and len(own) < len(one.ordinals)
+        yield _picked(one, own) if several else one
+
+
+def _picked(one: LegList, places: Sequence[int]) -> LegList:
+    """The list with some of its places."""
+    return replace(
+        one,
+        ordinals=tuple(one.ordinals[place] for place in places),
+        scores=tuple(one.scores[place] for place in places),
+        windows=tuple(one.windows[place] for place in places) if one.windows else (),
+        strengths=tuple(one.strengths[place] for place in places) if one.strengths else (),
+    )

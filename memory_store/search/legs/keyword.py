@@ -1,0 +1,89 @@
+"""The keyword leg: BM25 over keyed hashes of words, for the query and each ``lex`` variant.
+
+Boundary: works on keyed hashes and ordinals; opens nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory_store.index.terms import coverage, keyword_scores, top_k
+from memory_store.search.analysis import Analysis
+from memory_store.search.candidates import Fetched, LegList
+from memory_store.search.context import SearchContext
+from memory_store.search.legs.depth import depth_of, enough
+from memory_store.search.legs.surroundings import lifted_coverage, lifted_keywords, neighbours_for
+from memory_store.search.recipes import Recipe
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import HashGroup
+
+
+def keyword_leg(
+    analysis: Analysis,
+    context: SearchContext,
+    recipe: Recipe,
+    depths: Mapping[str, int],
+    probe: LegList | None,
+) -> Fetched:
+    """BM25 over the query as typed, and over each ``lex`` variant."""
+    probe = probe or probe_keywords(analysis, context, recipe, depths)
+    variants = [
+        keyword_list("lex", groups, analysis, context, recipe, depth_of("keyword", "lex", depths))
+        for groups in analysis.variant_groups
+        if groups
+    ]
+    return Fetched((*((probe,) if probe else ()), *variants))
+
+
+def probe_keywords(
+    analysis: Analysis, context: SearchContext, recipe: Recipe, depths: Mapping[str, int]
+) -> LegList | None:
+    """The keyword leg's list for the query as typed; ``None`` for a query without words."""
+    if not analysis.groups:
+        return None
+    return keyword_list("original", analysis.groups, analysis, context, recipe, depths["keyword"])
+
+
+def keyword_list(
+    kind: str,
+    groups: Sequence[HashGroup],
+    analysis: Analysis,
+    context: SearchContext,
+    recipe: Recipe,
+    depth: int,
+) -> LegList:
+    """The keyword leg's list of ``kind`` for some words, each a group of hashes, by BM25."""
+    snapshot = context.snapshot
+    found = keyword_scores(
+        snapshot,
+        groups,
+        k1=recipe.k1,
+        b=recipe.b,
+        title_weight=recipe.title_weight,
+        mask=analysis.mask,
+    )
+
+    near = neighbours_for(snapshot, recipe)
+    if near is not None:
+        found = lifted_keywords(found, near, recipe, analysis.mask)
+
+    def best(k: int) -> LegList:
+        top = top_k(snapshot, found.ordinals, found.scores, k)
+        held = np.empty(0)
+        if recipe.coverage_power and near is not None:
+            held = lifted_coverage(snapshot, groups, top.ordinals, near, recipe, analysis.mask)
+        elif recipe.coverage_power:
+            held = coverage(snapshot, groups, top.ordinals)
+        return LegList(
+            "keyword",
+            tuple(top.ordinals.tolist()),
+            tuple(top.scores.tolist()),
+            kind,
+            strengths=tuple(held.tolist()),
+        )
+
+    return enough(best, depth, context, recipe)

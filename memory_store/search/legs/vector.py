@@ -1,0 +1,101 @@
+"""The vector leg: the nearest windows to the query, and to each ``vec`` and ``hyde`` variant.
+
+Boundary: the query and its variants go to the embedding model; the rest is vectors and ordinals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory_store.records import ModelMismatchError, ModelUnavailableError
+from memory_store.search.analysis import Analysis
+from memory_store.search.candidates import Fetched, LegList, QueryModel
+from memory_store.search.context import SearchContext
+from memory_store.search.degraded import NO_VECTORS, missing_model, unembedded_lines
+from memory_store.search.legs.depth import depth_of, enough
+from memory_store.search.legs.scopes import Scope, scopes
+from memory_store.search.legs.surroundings import blended_meaning, neighbours_for
+from memory_store.search.recipes import Recipe
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from memory_store.index.vectors import VectorIndex
+
+
+def vector_leg(
+    analysis: Analysis,
+    context: SearchContext,
+    recipe: Recipe,
+    depths: Mapping[str, int],
+    alone: bool,
+) -> Fetched:
+    """The nearest windows to the query as typed, and to each ``vec`` and ``hyde`` variant."""
+    parsed = analysis.parsed
+    wanted = [("original", parsed.text)] if parsed.text else []
+    wanted += [(variant.kind, variant.text) for variant in parsed.variants if variant.kind != "lex"]
+    if not wanted:
+        return Fetched(())
+    index = context.vector_index
+    if index is None or not context.snapshot.vectors:
+        return Fetched((), (NO_VECTORS.format(context.database),) if context.snapshot.total else ())
+    lists: list[LegList] = []
+    models: list[QueryModel] = []
+    missing: dict[str, Exception] = {}
+    for scope in scopes(analysis.mask, context):
+        try:
+            embedder = scope.embedder(context)
+        except (ModelUnavailableError, ModelMismatchError) as error:
+            missing[missing_model(error, scope, context)] = error
+            continue
+        vectors = embedder.embed_queries([text for _, text in wanted])
+        models.append(QueryModel(embedder, scope, vectors[0] if parsed.text else None))
+        for (kind, _), vector in zip(wanted, vectors, strict=True):
+            depth = depth_of("vector", kind, depths)
+            lists.append(nearest(kind, vector, index, scope, context, recipe, depth))
+    if alone and missing and not models:
+        raise next(iter(missing.values()))
+    lacking = unembedded_lines(analysis.mask, context)
+    return Fetched(tuple(lists), (*missing, *lacking), tuple(models))
+
+
+def nearest(
+    kind: str,
+    query: NDArray[np.float32],
+    index: VectorIndex,
+    scope: Scope,
+    context: SearchContext,
+    recipe: Recipe,
+    depth: int,
+) -> LegList:
+    """The vector leg's list for one query vector, among the collections of its model."""
+    near = neighbours_for(context.snapshot, recipe)
+
+    def best(k: int) -> LegList:
+        found = index.search(query, k, scope.mask)
+        evidence: NDArray[np.floating] = found.similarities
+        if near is not None and len(found.ordinals):
+            found, evidence = blended_meaning(
+                found, query, context.snapshot, near, recipe, scope.mask
+            )
+        return LegList(
+            "vector",
+            tuple(found.ordinals.tolist()),
+            tuple(found.similarities.tolist()),
+            kind,
+            tuple(found.windows.tolist()),
+            _of_the_best(evidence),
+            scope.model,
+        )
+
+    return enough(best, depth, context, recipe)
+
+
+def _of_the_best(similarities: NDArray[np.floating]) -> tuple[float, ...]:
+    """Each cosine as a share of the first one, 0–1."""
+    if not len(similarities) or similarities[0] <= 0:
+        return (0.0,) * len(similarities)
+    return tuple(np.clip(similarities / similarities[0], 0.0, 1.0).tolist())
