@@ -23,6 +23,7 @@ Fetch
     feedback          a second vector search, towards what the first one found
 
 Fuse
+    leg_weights       what each leg counts for
     fusion            several lists become one, which is cut to the pool
     pool, paging      what may be opened for this page, and what waits for the next
 

@@ -18,7 +18,8 @@ from memory_store.search.analysis import Analysis
 from memory_store.search.answering import Outcome
 from memory_store.search.candidates import Candidate, Fetched
 from memory_store.search.context import SearchContext
-from memory_store.search.fusion import Fused, Merged, RankedList, vector_names
+from memory_store.search.fusion import Fused, Merged, RankedList
+from memory_store.search.leg_weights import vector_names
 from memory_store.search.planning import Plan
 from memory_store.search.recipes import Recipe
 from memory_store.search.restrictions import restrictions

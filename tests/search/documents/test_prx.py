@@ -24,7 +24,8 @@ from memory_store.search.file_rules import (
     stem_matched,
     without_noise,
 )
-from memory_store.search.fusion import LegEvidence, RankedList, fuse, leg_weights
+from memory_store.search.fusion import RankedList, fuse
+from memory_store.search.leg_weights import LegEvidence, leg_weights
 from memory_store.search.memory_files import MemoryFile, file_of
 from memory_store.search.query import is_symbol_like, resolve_mode
 from memory_store.search.recipes import PRX
