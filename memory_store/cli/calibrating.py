@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_store.cli.options import database_argument, json_option, with_store
+from memory_store.cli.options import database_argument, json_option, judgement_options, with_store
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.terminal import bar, printable_line
@@ -23,21 +23,10 @@ if TYPE_CHECKING:
 
 BAR_CELLS = 20
 
-_file = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 
 @click.command()
 @database_argument
-@click.option(
-    "--queries", required=True, metavar="FILE", type=_file, help="JSON lines with id and text"
-)
-@click.option(
-    "--qrels",
-    required=True,
-    metavar="FILE",
-    type=_file,
-    help="Query, ref or id, and grade, apart by tabs; or TREC's four columns",
-)
+@judgement_options()
 @click.option("--reranker", metavar="NAME", help="Reranking model, or a folder that holds one")
 @click.option("--dry-run", is_flag=True, help="Report, and store nothing")
 @json_option("Print every figure as JSON")

@@ -144,6 +144,39 @@ def row_options(function: Function) -> Function:
     return function
 
 
+def judgement_options(*, stdin: bool = False) -> Callable[[Function], Function]:
+    """``--queries`` and ``--qrels``: one's own judgements; ``-`` too if ``stdin``."""
+    file = click.Path(exists=True, dir_okay=False, allow_dash=stdin, path_type=Path)
+
+    def judged(function: Function) -> Function:
+        function = click.option(
+            "--qrels",
+            required=True,
+            metavar="FILE",
+            type=file,
+            help="Query, ref or id, and grade, apart by tabs; or TREC's four columns",
+        )(function)
+        return click.option(
+            "--queries",
+            required=True,
+            metavar="FILE",
+            type=file,
+            help="JSON lines with id and text",
+        )(function)
+
+    return judged
+
+
+def reranker_options(function: Function) -> Function:
+    """``--reranker`` and ``--no-rerank``: who reads the pool, if anybody."""
+    function = click.option("--no-rerank", is_flag=True, help="Keep the order of the fusion")(
+        function
+    )
+    return click.option(
+        "--reranker", metavar="NAME", help="Reranking model, a folder that holds one, or maxsim"
+    )(function)
+
+
 def json_option(help: str) -> Callable[[Function], Function]:
     """``--json`` with the words for what this command prints."""
     return click.option("--json", "as_json", is_flag=True, help=help)

@@ -12,6 +12,7 @@ from memory_store.cli.options import (
     json_option,
     key_value_pairs,
     one_format,
+    reranker_options,
     row_options,
     scope_options,
     text_or_stdin,
@@ -57,10 +58,7 @@ class QueryCommand(click.Command):
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata that must match")
 @click.option("--min-score", type=float, metavar="0-1", help="Leave out results scored below")
 @click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
-@click.option(
-    "--reranker", metavar="NAME", help="Reranking model, a folder that holds one, or maxsim"
-)
-@click.option("--no-rerank", is_flag=True, help="Keep the order of the fusion")
+@reranker_options
 @click.option(
     "--expander",
     metavar="MODEL",
