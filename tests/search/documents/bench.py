@@ -7,14 +7,30 @@ stage that does it. ``pytest -v`` reads as the document does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import pytest
 
 from memory_store.records import BadInputError, MemoryDraft, SearchResponse
 from memory_store.search.candidates import Candidate
 from memory_store.search.fusion import RankedList, fuse
 from memory_store.search.recipes import Recipe
 from memory_store.store import MemoryStore
+
+Statement = tuple[str, Any, Callable[..., Any]]
+
+
+def each_of(statements: Sequence[Statement]) -> pytest.MarkDecorator:
+    """A test for each statement: what a document says, its figure, and how that is seen here."""
+    named = [pytest.param(figure, observe, id=said) for said, figure, observe in statements]
+    return pytest.mark.parametrize(("figure", "observe"), named)
+
+
+def as_said(figure: Any) -> Any:
+    """What has to be seen: a fraction but for its rounding, anything else to the letter."""
+    return pytest.approx(figure) if isinstance(figure, float) else figure
+
 
 LONG_AGO = "Of the weather in the year before there is little to say and much was said of it. "
 

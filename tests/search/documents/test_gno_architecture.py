@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bench import Bench, found, fused, long_text, reranked
+from bench import Bench, Statement, as_said, each_of, found, fused, long_text, reranked
 
 from memory_store.records import MemoryDraft
 from memory_store.search.fusion import RankedList
@@ -19,7 +19,6 @@ from memory_store.text.chunks import CHARACTERS_PER_TOKEN, passages
 if TYPE_CHECKING:
     from language_models import LanguageModels
 
-Statement = tuple[str, Any, Callable[[Bench], Any]]
 LONG = long_text("")
 PROSE = "".join(f"Sentence number {n} says what it has to say. " for n in range(600))
 
@@ -167,17 +166,13 @@ def bare(bench: Bench) -> Any:
     return bench.vault(["winter garden", "garden"], embed=False)
 
 
-@pytest.mark.parametrize(
-    ("figure", "observe"),
-    [pytest.param(figure, observe, id=statement) for statement, figure, observe in STATEMENTS],
-)
+@each_of(STATEMENTS)
 def test_gno_says(
     figure: Any, observe: Callable[[Bench], Any], bench: Bench, request: pytest.FixtureRequest
 ) -> None:
     if observe is read_whole:
         request.getfixturevalue("reranker")
-    seen = observe(bench)
-    assert seen == (pytest.approx(figure) if isinstance(figure, float) else figure)
+    assert observe(bench) == as_said(figure)
 
 
 def test_an_unchanged_file_is_not_imported_again(bench: Bench, tmp_path: Path) -> None:

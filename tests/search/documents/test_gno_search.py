@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench import Bench, found, fused, fusion_ranks, refused, reranked
+from bench import Bench, Statement, as_said, each_of, found, fused, fusion_ranks, refused, reranked
 
 from memory_store.models.expander import MOST_LINES, instructions
 from memory_store.records import MemoryDraft, ModelUnavailableError, SearchOptions
@@ -19,7 +19,6 @@ from memory_store.search.recipes import GNO
 from memory_store.search.reranking import blended
 from memory_store.sqlite import sqlite3
 
-Statement = tuple[str, Any, Callable[[Bench], Any]]
 TYPED = "winter garden\nlex: winter house\nvec: winter plants\nhyde: a garden in the winter months"
 PEARS = [("pear " * (n % 4) + "plum " * (n % 3) + "filler " * n).strip() for n in range(1, 30)]
 
@@ -250,15 +249,11 @@ def by_fusion(response: Any) -> bool:
     return bool(response.rows) and all(row.score == row.fusion_score for row in response.rows)
 
 
-@pytest.mark.parametrize(
-    ("figure", "observe"),
-    [pytest.param(figure, observe, id=statement) for statement, figure, observe in STATEMENTS],
-)
+@each_of(STATEMENTS)
 def test_gno_says(
     figure: Any, observe: Callable[[Bench], Any], bench: Bench, reranker: str
 ) -> None:
-    seen = observe(bench)
-    assert seen == (pytest.approx(figure) if isinstance(figure, float) else figure)
+    assert observe(bench) == as_said(figure)
 
 
 def test_what_is_missing_is_said_with_its_remedy(bench: Bench, reranker: str) -> None:

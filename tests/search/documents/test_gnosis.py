@@ -6,7 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bench import Bench, candidate, found, fused, long_text, refused, reranked
+from bench import (
+    Bench,
+    Statement,
+    as_said,
+    candidate,
+    each_of,
+    found,
+    fused,
+    long_text,
+    refused,
+    reranked,
+)
 
 from datasette_hybrid.api import compact
 from memory_store.records import Memory, MemoryDraft
@@ -27,7 +38,6 @@ FIELDS = {
     "topics",
     "complete",
 }
-Statement = tuple[str, Any, Callable[[Bench], Any]]
 WORDS = "winter garden"
 
 
@@ -276,15 +286,11 @@ def kinds(values: list[Any]) -> list[str]:
     return [type(value).__name__ for value in values]
 
 
-@pytest.mark.parametrize(
-    ("figure", "observe"),
-    [pytest.param(figure, observe, id=statement) for statement, figure, observe in STATEMENTS],
-)
+@each_of(STATEMENTS)
 def test_gnosis_says(
     figure: Any, observe: Callable[[Bench], Any], bench: Bench, reranker: str
 ) -> None:
-    seen = observe(bench)
-    assert seen == (pytest.approx(figure) if isinstance(figure, float) else figure)
+    assert observe(bench) == as_said(figure)
 
 
 def test_results_are_sorted_again_after_each_group() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from bench import Bench, candidate, found, steps
+from bench import Bench, Statement, as_said, candidate, each_of, found, steps
 
 from memory_store.records import Memory, MemoryDraft
 from memory_store.search.adjustments import Scored
@@ -30,9 +30,6 @@ from memory_store.search.memory_files import MemoryFile, file_of
 from memory_store.search.query import is_symbol_like, resolve_mode
 from memory_store.search.recipes import PRX
 from memory_store.text.identifiers import name_terms, path_terms
-
-Statement = tuple[str, Any, Callable[[Bench], Any]]
-
 
 # -- how things are seen --------------------------------------------------------------------
 
@@ -256,13 +253,9 @@ STATEMENTS: list[Statement] = [
 TEN = [f"zeppelin{n}" for n in range(10)]
 
 
-@pytest.mark.parametrize(
-    ("figure", "observe"),
-    [pytest.param(figure, observe, id=statement) for statement, figure, observe in STATEMENTS],
-)
+@each_of(STATEMENTS)
 def test_prx_says(figure: Any, observe: Callable[[Bench], Any], bench: Bench) -> None:
-    seen = observe(bench)
-    assert seen == (pytest.approx(figure) if isinstance(figure, float) else figure)
+    assert observe(bench) == as_said(figure)
 
 
 class TestFilesOfMemories:

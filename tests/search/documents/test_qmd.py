@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bench import LONG_AGO, Bench, found, fused, fusion_ranks, reranked
+from bench import LONG_AGO, Bench, Statement, as_said, each_of, found, fused, fusion_ranks, reranked
 
 from memory_store.records import MemoryDraft
 from memory_store.search.chunk_choice import best_chunk, chunk_by_terms, chunk_terms
@@ -18,7 +18,6 @@ from memory_store.text.chunks import CHARACTERS_PER_TOKEN
 if TYPE_CHECKING:
     from language_models import LanguageModels
 
-Statement = tuple[str, Any, Callable[[Bench], Any]]
 TYPED = "winter garden\nlex: winter house\nvec: winter plants\nhyde: a garden in the winter months"
 AB = ["aaa", "bbb"]
 BONUS = {"first_bonus": QMD.first_bonus, "podium_bonus": QMD.podium_bonus}
@@ -187,15 +186,11 @@ def best_of_two() -> float:
     return rrf([["x", "a"], ["a"]], **BONUS)["a"]
 
 
-@pytest.mark.parametrize(
-    ("figure", "observe"),
-    [pytest.param(figure, observe, id=statement) for statement, figure, observe in STATEMENTS],
-)
+@each_of(STATEMENTS)
 def test_qmd_says(
     figure: Any, observe: Callable[[Bench], Any], bench: Bench, reranker: str
 ) -> None:
-    seen = observe(bench)
-    assert seen == (pytest.approx(figure) if isinstance(figure, float) else figure)
+    assert observe(bench) == as_said(figure)
 
 
 def test_why_says_what_stands_for_a_file(bench: Bench, reranker: str) -> None:
