@@ -1,0 +1,62 @@
+"""Literal search: a pattern, tried on the few memories that may match it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from memory_store.records import BadInputError, MemoryDraft, SearchResponse
+from memory_store.store import MemoryStore
+
+
+def refs(response: SearchResponse) -> list[str | None]:
+    return [row.ref for row in response.rows]
+
+
+class TestLiteral:
+    def test_a_pattern_is_tried_on_the_memories_that_hold_its_words(
+        self, notes: MemoryStore
+    ) -> None:
+        response = notes.search(r"spare keys? (under|were)", mode="literal")
+        assert refs(response) == ["1"]
+        assert response.opened == 2
+        (passage,) = response.rows[0].passages
+        marked = [passage.text[start:end] for start, end in passage.highlights]
+        assert marked == ["spare key under"]
+
+    def test_case_is_the_pattern_s_own_business(self, notes: MemoryStore) -> None:
+        assert refs(notes.search("spare key", mode="literal")) == ["1"]
+        assert sorted(refs(notes.search("(?i)SPARE KEY", mode="literal"))) == ["1", "2"]
+        assert refs(notes.search("SPARE KEY", mode="literal")) == []
+
+    def test_blanks_at_the_ends_count_inside_slashes(self, notes: MemoryStore) -> None:
+        assert refs(notes.search("/(?i)spare key /", mode="literal")) == ["1"]
+
+    def test_auto_takes_slashes_for_a_pattern(self, notes: MemoryStore) -> None:
+        response = notes.search(r"/leaves at \w+/", mode="auto")
+        assert (response.mode, refs(response)) == ("literal", ["8"])
+
+    def test_filters_hold_for_patterns_too(self, notes: MemoryStore) -> None:
+        assert refs(notes.search("spare", mode="literal", topic=("errands",))) == []
+        assert refs(notes.search("spare", mode="literal", topic=("house",))) == ["1"]
+
+    @pytest.mark.parametrize("pattern", ["(", "a{5,2}", r"\w+", "x" * 1_001, "(?=look)ahead"])
+    def test_a_pattern_that_cannot_serve_is_refused(self, notes: MemoryStore, pattern: str) -> None:
+        with pytest.raises(BadInputError) as refusal:
+            notes.search(pattern, mode="literal")
+        assert refusal.value.parameter == "q"
+
+    def test_a_pattern_that_would_hang_others_is_over_at_once(self, notes: MemoryStore) -> None:
+        notes.add("spare " + "a" * 20_000)
+        response = notes.search("spare (a+)+$ ?b", mode="literal")
+        assert response.milliseconds < 5_000
+
+    def test_no_more_than_256_are_opened_and_it_is_said(
+        self, make_store: Callable[..., MemoryStore]
+    ) -> None:
+        store = make_store()
+        store.add_many((MemoryDraft(f"spare part {n}") for n in range(300)), embed=False)
+        response = store.search(r"spare part \d+", mode="literal", limit=32)
+        assert response.opened == 256
+        assert "44 more" in response.degraded[0]
