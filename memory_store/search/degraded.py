@@ -23,6 +23,13 @@ STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memo
 UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex {}"
 UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
+PAIRS_DECIDE = (
+    "sealed: phrases were matched by their stems, not their spelling. Search without sealed"
+)
+FILES_ARE_SEALED = (
+    "sealed: the recipe's rules for files were left out, for names of files are sealed. "
+    "Search without sealed"
+)
 
 
 def missing_model(
@@ -43,6 +50,22 @@ def missing_embedder(error: ModelUnavailableError | ModelMismatchError, database
     remedy = error.remedy if isinstance(error, ModelUnavailableError) else reindex
     message = str(error).rstrip(".")
     return message if remedy in message else f"{message}. Try: {remedy}"
+
+
+def missing_reranker(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
+    """The line for ``degraded`` when there is no reranker, ending in what mends it."""
+    reason = missing_embedder(error, database)
+    return f"no reranker, results keep the order of fusion: {reason}"
+
+
+def out_of_time(candidates: int) -> str:
+    """The line for ``degraded`` when the time limit was over before anything could be read."""
+    return f"budget_ms: no time to rerank any of {candidates} candidates"
+
+
+def shortfall(read: int, candidates: int) -> str:
+    """The line for ``degraded`` when the time limit let only some be read."""
+    return f"budget_ms: reranked {read} of {candidates} candidates in time"
 
 
 def stale_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:

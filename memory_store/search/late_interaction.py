@@ -21,16 +21,15 @@ from memory_store.models.maxsim import WordWeights, maxsim_scores
 from memory_store.search.analysis import Blinding
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
+from memory_store.search.degraded import out_of_time, shortfall
 from memory_store.search.legs.surroundings import neighbours_for
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened
 from memory_store.search.recipes import Recipe
 from memory_store.search.reranking import (
     best_span,
-    out_of_time,
     prepared,
     scaled,
-    shortfall,
     titled,
 )
 from memory_store.text.tokens import words

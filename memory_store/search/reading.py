@@ -25,6 +25,12 @@ from memory_store.search.analysis import Analysis
 from memory_store.search.answering import Outcome
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
+from memory_store.search.degraded import (
+    FILES_ARE_SEALED,
+    PAIRS_DECIDE,
+    missing_reranker,
+    out_of_time,
+)
 from memory_store.search.file_rules import best_of_each_file, by_file_rules, first_of_its_file
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened, Opening, conditions
@@ -34,8 +40,6 @@ from memory_store.search.reranking import (
     Reranked,
     few,
     in_fusion_order,
-    missing_model,
-    out_of_time,
     rerank,
     skips_reranker,
 )
@@ -44,13 +48,6 @@ from memory_store.search.tracing import Trace
 if TYPE_CHECKING:
     from memory_store.models.reranker import Reranker
 
-PAIRS_DECIDE = (
-    "sealed: phrases were matched by their stems, not their spelling. Search without sealed"
-)
-FILES_ARE_SEALED = (
-    "sealed: the recipe's rules for files were left out, for names of files are sealed. "
-    "Search without sealed"
-)
 FILE_RULES = "file rules"
 OUT_OF_TIME = "out of time"
 
@@ -79,7 +76,7 @@ class Reading:
                     return self._interacted(pool)
                 model = self.context.reranker(plan.options.reranker)
             except (ModelUnavailableError, ModelMismatchError) as error:
-                degraded = (missing_model(error, self.context.database),)
+                degraded = (missing_reranker(error, self.context.database),)
             else:
                 if not plan.out_of_time:
                     return self._whole(pool, model)

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.adjustments import Scored, demotion, ranked
 from memory_store.search.candidates import Candidate
 from memory_store.search.chunk_choice import chunk_by_terms
-from memory_store.search.degraded import missing_embedder
+from memory_store.search.degraded import out_of_time, shortfall
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened
 from memory_store.search.recipes import Recipe
@@ -179,22 +178,6 @@ def raw_scores(
     pieces = [_pieces(text, opened, recipe, matcher(opened)) for opened in pool]
     found = _scores(text, pieces, model, None)
     return [0.0 if best is None else best[0] for best in found]
-
-
-def missing_model(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
-    """The line for ``degraded`` when there is no reranker, ending in what mends it."""
-    reason = missing_embedder(error, database)
-    return f"no reranker, results keep the order of fusion: {reason}"
-
-
-def out_of_time(candidates: int) -> str:
-    """The line for ``degraded`` when the time limit was over before anything could be read."""
-    return f"budget_ms: no time to rerank any of {candidates} candidates"
-
-
-def shortfall(read: int, candidates: int) -> str:
-    """The line for ``degraded`` when the time limit let only some be read."""
-    return f"budget_ms: reranked {read} of {candidates} candidates in time"
 
 
 def _unverified(share: float, recipe: Recipe) -> float:
