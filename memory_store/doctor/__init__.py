@@ -1,0 +1,44 @@
+"""What is installed, loaded or missing, what that switches off, and the command that mends it.
+
+checks        what a check says
+installation  libraries, folders, network, key
+models        embedding, reranking, expansion
+vault         the file, and the opened vault behind it
+
+Boundary: looks, and changes nothing: no download, no model built, no write. Paths and versions
+are shown, never a key, a passphrase, or anything from a memory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_store.doctor.checks import Check
+from memory_store.doctor.installation import (
+    extension,
+    extras,
+    folders,
+    key_source,
+    libraries,
+    network,
+    sqlite,
+    versions,
+)
+from memory_store.doctor.models import embedding_model, expander, reranking_model
+from memory_store.doctor.vault import vault
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+__all__ = ["Check", "examine"]
+
+
+def examine(path: str | Path | None, store: MemoryStore | None = None) -> list[Check]:
+    """Every check that can be made: of this installation, of the file, and of the opened vault."""
+    checks = [versions(), sqlite(), extension()]
+    checks += [embedding_model(store), reranking_model(), *libraries(), *extras(), expander()]
+    checks += [*folders(), network(), key_source()]
+    if path is not None:
+        checks += vault(Path(path), store)
+    return checks

@@ -1,0 +1,128 @@
+"""This installation: versions, libraries, folders, the network, and where a key comes from.
+
+Boundary: shows paths, versions and names of variables, never what a variable holds of a key.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from memory_store.doctor.checks import Check, installed
+from memory_store.records import MemoryStoreError
+
+
+def versions() -> Check:
+    """Of Python and of the packages that come together here."""
+    packages = ("datasette-hybrid", "datasette", "sqlite-utils")
+    listed = [f"{name} {metadata.version(name)}" for name in packages if installed(name)]
+    return Check("versions", "ok", f"Python {platform.python_version()}, {', '.join(listed)}")
+
+
+def sqlite() -> Check:
+    """Which SQLite, and through which module."""
+    from memory_store.sqlite import sqlite3
+
+    return Check("sqlite", "ok", f"SQLite {sqlite3.sqlite_version} through {sqlite3.__name__}")
+
+
+def extension() -> Check:
+    """Whether sqlite-vec loads into a connection, and by which of the ways."""
+    from memory_store.sqlite import ExtensionUnavailable, connect_with_vec
+
+    try:
+        connection, how = connect_with_vec()
+    except ExtensionUnavailable as error:
+        return Check(
+            "sqlite-vec",
+            "off",
+            str(error),
+            "vectors are searched with NumPy; no vec_* functions in SQL",
+            "pip install pysqlite3-binary",
+        )
+    try:
+        (version,) = connection.execute("select vec_version()").fetchone()
+    finally:
+        connection.close()
+    return Check("sqlite-vec", "ok", f"{version}, loaded through {how}")
+
+
+def libraries() -> list[Check]:
+    """What the package depends on, for broken environments."""
+    wanted = {
+        "fastembed": "no embedding of text",
+        "flashrank": "no reranking",
+        "numpy": "no search at all",
+        "py3langid": "every text is taken for English",
+        "PyStemmer": "words match only as they are spelled",
+        "google-re2": "no literal mode",
+        "PyYAML": "no front matter on import",
+        "semantic-text-splitter": "no import of long texts",
+    }
+    return [
+        Check("library", "missing", f"{name} is not installed", effect, f"pip install {name}")
+        for name, effect in wanted.items()
+        if not installed(name)
+    ] or [Check("libraries", "ok", f"{len(wanted)} of {len(wanted)} installed")]
+
+
+def extras() -> list[Check]:
+    """What is installed only where somebody asked for it."""
+    wanted = (
+        ("keyring", "keyring", "no key in the operating system's keyring"),
+        ("llm", "llm", "no query expansion by a language model, no answers (ask)"),
+    )
+    return [
+        Check(name, "ok", f"{name} {metadata.version(package)}")
+        if find_spec(name) is not None and installed(package)
+        else Check(name, "off", "not installed", effect, f"pip install {package}")
+        for name, package, effect in wanted
+    ]
+
+
+def folders() -> list[Check]:
+    """Where models, settings and state lie, if they can."""
+    from memory_store import paths
+
+    return [
+        _folder("cache folder", paths.cache_folder, "no models"),
+        _folder("configuration", paths.config_folder, "no settings"),
+        _folder(
+            "state folder",
+            paths.state_folder,
+            "an older file put in the place of a newer one is not noticed",
+        ),
+    ]
+
+
+def _folder(name: str, find: Callable[[], Path], effect: str) -> Check:
+    try:
+        return Check(name, "ok", str(find()))
+    except MemoryStoreError as error:
+        return Check(name, "missing", str(error), effect, "see the message")
+
+
+def network() -> Check:
+    """Whether a model that is absent may be asked for elsewhere."""
+    from memory_store.models.fetching import OFFLINE_VARIABLES, network_allowed
+
+    if network_allowed():
+        return Check("network", "ok", "asked for model files only, when a named model is absent")
+    names = [name for name in OFFLINE_VARIABLES if os.environ.get(name)]
+    return Check("network", "off", f"switched off by {' and '.join(names)}")
+
+
+def key_source() -> Check:
+    """Whether the environment says where the key is."""
+    from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
+
+    named = os.environ.get(KEY_FILE_VARIABLE)
+    if named:
+        return Check("key", "ok", f"{KEY_FILE_VARIABLE} names {named}")
+    if os.environ.get(PASSPHRASE_VARIABLE):
+        return Check("key", "ok", f"{PASSPHRASE_VARIABLE} is set")
+    return Check("key", "off", "none in the environment; given or asked for at each command")

@@ -1,0 +1,138 @@
+"""A vault: its file, and once it is open what it holds, by collection.
+
+Boundary: shows counts and the names of collections to whoever holds the key, never a text.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memory_store.doctor.checks import Check
+from memory_store.records import MemoryStoreError, ModelUnavailableError
+
+if TYPE_CHECKING:
+    from memory_store.records import CollectionInfo
+    from memory_store.store import MemoryStore
+
+
+def vault(path: Path, store: MemoryStore | None) -> list[Check]:
+    """The file, and the opened store behind it when there is one."""
+    from memory_store.vault.schema import check_is_vault
+
+    try:
+        check_is_vault(path)
+    except MemoryStoreError as error:
+        return [Check("vault", "missing", str(error), "nothing to search", _make(path))]
+    checks = [Check("vault", "ok", str(path.resolve())), _file_mode(path)]
+    if store is None:
+        return [
+            *checks,
+            Check("unlocked", "missing", "no key fits", "no search", "give --key-file PATH"),
+        ]
+    return [*checks, *_opened(path, store)]
+
+
+def _make(path: Path) -> str:
+    return f"memory-store init {path}" if not path.exists() else ""
+
+
+def _file_mode(path: Path) -> Check:
+    mode = path.stat().st_mode & 0o777
+    if os.name == "posix" and mode & 0o022:
+        return Check(
+            "file mode",
+            "missing",
+            f"{mode:04o}: others may write to the vault",
+            "changes are detected, destruction is not prevented",
+            f"chmod go-w {path}",
+        )
+    return Check("file mode", "ok", f"{mode:04o}")
+
+
+def _opened(path: Path, store: MemoryStore) -> list[Check]:
+    stats = store.stats()
+    memories, vectors = stats["memories"], stats["vectors"]
+    counted = (
+        f"{store.profile} profile, memories: {memories:,}, collections: {stats['collections']:,}"
+    )
+    checks = [
+        Check("unlocked", "ok", counted),
+        Check("vector index", "ok", str(stats["vector_index"])),
+        *_environment_model(stats["model"], path),
+        *_collections(store),
+    ]
+    if vectors < memories:
+        lacking = "no memory has" if not vectors else "some memories have not"
+        effect = "not found by meaning"
+        remedy = f"memory-store reindex {path}"
+        checks.append(Check("vectors", "missing", f"{lacking} been embedded", effect, remedy))
+    elif memories:
+        checks.append(Check("vectors", "ok", f"{vectors:,}, made with {stats['model']}"))
+    else:
+        checks.append(Check("vectors", "ok", "none needed yet"))
+    return checks
+
+
+def _environment_model(kept: str | None, path: Path) -> list[Check]:
+    """Whether the environment names another model than this vault's vectors come from."""
+    from memory_store.models.embedder import MODEL_VARIABLE, locate_embedder
+
+    named = os.environ.get(MODEL_VARIABLE)
+    if not named or not kept:
+        return []
+    try:
+        place = locate_embedder(named)
+    except ModelUnavailableError:
+        place = None
+    name = place.name if place is not None else named
+    if name == kept:
+        return []
+    return [
+        Check(
+            "environment",
+            "off",
+            f"{MODEL_VARIABLE} names {name}; the vectors of this vault come from {kept}",
+            f"{kept} is used; reindex would make {name} the vault's model",
+            f"unset {MODEL_VARIABLE}, or memory-store reindex {path}",
+        )
+    ]
+
+
+def _collections(store: MemoryStore) -> list[Check]:
+    """Each collection's model and analyser, whether the model loads, and what is stale."""
+    stale = store.stale()
+    return [_collection(store, info, stale.get(info.name, 0)) for info in store.collections()]
+
+
+def _collection(store: MemoryStore, info: CollectionInfo, stale: int) -> Check:
+    name = f"collection {info.name}"
+    model = info.embedder or "none yet"
+    whose = "its own" if info.own_model else "the vault's"
+    detail = f"analyser {info.analyser}, model {model} ({whose}), memories: {info.memories:,}"
+    if info.own_model and (missing := _missing_model(store, info)):
+        effect = "this collection is not searched by meaning"
+        remedy = f"set MEMORY_STORE_MODEL to the folder of {model}, or copy it into models/"
+        return Check(name, "missing", f"{detail}; {missing}", effect, remedy)
+    if stale:
+        effect = f"{stale:,} of its memories are indexed with earlier settings"
+        remedy = f"memory-store reindex {store.path}"
+        return Check(name, "missing", detail, effect, remedy)
+    return Check(name, "ok", detail)
+
+
+def _missing_model(store: MemoryStore, info: CollectionInfo) -> str:
+    """Why a collection's own model does not load; empty when it does."""
+    from memory_store.models.embedder import DEFAULT_MODEL, locate_embedder
+    from memory_store.models.offline import can_build
+
+    wanted = store.embedder_name(info.id)
+    try:
+        place = locate_embedder(wanted)  # before it is loaded: loading may build or fetch it
+    except ModelUnavailableError as error:
+        return str(error)
+    if place is None:
+        buildable = wanted == DEFAULT_MODEL and can_build()
+        return "" if buildable else f"{wanted} is not on this machine"
+    return "; ".join(store.model_state(info.id).degraded)
