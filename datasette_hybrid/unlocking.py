@@ -14,8 +14,9 @@ from datasette import Forbidden, Response
 
 from memory_store.records import BadInputError, WrongKeyError
 
-from . import asking, pages, presenting
+from . import asking, presenting
 from .admission import TooManyAttemptsError, door, locksmith
+from .framing import hybrid_path, page, unlock_page
 from .grants import asker
 from .sessions import end_session, grant_session
 from .vaults import Vault
@@ -23,7 +24,7 @@ from .vaults import Vault
 SECRET_LIMIT = 4096  # characters
 
 
-@pages.page("GET", "HEAD", "POST")
+@page("GET", "HEAD", "POST")
 async def unlock(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/unlock``."""
     vault = await asking.visible_vault(datasette, request)
@@ -66,7 +67,7 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, query: s
             query=query,
         )
     door.welcome(address, str(vault.path))
-    path = pages.hybrid_path(datasette, vault.database)
+    path = hybrid_path(datasette, vault.database)
     keep = query and not vault.settings.private_queries
     target = presenting.changed({"q": query}, path) if keep else path
     response = Response.redirect(target, status=303, headers={"Cache-Control": "no-store"})
@@ -74,43 +75,16 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, query: s
     return response
 
 
-@pages.page("POST")
+@page("POST")
 async def lock(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/lock``: for anybody who holds some grant on the vault."""
     vault = await asking.visible_vault(datasette, request)
     if not asker.get().on(vault.database):
         raise Forbidden(f"{vault.database}: only those who may search it can lock it")
     await asyncio.to_thread(vault.lock)  # in no queue: locking must never have to wait for a turn
-    path = pages.hybrid_path(datasette, vault.database)
+    path = hybrid_path(datasette, vault.database)
     response = Response.redirect(
         f"{path}/unlock", status=303, headers={"Cache-Control": "no-store"}
     )
     end_session(datasette, response, vault)
     return response
-
-
-async def unlock_page(
-    datasette: Any,
-    request: Any,
-    vault: Vault,
-    *,
-    status: int = 200,
-    problem: str | None = None,
-    headers: dict[str, str] | None = None,
-    query: str | None = None,
-) -> Response:
-    """The form, saying whether the vault is locked or open to others only."""
-    grants = asker.get().on(vault.database)
-    if query is None:
-        query = request.args.get("q") or ""
-    context = {
-        "database": vault.database,
-        "path": pages.hybrid_path(datasette, vault.database),
-        "locked": vault.locked,
-        "actor_known": request.actor is not None,
-        "problem": problem,
-        "opening_problem": vault.problem if grants else None,
-        "q": query,
-        "searchable": grants.search and not vault.locked,
-    }
-    return await pages.render(datasette, request, "hybrid_unlock.html", context, status, headers)
