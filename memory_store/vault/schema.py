@@ -28,95 +28,105 @@ EXPANSIONS_TABLE = """
     ) strict
 """
 
+FIRST_TABLES: tuple[tuple[str, dict[str, type], str | tuple[str, ...]], ...] = (
+    ("vault_settings", {"name": str, "value": str, "sealed": bytes}, "name"),
+    (
+        "vault_slots",
+        {
+            "id": str,
+            "principal": int,
+            "kind": str,
+            "parameters": str,
+            "salt": bytes,
+            "commitment": bytes,
+            "wrapped": bytes,
+            "created": str,
+        },
+        "id",
+    ),
+    ("vault_principals", {"id": int, "sealed": bytes, "created": str}, "id"),
+    (
+        "vault_collection_keys",
+        {"collection": str, "epoch": int, "principal": int, "wrapped": bytes},
+        ("collection", "epoch", "principal"),
+    ),
+    ("collections", {"id": str, "name": bytes, "created": str}, "id"),
+    (
+        "memories",
+        {
+            "id": str,
+            "collection": str,
+            "type": str,
+            "created": str,
+            "updated": str,
+            "version": int,
+            "content": str,
+            "head": bytes,
+        },
+        "id",
+    ),
+    (
+        "memory_bodies",
+        {"id": str, "collection": str, "tag": bytes, "body": bytes},
+        "id",
+    ),
+    ("memory_topics", {"memory": str, "topic": bytes}, ("memory", "topic")),
+    (
+        "memory_sources",
+        {"memory": str, "origin": bytes, "draft": bytes, "file": bytes},
+        "memory",
+    ),
+    ("vault_sources", {"id": str, "collection": str, "tag": bytes, "head": bytes}, "id"),
+    (
+        "vault_source_files",
+        {"tag": bytes, "source": str, "content": bytes},
+        "tag",
+    ),
+    (
+        "vault_segments",
+        {
+            "id": str,
+            "collection": str,
+            "epoch": int,
+            "documents": int,
+            "sequence": int,
+            "model": str,
+            "main": bytes,
+            "vectors": bytes,
+            "pairs": bytes,
+        },
+        "id",
+    ),
+    (
+        "vault_changes",
+        {"sequence": int, "collection": str, "memory": str, "operation": str},
+        "sequence",
+    ),
+    ("vault_manifests", {"collection": str, "counter": int, "sealed": bytes}, "collection"),
+)
+"""Format 1: table, columns, primary key. Never changed: what comes later is a migration."""
+FIRST_INDEXES = (
+    ("memories", ["collection", "created"]),
+    ("memories", ["type"]),
+    ("memories", ["content"]),
+    ("memory_topics", ["topic"]),
+    ("memory_sources", ["file"]),
+    ("vault_source_files", ["source"]),
+)
+FIRST_UNIQUE = (
+    ("memory_bodies", ["collection", "tag"]),
+    ("memory_sources", ["origin"]),
+    ("vault_sources", ["tag"]),
+)
+
 
 def _first_format(db: Database) -> None:
     """Format 1. Collections, principals and grants leave room for sharing."""
-    for table, columns, key in (
-        ("vault_settings", {"name": str, "value": str, "sealed": bytes}, "name"),
-        (
-            "vault_slots",
-            {
-                "id": str,
-                "principal": int,
-                "kind": str,
-                "parameters": str,
-                "salt": bytes,
-                "commitment": bytes,
-                "wrapped": bytes,
-                "created": str,
-            },
-            "id",
-        ),
-        ("vault_principals", {"id": int, "sealed": bytes, "created": str}, "id"),
-        (
-            "vault_collection_keys",
-            {"collection": str, "epoch": int, "principal": int, "wrapped": bytes},
-            ("collection", "epoch", "principal"),
-        ),
-        ("collections", {"id": str, "name": bytes, "created": str}, "id"),
-        (
-            "memories",
-            {
-                "id": str,
-                "collection": str,
-                "type": str,
-                "created": str,
-                "updated": str,
-                "version": int,
-                "content": str,
-                "head": bytes,
-            },
-            "id",
-        ),
-        (
-            "memory_bodies",
-            {"id": str, "collection": str, "tag": bytes, "body": bytes},
-            "id",
-        ),
-        ("memory_topics", {"memory": str, "topic": bytes}, ("memory", "topic")),
-        (
-            "memory_sources",
-            {"memory": str, "origin": bytes, "draft": bytes, "file": bytes},
-            "memory",
-        ),
-        ("vault_sources", {"id": str, "collection": str, "tag": bytes, "head": bytes}, "id"),
-        (
-            "vault_source_files",
-            {"tag": bytes, "source": str, "content": bytes},
-            "tag",
-        ),
-        (
-            "vault_segments",
-            {
-                "id": str,
-                "collection": str,
-                "epoch": int,
-                "documents": int,
-                "sequence": int,
-                "model": str,
-                "main": bytes,
-                "vectors": bytes,
-                "pairs": bytes,
-            },
-            "id",
-        ),
-        (
-            "vault_changes",
-            {"sequence": int, "collection": str, "memory": str, "operation": str},
-            "sequence",
-        ),
-        ("vault_manifests", {"collection": str, "counter": int, "sealed": bytes}, "collection"),
-    ):
+    for table, columns, key in FIRST_TABLES:
         db.table(table).create(columns, pk=key, strict=True)
-    db.table("memories").create_index(["collection", "created"])
-    db.table("memories").create_index(["type"])
-    db.table("memories").create_index(["content"])
-    db.table("memory_bodies").create_index(["collection", "tag"], unique=True)
-    db.table("memory_topics").create_index(["topic"])
-    db.table("memory_sources").create_index(["origin"], unique=True)
-    db.table("memory_sources").create_index(["file"])
-    db.table("vault_source_files").create_index(["source"])
-    db.table("vault_sources").create_index(["tag"], unique=True)
+    for indexes, unique in ((FIRST_INDEXES, False), (FIRST_UNIQUE, True)):
+        for table, index in indexes:
+            db.table(table).create_index(index, unique=unique)
 
 
 def _expansions(db: Database) -> None:
