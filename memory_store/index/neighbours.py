@@ -1,16 +1,17 @@
 """Neighbours: what was written down just before and after a memory, and whether that matters.
 
-The turns of a conversation, the entries of a log and the paragraphs of one text explain each other;
-a folder of unrelated notes does not. Which it is shows in the vectors: where neighbours are more
-alike than memories picked at random, the collection is *told in order*, and each memory may be
-judged by its neighbours' matches too.
+The turns of a conversation and the entries of a log explain each other; a folder of unrelated notes
+does not. Which it is shows in the vectors: where direct neighbours are more alike than memories a
+little further off, the collection is *told in order*, and a short memory may be judged by its
+neighbours' matches too. (Pairs picked at random would not do for comparison: in two folders stored
+one after the other, neighbours are alike because their folder is.)
 
-Boundary: reads times and vectors of the snapshot; keeps ordinals and one number a collection.
+Boundary: reads times, lengths and vectors of the snapshot; keeps ordinals and one number a memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,13 +22,15 @@ from memory_store.index.snapshot import Snapshot
 
 GAP = 3_600.0  # seconds: memories further apart in time were not written down together
 REACH = 3  # how far away a neighbour may stand, on each side
+FURTHER = (4, 8)  # places away, from and below: what direct neighbours are held against
 SAMPLE = 2_000  # pairs that are compared, of each kind
 FEWEST = 20  # neighbouring pairs that a collection must have to be judged at all
 
-# Standard deviations by which neighbours are more alike than chance. Measured: .68 to 2.0 in ten
-# conversations and two collections of consecutive texts, .07 in one of unrelated abstracts.
-UNTOLD = 0.2
-TOLD = 0.7
+# Standard deviations by which neighbours are more alike than memories further off. Measured: .56
+# to 1.2 in ten conversations, .32 in notes in the order of their paths, 0 in shuffled abstracts.
+UNTOLD = 0.35
+TOLD = 0.75
+SHORT = 50  # words: a longer memory explains itself, the more the longer it is
 _SEED = 20_071  # any number: the same vault is always judged alike
 
 Ordinals = npt.NDArray[np.int32]
@@ -40,59 +43,62 @@ class Neighbours:
 
     ``beside`` holds, for each distance from 1 to ``REACH``, the ordinals before and after each
     document (int32 [size], -1 for none). ``trust`` (float64 [size], 0-1) is how much its neighbours
-    say about a document: the same for all of a collection.
+    say about a document: how far its collection is told in order × how short it is itself.
+    ``told`` is the first of the two factors, by collection code.
     """
 
     beside: tuple[tuple[Ordinals, Ordinals], ...]
     trust: Values
+    told: tuple[float, ...]
 
     @property
     def any(self) -> bool:
         """Whether any collection is told in order."""
-        return bool(self.trust.any())
+        return any(self.told)
 
-    def lifted(self, values: Values, weights: Sequence[float]) -> Values:
-        """``values`` [size] raised where neighbours have more; nothing is ever lowered.
+    def lifted(self, values: Values, weights: Sequence[float], at: Ordinals) -> Values:
+        """``values`` [size] of the documents ``at``, raised where neighbours have more.
 
-        A neighbour at distance d adds its lead × ``weights[d - 1]`` × trust.
+        A neighbour at distance d adds its lead × ``weights[d - 1]`` × trust; nothing is lowered.
         """
-        raised = values.copy()
-        for (before, after), weight in zip(self.beside, weights, strict=False):
-            for other in (before, after):
-                lead = np.where(other >= 0, values[other] - values, 0.0)
-                raised += weight * self.trust * np.maximum(lead, 0.0)
+        own, trust = values[at], self.trust[at]
+        raised = own.copy()
+        for other, weight in self._weighed(weights, at):
+            lead = np.where(other >= 0, values[other] - own, 0.0)
+            raised += weight * trust * np.maximum(lead, 0.0)
         return raised
 
-    def blended(self, values: Values, weights: Sequence[float]) -> Values:
-        """The weighted mean of each value and its neighbours'; NaN is "not known".
+    def blended(self, values: Values, weights: Sequence[float], at: Ordinals) -> Values:
+        """The weighted means of the documents ``at`` and their neighbours; NaN is "not known".
 
         A neighbour that is missing or not known counts as the memory itself, so that one that
         stands alone keeps its value.
         """
-        total, shares = values.copy(), np.ones(len(values))
-        for (before, after), weight in zip(self.beside, weights, strict=False):
-            for other in (before, after):
-                theirs = np.where(other >= 0, values[other], np.nan)
-                part = weight * self.trust
-                total += part * np.where(np.isnan(theirs), values, theirs)
-                shares += part
+        own, trust = values[at], self.trust[at]
+        total, shares = own.copy(), np.ones(len(at))
+        for other, weight in self._weighed(weights, at):
+            theirs = np.where(other >= 0, values[other], np.nan)
+            total += weight * trust * np.where(np.isnan(theirs), own, theirs)
+            shares += weight * trust
         return total / shares
 
-    def around(self, ordinals: Sequence[int], reach: int = REACH) -> Ordinals:
+    def around(self, ordinals: Ordinals, reach: int = REACH) -> Ordinals:
         """``ordinals`` and their neighbours where those are trusted, ascending, each once."""
-        centre = np.asarray(ordinals, dtype=np.int32)
-        told = centre[self.trust[centre] > 0]
-        near = [other[told] for pair in self.beside[:reach] for other in pair]
-        found = np.unique(np.concatenate([centre, *near]))
+        trusting = ordinals[self.trust[ordinals] > 0]
+        near = [other[trusting] for pair in self.beside[:reach] for other in pair]
+        found = np.unique(np.concatenate([ordinals, *near])).astype(np.int32)
         return found[found >= 0]
+
+    def _weighed(self, weights: Sequence[float], at: Ordinals) -> Iterator[tuple[Ordinals, float]]:
+        for (before, after), weight in zip(self.beside, weights, strict=False):
+            yield before[at], weight
+            yield after[at], weight
 
 
 def neighbours_of(snapshot: Snapshot) -> Neighbours:
     """The neighbours of a snapshot's living documents, worked out once for each snapshot."""
-    known: Neighbours | None = snapshot.caches.get("neighbours")
-    if known is None:
-        known = snapshot.caches["neighbours"] = _found(snapshot)
-    return known
+    found: Neighbours = snapshot.worked_out("neighbours", lambda: _found(snapshot))
+    return found
 
 
 def _found(snapshot: Snapshot) -> Neighbours:
@@ -103,12 +109,13 @@ def _found(snapshot: Snapshot) -> Neighbours:
     together = (np.diff(codes[order]) == 0) & (np.diff(created[order]) <= GAP)
     run = np.concatenate([[0], np.cumsum(~together)]) if len(line) else np.zeros(0, np.int64)
     beside = tuple(_beside(line, run, distance, snapshot.size) for distance in range(1, REACH + 1))
-    by_collection = [
+    told = tuple(
         _told_in_order(snapshot, line[codes[order] == code], beside[0][1])
         for code in range(len(snapshot.collections))
-    ]
-    trust = np.array([*by_collection, 0.0])[snapshot.collection_codes]
-    return Neighbours(beside, np.where(snapshot.alive, trust, 0.0))
+    )
+    shortness = np.minimum(1.0, SHORT / np.maximum(snapshot.lengths, 1))
+    trust = np.array([*told, 0.0])[snapshot.collection_codes] * shortness
+    return Neighbours(beside, np.where(snapshot.alive, trust, 0.0), told)
 
 
 def _beside(
@@ -123,7 +130,7 @@ def _beside(
 
 
 def _told_in_order(snapshot: Snapshot, line: Ordinals, after: Ordinals) -> float:
-    """0 to 1: how far one collection's neighbours are more alike than two of it at random."""
+    """0 to 1: how far one collection's neighbours are more alike than memories further off."""
     linked = line[after[line] >= 0] if len(line) else line
     distinct = (snapshot.content_tags[linked] != snapshot.content_tags[after[linked]]).any(axis=1)
     linked = linked[distinct]
@@ -132,13 +139,13 @@ def _told_in_order(snapshot: Snapshot, line: Ordinals, after: Ordinals) -> float
     rng = np.random.default_rng(_SEED)
     if len(linked) > SAMPLE:
         linked = np.sort(rng.choice(linked, SAMPLE, replace=False))
-    one = rng.integers(0, len(line), SAMPLE)
-    another = (one + rng.integers(1, len(line), SAMPLE)) % len(line)
+    distances = rng.integers(FURTHER[0], min(FURTHER[1], len(line)), SAMPLE)
+    places = rng.integers(0, len(line) - distances)
     alike = _cosines(snapshot, linked, after[linked])
-    chance = _cosines(snapshot, line[one], line[another])
-    if len(alike) < FEWEST or len(chance) < FEWEST or not chance.std():
+    further = _cosines(snapshot, line[places], line[places + distances])
+    if len(alike) < FEWEST or len(further) < FEWEST or not further.std():
         return 0.0
-    lead = (alike.mean() - chance.mean()) / chance.std()
+    lead = (alike.mean() - further.mean()) / further.std()
     return float(np.clip((lead - UNTOLD) / (TOLD - UNTOLD), 0.0, 1.0))
 
 

@@ -7,8 +7,9 @@ one copies only the small per-document columns, so adding a document to 100,000 
 
 from __future__ import annotations
 
+import threading
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -108,6 +109,8 @@ class Snapshot:
         self.id_words = _joined([s.id_words for s in segments], np.uint64, 2)
         self._stale_parts = tuple(stale) or (False,) * len(self.parts)
         self.caches: dict[Any, Any] = {}
+        self._worked_out: dict[str, Any] = {}
+        self._working = threading.Lock()
 
     @cached_property
     def stale(self) -> Mask:
@@ -251,6 +254,13 @@ class Snapshot:
                 count += int(np.count_nonzero(chosen[postings.docs[start:end]]))
         return count
 
+    def worked_out(self, name: str, work: Callable[[], Any]) -> Any:
+        """What ``work`` makes of this snapshot, made once, by whichever thread asks first."""
+        with self._working:
+            if name not in self._worked_out:
+                self._worked_out[name] = work()
+            return self._worked_out[name]
+
     def wipe(self) -> None:
         """Overwrite the snapshot's and its segments' arrays with zeros."""
         for part in self.parts:
@@ -259,6 +269,7 @@ class Snapshot:
             if isinstance(value, np.ndarray) and value.flags.writeable:
                 value.fill(0)
         self.caches.clear()
+        self._worked_out.clear()
 
     def _of_types(self, types: Collection[str]) -> Mask:
         wanted = {*types, *(name + DONE_SUFFIX for name in types)}

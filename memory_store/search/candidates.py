@@ -56,6 +56,7 @@ class LegList:
     how good each match is in itself (0–1): the share of the query's words that a memory holds,
     or its similarity as a share of the best one's; empty where the leg does not tell. ``model``
     is the fingerprint of the model whose vectors were searched (vector leg only).
+    ``own_strengths`` are the strengths before a memory's neighbours counted, where they did.
     """
 
     leg: str
@@ -65,6 +66,7 @@ class LegList:
     windows: tuple[int, ...] = ()
     strengths: tuple[float, ...] = ()
     model: str = ""
+    own_strengths: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,4 +69,5 @@ def _picked(one: LegList, places: Sequence[int]) -> LegList:
         scores=tuple(one.scores[place] for place in places),
         windows=tuple(one.windows[place] for place in places) if one.windows else (),
         strengths=tuple(one.strengths[place] for place in places) if one.strengths else (),
+        own_strengths=tuple(one.own_strengths[n] for n in places) if one.own_strengths else (),
     )

@@ -25,6 +25,8 @@ from memory_store.search.recipes import Recipe
 from memory_store.search.restrictions import restrictions
 from memory_store.search.tracing import Trace
 
+LENT = 1e-4  # of a strength, from neighbours: less is not told
+
 Data = dict[str, Any]
 Way = Sequence[tuple[str, int, Scored]]
 """Stage, rank and result after each stage that put the results in order."""
@@ -223,6 +225,8 @@ class FusionAccounts:
 
     def _term(self, ranked: RankedList, place: int) -> Data:
         strength = ranked.strengths[place] if ranked.strengths else 1.0
+        own = ranked.own_strengths[place] if ranked.own_strengths else strength
+        lent = {} if abs(own - strength) < LENT else {"own_strength": _short(own)}
         divisor = self._recipe.rrf_k + place + self._recipe.rank_offset
         return {
             "leg": ranked.leg,
@@ -230,6 +234,7 @@ class FusionAccounts:
             "rank": place + 1,
             "weight": _short(ranked.weight),
             "strength": _short(strength),
+            **lent,
             "term": ranked.weight * strength / divisor,
         }
 

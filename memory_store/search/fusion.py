@@ -25,8 +25,9 @@ class RankedList:
     """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times.
 
     Where several models made the vectors, those of the second are the leg ``vector (2)``.
-    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution. ``kind`` and
-    ``model`` are the list's own (see :class:`LegList`).
+    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution;
+    ``own_strengths`` are those before neighbours counted, where they did. ``kind`` and ``model``
+    are the list's own (see :class:`LegList`).
     """
 
     leg: str
@@ -35,6 +36,7 @@ class RankedList:
     strengths: tuple[float, ...] = ()
     kind: str = "original"
     model: str = ""
+    own_strengths: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +206,16 @@ def _weighed(
 ) -> RankedList:
     """A leg's list with its leg's weight and its own; ``leg`` is what the leg is called."""
     weight = math.prod(factors.get(leg, {}).values()) * _share_of(one, recipe)
-    return RankedList(leg, one.ordinals, weight, _powered(one, recipe), one.kind, one.model)
+    power = _power(one, recipe)
+    return RankedList(
+        leg,
+        one.ordinals,
+        weight,
+        _powered(one.strengths, power),
+        one.kind,
+        one.model,
+        _powered(one.own_strengths, power),
+    )
 
 
 def _share_of(one: LegList, recipe: Recipe) -> float:
@@ -214,11 +225,14 @@ def _share_of(one: LegList, recipe: Recipe) -> float:
     return named.get(one.kind, recipe.variant_weight)
 
 
-def _powered(one: LegList, recipe: Recipe) -> tuple[float, ...]:
-    """The strengths of a list's matches, to the recipe's power; empty where it does not ask."""
+def _power(one: LegList, recipe: Recipe) -> float:
+    """How much the strengths of a list's matches count; 0: not at all."""
     powers = {"keyword": recipe.coverage_power, "vector": recipe.similarity_power}
-    power = powers.get(one.leg, 0.0)
-    return tuple(strength**power for strength in one.strengths) if power else ()
+    return powers.get(one.leg, 0.0)
+
+
+def _powered(strengths: Sequence[float], power: float) -> tuple[float, ...]:
+    return tuple(strength**power for strength in strengths) if power else ()
 
 
 def _alone(one: LegList, recipe: Recipe) -> list[Fused]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from memory_store.records import SearchResponse, StageReport
 
 LEG_NAMES = {"keyword": "words", "topic": "topics", "vector": "meaning", "recent": "newest"}
+BESIDE = " with neighbours"
 LONG_LIST = 12  # entries of a list or table that nothing here knows
 
 # What happened to a result that a stage moved only by moving others.
@@ -107,7 +108,7 @@ def terms(account: Mapping[str, Any]) -> list[Term]:
     """What the fusion score of one result is the sum of."""
     return [
         Term(
-            list_name(part["leg"], part["kind"]),
+            list_name(part["leg"], part["kind"]) + (BESIDE if "own_strength" in part else ""),
             part.get("rank"),
             part.get("weight"),
             part.get("strength"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up_entries import entry, snapshot_of, unit_vectors
 
-from memory_store.index.neighbours import GAP, REACH, Neighbours, neighbours_of
+from memory_store.index.neighbours import GAP, REACH, SHORT, Neighbours, neighbours_of
 from memory_store.index.segment import IndexEntry
 
 START = 1_700_000_000.0
@@ -67,6 +69,29 @@ def test_each_collection_is_judged_by_itself():
     assert found.beside[0][1][99] == -1, "no link between collections"
 
 
+def test_two_folders_stored_one_after_the_other_are_not_told_in_order():
+    rng = np.random.default_rng(5)
+    centres = np.repeat(unit_vectors(rng, 2), 200, axis=0)
+    vectors = centres + unit_vectors(rng, 400)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert not neighbours_of(snapshot_of(entries(vectors, at_once(400)))).any
+
+
+def test_a_long_memory_trusts_its_neighbours_less():
+    told_entries = entries(walk(200), at_once(200))
+    told_entries[7] = replace(told_entries[7], length=4 * SHORT)
+    found = neighbours_of(snapshot_of(told_entries))
+    assert found.trust[6] == found.told[0] == 1.0
+    assert found.trust[7] == 0.25
+
+
+def test_many_threads_work_neighbours_out_once():
+    snapshot = snapshot_of(entries(walk(200), at_once(200)))
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: neighbours_of(snapshot), range(32)))
+    assert len(set(map(id, found))) == 1
+
+
 def test_copies_of_one_text_do_not_make_a_collection_told_in_order():
     vectors = np.repeat(unit_vectors(np.random.default_rng(4), 50), 4, axis=0)
     copies = [
@@ -113,24 +138,36 @@ def told() -> Neighbours:
     return neighbours_of(snapshot_of(entries(walk(60), at_once(60))))
 
 
+EVERYTHING = np.arange(60, dtype=np.int32)
+
+
 @given(st.lists(numbers, min_size=60, max_size=60), st.lists(st.floats(0, 1), max_size=REACH))
 def test_lifting_lowers_nothing_and_blending_stays_between(told, values, weights):
     given_values = np.array(values)
-    assert (told.lifted(given_values, weights) >= given_values).all()
-    blended = told.blended(given_values, weights)
+    assert (told.lifted(given_values, weights, EVERYTHING) >= given_values).all()
+    blended = told.blended(given_values, weights, EVERYTHING)
     assert (blended <= given_values.max() + 1e-9).all()
     assert (blended >= given_values.min() - 1e-9).all()
+
+
+@given(st.lists(numbers, min_size=60, max_size=60), st.lists(st.integers(0, 59), unique=True))
+def test_some_documents_get_what_they_get_among_all(told, values, some):
+    given_values, at = np.array(values), np.array(some, dtype=np.int32)
+    for work in (told.lifted, told.blended):
+        assert (
+            work(given_values, (0.4, 0.2), at) == work(given_values, (0.4, 0.2), EVERYTHING)[at]
+        ).all()
 
 
 @given(st.lists(numbers, min_size=60, max_size=60))
 def test_nothing_changes_without_weights_or_without_trust(told, values):
     given_values = np.array(values)
-    distrusted = Neighbours(told.beside, np.zeros(60))
+    distrusted = Neighbours(told.beside, np.zeros(60), (0.0,))
     for same in (
-        told.lifted(given_values, ()),
-        told.blended(given_values, ()),
-        distrusted.lifted(given_values, (0.5, 0.2)),
-        distrusted.blended(given_values, (0.5, 0.2)),
+        told.lifted(given_values, (), EVERYTHING),
+        told.blended(given_values, (), EVERYTHING),
+        distrusted.lifted(given_values, (0.5, 0.2), EVERYTHING),
+        distrusted.blended(given_values, (0.5, 0.2), EVERYTHING),
     ):
         assert (same == given_values).all()
 
@@ -138,11 +175,12 @@ def test_nothing_changes_without_weights_or_without_trust(told, values):
 def test_what_is_not_known_of_a_neighbour_counts_as_the_memory_itself(told):
     values = np.full(60, np.nan)
     values[30] = 0.5
-    assert told.blended(values, (0.4,))[30] == pytest.approx(0.5)
+    assert told.blended(values, (0.4,), EVERYTHING)[30] == pytest.approx(0.5)
     values[31] = 1.0
-    assert told.blended(values, (0.4,))[30] == pytest.approx((0.5 + 0.4 * 1.0 + 0.4 * 0.5) / 1.8)
+    mean = (0.5 + 0.4 * 1.0 + 0.4 * 0.5) / 1.8
+    assert told.blended(values, (0.4,), EVERYTHING)[30] == pytest.approx(mean)
 
 
 def test_around_names_each_memory_and_its_neighbours_once(told):
-    assert told.around([0, 1], 2).tolist() == [0, 1, 2, 3]
-    assert told.around([], 2).tolist() == []
+    assert told.around(EVERYTHING[:2], 2).tolist() == [0, 1, 2, 3]
+    assert told.around(EVERYTHING[:0], 2).tolist() == []

@@ -23,16 +23,34 @@ MATTERS = (
 )
 
 
+WORDS = tuple(" ".join(MATTERS).split())
+
+
+ANSWERS = (
+    "Last July, everybody came",
+    "Nineteen eighty",
+    "On Tuesday, by bus",
+    "Only twice, sadly",
+    "Uncle Piet would know",
+    "Forty francs, roughly",
+    "Behind a cupboard",
+    "Not before Easter",
+    "Hazel wrote it down",
+    "Somewhere near Ghent",
+)
+
+
 def conversation() -> Iterator[MemoryDraft]:
-    """Ten talks of five turns, a day apart; in each, one answer that names nothing asked for."""
-    for day, matter in enumerate(MATTERS, start=1):
+    """Ten talks of six turns, a day apart; in each, one answer that names nothing asked for."""
+    for day, (matter, answer) in enumerate(zip(MATTERS, ANSWERS, strict=True), start=1):
         first, second, third = matter.split()
         turns = (
-            f"Shall we talk about the {first} and the {second} today?",
-            f"Yes, the {second} and the {third}, please. And when did the {first} begin?",
-            f"Last July number {day}, with everybody.",
-            f"Good, then the {first} and the {third} can wait, and the {second} too",
-            f"The {third} and the {second} then, not the {first}",
+            f"{first} {second} {third} {first}?",
+            f"{second} {third} {first} {third}",
+            answer,
+            f"{third} {first} {second} {second}",
+            f"{first} {third} {second} {first}",
+            f"{second} {first} {third} {third}",
         )
         for number, text in enumerate(turns):
             yield MemoryDraft(text, ref=f"{day}.{number}", created=f"2024-03-{day:02}T09:00:00Z")
@@ -50,7 +68,7 @@ def refs(store: MemoryStore, query: str, **options: object) -> list[str | None]:
 
 
 def test_an_answer_is_found_by_the_turns_beside_it(talks: MemoryStore):
-    assert set(refs(talks, "violin", limit=5)) == {"3.0", "3.1", "3.2", "3.3", "3.4"}
+    assert set(refs(talks, "violin", limit=6)) == {f"3.{turn}" for turn in range(6)}
 
 
 def test_words_alone_are_never_found_by_their_neighbours(talks: MemoryStore):
@@ -65,7 +83,7 @@ def test_what_a_filter_leaves_out_lends_nothing(talks: MemoryStore):
     for memory in talks.list(limit=100):
         if str(memory.ref).endswith(".2"):
             talks.edit(memory.id, type="fact")
-    everywhere = refs(talks, "violin lesson teacher", limit=5)
+    everywhere = refs(talks, "violin lesson teacher", limit=6)
     among_facts = talks.search("violin lesson teacher", type="fact", limit=5)
     assert "3.2" in everywhere
     assert all(row.keyword_rank is None for row in among_facts.rows)
@@ -87,4 +105,23 @@ def test_unrelated_notes_rank_as_without(make_store: Callable[..., MemoryStore])
         for n, word in enumerate(" ".join(MATTERS).split())
     )
     report = next(r for r in store.search("violin", explain=True).explain if r.stage == "fetch")
+    assert "told_in_order" not in report.details
+
+
+def test_an_explanation_tells_what_neighbours_lent(talks: MemoryStore):
+    report = next(r for r in talks.search("violin", explain=True).explain if r.stage == "adjust")
+    refs_by_id = {memory.id: memory.ref for memory in talks.list(limit=100)}
+    accounts = {refs_by_id[one["id"]]: one for one in report.details["results"]}
+    words = next(c for c in accounts["3.2"]["contributions"] if c["leg"] == "keyword")
+    assert words["own_strength"] == 0.0
+    assert words["strength"] > 0.0
+
+
+def test_a_box_beside_another_box_ranks_as_if_shuffled(make_store: Callable[..., MemoryStore]):
+    """Two boxes of unrelated notes, one after the other: being stored so tells nothing."""
+    store = make_store("boxes.db")
+    garden = [f"{word} and compost for the garden" for word in WORDS]
+    tools = [f"{word} and cables for the server" for word in WORDS]
+    store.add_many(MemoryDraft(text, ref=str(n)) for n, text in enumerate(garden + tools))
+    report = next(r for r in store.search("comet", explain=True).explain if r.stage == "fetch")
     assert "told_in_order" not in report.details

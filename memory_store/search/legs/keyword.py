@@ -73,9 +73,9 @@ def keyword_list(
 
     def best(k: int) -> LegList:
         top = top_k(snapshot, found.ordinals, found.scores, k)
-        held = np.empty(0)
+        own = held = np.empty(0)
         if recipe.coverage_power and near is not None:
-            held = lifted_coverage(snapshot, groups, top.ordinals, near, recipe, analysis.mask)
+            own, held = lifted_coverage(snapshot, groups, top.ordinals, near, recipe, analysis.mask)
         elif recipe.coverage_power:
             held = coverage(snapshot, groups, top.ordinals)
         return LegList(
@@ -84,6 +84,7 @@ def keyword_list(
             tuple(top.scores.tolist()),
             kind,
             strengths=tuple(held.tolist()),
+            own_strengths=tuple(own.tolist()),
         )
 
     return enough(best, depth, context, recipe)

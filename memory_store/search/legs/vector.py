@@ -89,6 +89,7 @@ def nearest(
             tuple(found.windows.tolist()),
             _of_the_best(evidence),
             scope.model,
+            () if evidence is found.similarities else _of_the_best(found.similarities),
         )
 
     return enough(best, depth, context, recipe)
