@@ -1,7 +1,7 @@
 """What a search goes without, as lines for ``degraded`` that end in what mends it.
 
 Boundary: counts, and names of collections and models. Who may not read names is told
-:func:`without_names`.
+:func:`for_searchers`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memo
 UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex {}"
 UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
-PAIRS_DECIDE = (
-    "sealed: phrases were matched by their stems, not their spelling. Search without sealed"
-)
+SEALED = "sealed: "  # how a line begins that a sealed search brings with it, and how it ends
+WITHOUT_SEALED = "Search without sealed"
+PAIRS_DECIDE = f"{SEALED}phrases were matched by their stems, not their spelling. {WITHOUT_SEALED}"
 FILES_ARE_SEALED = (
-    "sealed: the recipe's rules for files were left out, for names of files are sealed. "
-    "Search without sealed"
+    f"{SEALED}the recipe's rules for files were left out, for names of files are sealed. "
+    f"{WITHOUT_SEALED}"
 )
+TO_READERS = "This needs the permission hybrid-decrypt"
+NOT_READ = f"results keep the order of fusion, for a reranker reads texts. {TO_READERS}"
 
 
 def missing_model(
@@ -100,6 +102,13 @@ def named_collections(collections: Iterable[str], context: SearchContext) -> str
     """``collection 'a'``, or ``collection 'a', 'b'``."""
     names = (repr(context.collection_names.get(one, one)) for one in collections)
     return UNNAMED + ", ".join(names)
+
+
+def for_searchers(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines of ``degraded`` for those who may not read, whose searches are sealed ones."""
+    return without_names(
+        line.removeprefix(SEALED).replace(WITHOUT_SEALED, TO_READERS) for line in lines
+    )
 
 
 def without_names(lines: Iterable[str]) -> tuple[str, ...]:

@@ -69,6 +69,12 @@ class Plan:
         return wanted and self.mode == "hybrid"
 
     @property
+    def misses_files(self) -> bool:
+        """Whether a sealed search leaves out what the recipe would do by the names of files."""
+        by_rules = self.recipe.has_file_rules and self.options.rerank and self.mode == "hybrid"
+        return self.options.sealed and (by_rules or self.recipe.one_per_file)
+
+    @property
     def reach(self) -> int:
         """How far down the pool a reranker or a page opens."""
         return max(self.rerank_depth, self.end if self.shown else 0)

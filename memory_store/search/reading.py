@@ -83,7 +83,7 @@ class Reading:
                 degraded = (out_of_time(min(len(pool), plan.rerank_depth)),)
         if plan.options.sealed and (parsed.required or parsed.excluded):
             degraded = (PAIRS_DECIDE,)
-        if plan.options.sealed and plan.recipe.has_file_rules and plan.mode == "hybrid":
+        if plan.misses_files:
             degraded = (*degraded, FILES_ARE_SEALED)
         with self.trace.stage("rerank") as details:
             late = plan.out_of_time and plan.reads

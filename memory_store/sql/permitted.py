@@ -5,6 +5,10 @@ table filters and SQL. Without the decrypt grant it refuses the questions that o
 could answer (a regular expression reads a text letter by letter), and returns an answer from which
 everything is gone that is not named here. New fields are therefore withheld until somebody lists
 them. What words, phrases and topics confirm is the search grant's own.
+
+What is shown must not follow from opened text either: an order or a score by the name of a file, by
+a phrase's spelling or by a reranker's reading would confirm guesses bit by bit. So without the
+decrypt grant every search is a sealed one; what it goes without is said in ``degraded``.
 """
 
 from __future__ import annotations
@@ -24,8 +28,10 @@ from memory_store.records import (
     SearchResult,
     StageReport,
 )
-from memory_store.search.degraded import without_names
+from memory_store.search.degraded import NOT_READ, for_searchers
+from memory_store.search.options import search_options
 from memory_store.search.query import checked, parse, resolve_mode
+from memory_store.search.recipes import recipe_named
 
 if TYPE_CHECKING:
     from memory_store.sql.functions import Grants
@@ -41,7 +47,6 @@ SHOWN = frozenset(
         "id",
         "score",
         "band",
-        "complete",
         "keyword_rank",
         "topic_rank",
         "vector_rank",
@@ -127,7 +132,7 @@ def search(
     strict = store.profile == STRICT
     if not grants.decrypt:
         _refuse_to_read(query, options, strict=strict)
-    wanted = dict(options)
+    wanted = dict(options) if grants.decrypt else {**options, "sealed": True}
     _refuse_folders(wanted.get("reranker"))
     if not grants.models:
         _refuse_other_models(store, wanted.pop("expander", None))
@@ -140,7 +145,10 @@ def search(
         from memory_store.search.why import unknown
 
         response = replace(response, why=unknown(about))
-    return response if grants.decrypt else _sealed(response, strict=strict)
+    if grants.decrypt:
+        return response
+    unread = (NOT_READ,) if _would_be_read(query, options) else ()
+    return _sealed(replace(response, degraded=(*response.degraded, *unread)), strict=strict)
 
 
 def _refuse_folders(reranker: Any) -> None:
@@ -185,6 +193,15 @@ def _refuse_to_read(query: str, options: Mapping[str, Any], *, strict: bool) -> 
         )
 
 
+def _would_be_read(query: str, options: Mapping[str, Any]) -> bool:
+    """Whether a reranker would be asked, were it somebody's who may read."""
+    asked = search_options(**options)
+    clean = checked(query)
+    wanted = asked.rerank and not asked.sealed and recipe_named(asked.recipe).rerank
+    by_rank = wanted and resolve_mode(clean, asked.mode) == "hybrid"
+    return by_rank and bool(parse(clean, asked).reading)
+
+
 def _needs_decrypt(parameter: str, reason: str) -> NotPermittedError:
     return NotPermittedError(f"{parameter}: {reason}; this needs the permission hybrid-decrypt")
 
@@ -211,7 +228,7 @@ def _sealed(response: SearchResponse, *, strict: bool) -> SearchResponse:
         facets={} if strict else _part(response.facets, SHOWN_FACETS),
         next=response.next,
         truncated=response.truncated,
-        degraded=without_names(response.degraded),
+        degraded=for_searchers(response.degraded),
         milliseconds=response.milliseconds,
         explain=tuple(_sealed_stage(report, shown) for report in response.explain),
         why=None if response.why is None else _part(response.why, shown | SHOWN_OF_WHY),
