@@ -11,6 +11,7 @@ from memory_store.records import SearchOptions
 from memory_store.search.analysis import analyse
 from memory_store.search.context import SearchContext
 from memory_store.search.query import parse
+from memory_store.text.identifiers import CODE, path_terms
 from memory_store.text.tokens import term, terms
 
 
@@ -30,10 +31,10 @@ class PlainKeywords:
         for ordinal, memory in zip(ordinals, context.open_memories(ordinals), strict=True):
             self._contents[memory.id] = memory.text if memory.text.strip() else memory.title
             language = snapshot.language(ordinal)
-            columns = [
-                " ".join(_token(language, stem) for stem in terms(text, language))
-                for text in (memory.title, memory.text)
-            ]
+            title, body = terms(memory.title, language), terms(memory.text, language)
+            if language == CODE:
+                body = [*body, *path_terms(memory.source, memory.ref)]
+            columns = [" ".join(_token(language, stem) for stem in one) for one in (title, body)]
             self._fts.execute("insert into plain values (?, ?, ?)", (memory.id, *columns))
         self._fts.execute("create virtual table words using fts5vocab(plain, row)")
         self._held = dict(self._fts.execute("select term, doc from words").fetchall())
