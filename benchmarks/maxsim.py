@@ -15,17 +15,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.development_sets import DevelopmentSet, development_sets
 from benchmarks.sealed import SealedPart
 from memory_store.evaluation import Comparison, compare, estimate, evaluate
-from memory_store.models.embedder import Embedder, TokenVectors
-from memory_store.search.context import SearchContext
 
 RUNS = {"fusion": {"rerank": False}, "maxsim": {"reranker": "maxsim"}}
 DEPTH = 10
@@ -36,8 +32,7 @@ def measured(wanted: DevelopmentSet, folder: Path) -> tuple[str, Comparison]:
     """The line of one set, and MaxSim against fusion."""
     fused, late, times = [], [], []
     for number, part in enumerate(wanted.parts):
-        sealed = SealedPart(part, folder / f"{wanted.name}-{number}.db")
-        sealed.context = _remembering(sealed.context)
+        sealed = SealedPart(part, wanted.vault(folder, number, part))
         found = evaluate(sealed, part.queries, part.judgements, RUNS, depth=DEPTH)
         fused.append(found.run("fusion").values[wanted.measure])
         late.append(found.run("maxsim").values[wanted.measure])
@@ -52,34 +47,6 @@ def measured(wanted: DevelopmentSet, folder: Path) -> tuple[str, Comparison]:
         f"better {against.better} worse {against.worse}  {statistics.median(times):.0f} ms CPU"
     )
     return line, against
-
-
-class RememberedTokens:
-    """An embedder that reads no passage twice; everything else is the real one's."""
-
-    def __init__(self, real: Embedder) -> None:
-        self._real = real
-        self._known: dict[str, TokenVectors] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        unread = [text for text in dict.fromkeys(texts) if text not in self._known]
-        for text, read in zip(unread, self._real.token_vectors(unread), strict=True):
-            half = read.vectors.astype(np.float16)  # half the memory, the same to three digits
-            self._known[text] = TokenVectors(half, read.offsets)
-        known = [self._known[text] for text in texts]
-        return [TokenVectors(one.vectors.astype(np.float32), one.offsets) for one in known]
-
-
-def _remembering(context: SearchContext) -> SearchContext:
-    remembered = RememberedTokens(context.embedder())
-
-    def embedder(*collection: str) -> Any:
-        return remembered if not collection else context.embedder(*collection)
-
-    return replace(context, embedder=embedder)
 
 
 def _milliseconds(part: SealedPart, queries: Sequence[str]) -> list[float]:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.sealed import Ranker, SealedPart, mark
+from benchmarks.remembering import mark
+from benchmarks.sealed import Ranker, SealedPart
 from memory_store.index.entries import Indexable, Windows, embedded_text, index_entries
 from memory_store.index.numpy_vectors import best_windows
 from memory_store.index.segment import IndexEntry, build

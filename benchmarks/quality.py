@@ -3,9 +3,10 @@
     python -m benchmarks.quality --evals FOLDER [--only SET …] [--keep FOLDER] [--json FILE]
 
 Every set is imported into sealed vaults of its own through the public store, and every recipe is
-measured as ``memory-store eval`` measures it. The keyword leg is held against FTS5 over the same
-plain terms, the vector leg against an exact float32 scan, and the default ranking against the same
-search with nothing sealed. Fails (exit 1) under the gates of ``benchmarks.gates``.
+measured as ``memory-store eval`` measures it. Documents without dates are imported in shuffled
+order; what the order of their file adds is printed beside. The keyword leg is held against FTS5
+over the same plain terms, the vector leg against an exact float32 scan, and the default ranking
+against the same search with nothing sealed. Fails (exit 1) under the gates of ``benchmarks.gates``.
 """
 
 from __future__ import annotations
@@ -24,17 +25,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.development_sets import DevelopmentSet, development_sets
-from benchmarks.gates import Figures, failures
+from benchmarks.gates import MAXSIM_SLACK, Figures, Reranking, failures
 from benchmarks.plain import PlainPart
 from benchmarks.reference import PlainKeywords, is_plain
 from benchmarks.sealed import EQUAL, SealedPart
 from memory_store.evaluation import MEASURES, Evaluation, compare, estimate, evaluate
 
 OURS = "default"
+FUSION = "fusion"  # ours without any reranking stage
+MAXSIM = "maxsim"
 PEERS = ("gnosis", "gno", "qmd", "prx")  # other systems' rankings, as recipes
 RUNS: Mapping[str, Mapping[str, Any]] = {
     OURS: {},
-    "fusion": {"rerank": False},
+    FUSION: {"rerank": False},
     "keyword": {"mode": "keyword"},
     "vector": {"mode": "vector"},
     EQUAL: {"mode": EQUAL},
@@ -48,12 +51,14 @@ def measured(wanted: DevelopmentSet, folder: Path, reranker: str | None = None) 
     """Everything about one set. Vaults that are in ``folder`` already are used as they are."""
     started = time.perf_counter()
     parts = [
-        SealedPart(part, folder / f"{wanted.name}-{number}.db", reranker)
+        SealedPart(part, wanted.vault(folder, number, part), reranker)
         for number, part in enumerate(wanted.parts)
     ]
+    as_filed = _as_filed(wanted, folder, parts)
     built = time.perf_counter()
     plain = [PlainPart(part) for part in parts]
-    sealed_found = [_evaluated(part, part, RUNS) for part in parts]
+    rerankers = {name: {"reranker": name} for name in wanted.rerankers}
+    sealed_found = [_evaluated(part, part, {**RUNS, **rerankers}) for part in parts]
     plain_found = [
         _evaluated(one, part, PLAIN_RUNS) for one, part in zip(plain, parts, strict=True)
     ]
@@ -61,7 +66,8 @@ def measured(wanted: DevelopmentSet, folder: Path, reranker: str | None = None) 
     for part in parts:
         part.close()
     values = {name: _pooled(sealed_found, name, wanted.measure) for name in RUNS}
-    others = [name for name in RUNS if name not in (OURS, "fusion")]
+    others = [name for name in RUNS if name not in (OURS, FUSION)]
+    asked = {**({reranker: OURS} if reranker else {}), **{name: name for name in rerankers}}
     return Figures(
         name=wanted.name,
         measure=MEASURES[wanted.measure].label,
@@ -69,7 +75,10 @@ def measured(wanted: DevelopmentSet, folder: Path, reranker: str | None = None) 
         estimates={name: estimate(values[name]) for name in (OURS, *others)},
         comparisons={name: compare(values[OURS], values[name]) for name in others},
         mrr=estimate(_pooled(sealed_found, OURS, "mrr@10")),
-        fusion=estimate(values["fusion"]),
+        as_filed=estimate(_pooled(as_filed, OURS, wanted.measure)) if as_filed else None,
+        rerankings={
+            name: _reranking(sealed_found, run, wanted.measure) for name, run in asked.items()
+        },
         plain=estimate(_pooled(plain_found, OURS, wanted.measure)),
         plain_agrees=sum(map(_alike, sealed_found, plain_found)),
         keyword_agrees=sum(same for same, _ in agreed),
@@ -81,10 +90,35 @@ def measured(wanted: DevelopmentSet, folder: Path, reranker: str | None = None) 
     )
 
 
+def _as_filed(
+    wanted: DevelopmentSet, folder: Path, parts: Sequence[SealedPart]
+) -> list[Evaluation]:
+    """Our ranking of the records in the order of their file, with the vectors of ``parts``."""
+    found = []
+    for number, part in enumerate(wanted.as_filed):
+        shuffled = parts[number]
+        again = SealedPart(part, wanted.vault(folder, number, part), known=shuffled.float32)
+        found.append(_evaluated(again, shuffled, {OURS: {}}))
+        again.close()
+    return found
+
+
 def _evaluated(
     ranker: SealedPart | PlainPart, part: SealedPart, runs: Mapping[str, Mapping[str, Any]]
 ) -> Evaluation:
     return evaluate(ranker, part.part.queries, part.part.judgements, runs)
+
+
+def _reranking(found: Sequence[Evaluation], run: str, measure: str) -> Reranking:
+    """One run's order against fusion's, and how much was read for it."""
+    ours, fusion = _pooled(found, run, measure), _pooled(found, FUSION, measure)
+    return Reranking(
+        found=estimate(ours),
+        fusion=estimate(fusion),
+        against=compare(ours, fusion),
+        read=sum(one.run(run).reranked for one in found),
+        slack=MAXSIM_SLACK if run == MAXSIM else 0.0,
+    )
 
 
 def _pooled(evaluations: Sequence[Evaluation], run: str, measure: str) -> Any:
@@ -139,7 +173,13 @@ def table(figures: Figures, wanted: DevelopmentSet) -> Iterator[str]:
     if wanted.elsewhere:
         told = ", ".join(f"{name} {figure}" for name, figure in wanted.elsewhere.items())
         yield f"  measured apart: {told}"
-    yield f"  default without reranking {figures.fusion}; its MRR@10 {figures.mrr}"
+    if figures.as_filed is not None:
+        yield f"  in the file's order {figures.as_filed}"
+    yield f"  its MRR@10 {figures.mrr}"
+    for name, one in figures.rerankings.items():
+        yield f"  {name:<10}{one.found}   fusion {one.fusion}: {one.against}, {one.read:,} read"
+    if not figures.rerankings:
+        yield "  reranking not measured: no reranker"
     yield (
         f"  nothing sealed {figures.plain}: sealed ÷ plain {figures.sealed_ratio:.4f}, "
         f"the same first ten on {figures.plain_agrees:,} of {queries:,} queries"

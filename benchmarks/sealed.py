@@ -1,10 +1,8 @@
-"""Development sets in sealed vaults, and what only measuring needs: every query embedded once."""
+"""Development sets in sealed vaults, ranked there. Every query is embedded once."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.development_sets import Part
-from memory_store.models.embedder import Embedder, load_embedder
+from benchmarks.remembering import recorded, remembering
 from memory_store.records import ModelUnavailableError, Ranking, Reference
 from memory_store.search.context import SearchContext
 from memory_store.search.fusion import rrf
@@ -57,52 +55,42 @@ class Ranker:
         return Ranking(tuple(ordered), pool=len(scores), opened=0)
 
 
-class RememberedQueries:
-    """An embedder that embeds no query twice; everything else is the real one's."""
-
-    def __init__(self, real: Embedder) -> None:
-        self._real = real
-        self._known: dict[str, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def embed_query(self, text: str) -> Any:
-        if text not in self._known:
-            self._known[text] = self._real.embed_query(text)
-        return self._known[text]
-
-    def embed_queries(self, texts: Sequence[str]) -> Any:
-        return np.array([self.embed_query(text) for text in texts])
-
-
 class SealedPart(Ranker):
-    """A part of a set in an encrypted vault at ``path``, made there when it is not."""
+    """A part of a set in an encrypted vault at ``path``, made there when it is not.
 
-    def __init__(self, part: Part, path: Path, reranker: str | None = None) -> None:
+    ``known`` are vectors of its texts as another part's ``float32``: they are not made again.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        path: Path,
+        reranker: str | None = None,
+        known: Mapping[str, Any] | None = None,
+    ) -> None:
         self.part = part
         if path.exists():
             self.store = MemoryStore.open(path, passphrase=PASSPHRASE)
         else:
             self.store, _ = MemoryStore.create(path, passphrase=PASSPHRASE)
-        self.float32 = self._fill(path.with_suffix(".float32.npz"))
+        self.float32 = self._fill(path.with_suffix(".float32.npz"), known or {})
         context = self.store.search_context()
         context = replace(
             context,
-            embedder=_remembering(context.embedder),
+            embedder=remembering(context.embedder),
             reranker=_chosen(context.reranker, reranker),
             expander=None,  # whatever the machine has chosen, nothing is sent anywhere
         )
         super().__init__(context, self.store.references())
 
-    def _fill(self, kept: Path) -> dict[str, Any]:
-        """Add what is missing. Returns the vectors as the model made them, by :func:`mark` of
-        their text: the vault keeps half their digits.
+    def _fill(self, kept: Path, known: Mapping[str, Any]) -> dict[str, Any]:
+        """Add what is missing. Returns the vectors as the model made them, by the mark of their
+        text: the vault keeps half their digits.
         """
         present = self.store.stats()["memories"]
         drafts = self.part.records
         if present < len(drafts):
-            with recorded() as made:
+            with recorded(known) as made:
                 for start in range(present, len(drafts), BATCH):
                     self.store.add_many(drafts[start : start + BATCH])
             if not present:
@@ -114,39 +102,6 @@ class SealedPart(Ranker):
 
     def close(self) -> None:
         self.store.close()
-
-
-@contextmanager
-def recorded() -> Iterator[dict[str, Any]]:
-    """What the usual model embeds meanwhile: :func:`mark` of each text → float32 vector."""
-    embedder = load_embedder()
-    real, made = embedder.embed, {}
-
-    def embed(texts: Sequence[str]) -> Any:
-        vectors = real(texts)
-        made.update(zip(map(mark, texts), vectors, strict=True))
-        return vectors
-
-    embedder.embed = embed  # type: ignore[method-assign]
-    try:
-        yield made
-    finally:
-        del embedder.embed
-
-
-def mark(text: str) -> str:
-    """A short name for a text: its hash."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _remembering(load: Callable[..., Embedder]) -> Callable[..., Any]:
-    known: dict[int, RememberedQueries] = {}
-
-    def loaded(*collection: str) -> Any:
-        real = load(*collection)
-        return known.setdefault(id(real), RememberedQueries(real))
-
-    return loaded
 
 
 def _chosen(load: Callable[..., Any], name: str | None) -> Callable[..., Any]:
