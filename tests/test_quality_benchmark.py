@@ -7,14 +7,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are no part of the package
 
-from benchmarks import quality
+from benchmarks import quality, tuning
 from benchmarks.development_sets import DevelopmentSet, Gate, tidy
-from benchmarks.gates import Figures, failures
-from memory_store.evaluation import Estimate
+from benchmarks.gates import Figures, Reranking, failures
+from benchmarks.sealed import SealedPart
+from memory_store.evaluation import Estimate, compare, evaluate
 
 TEXTS = {
     "lease": "The lease of the flat ends in May. The landlord wants the deposit settled.",
@@ -51,7 +53,12 @@ def small_set(
         ("qrels.tsv", judged),
     ):
         (folder / name).write_text("\n".join(lines), "utf-8")
-    return DevelopmentSet("small", (tidy(folder),))
+    return DevelopmentSet(
+        "small",
+        (tidy(folder),),
+        as_filed=(tidy(folder, shuffled=False),),
+        rerankers=("maxsim",),
+    )
 
 
 def test_sealing_costs_nothing_and_the_references_agree(
@@ -66,7 +73,10 @@ def test_sealing_costs_nothing_and_the_references_agree(
         assert (figures.keyword_agrees, figures.keyword_queries) == (3, 3)
         assert figures.vector_recall == 1.0
         assert figures.float32 == 1.0, f"with vaults made {'before' if reused else 'now'}"
-        assert figures.fusion == figures.default
+        assert figures.as_filed is not None
+        assert figures.as_filed.queries == len(QUERIES)
+        assert figures.rerankings["maxsim"].fusion == figures.default
+        assert figures.rerankings["maxsim"].read > 0
         assert set(figures.comparisons) == {
             *("keyword", "vector", "equal RRF", "gnosis", "gno", "qmd", "prx"),
         }
@@ -80,7 +90,8 @@ def test_every_gate_shuts(small_set: DevelopmentSet, tmp_path: Path) -> None:
     worse: list[tuple[Figures, Gate, str]] = [
         (good, Gate(least=1.1), "is below 1.1"),
         (with_leg(good, good.default.mean + 0.01), Gate(), "is below its best leg"),
-        (replace(good, fusion=estimate_of(1.1)), Gate(), "reranking lowers"),
+        (with_reranker(good, 0.006, read=7), Gate(), "maxsim lowers"),
+        (with_reranker(good, 0.0, read=0), Gate(), "maxsim read nothing"),
         (replace(good, keyword_agrees=2), Gate(), "differs from FTS5's on 1 queries"),
         (replace(good, vector_recall=0.98), Gate(), "vector recall@10 0.9800"),
         (replace(good, plain=estimate_of(good.default.mean * 1.01)), Gate(), "sealed ÷ plain"),
@@ -93,8 +104,59 @@ def with_leg(figures: Figures, mean: float) -> Figures:
     return replace(figures, estimates={**figures.estimates, "keyword": estimate_of(mean)})
 
 
+def with_reranker(figures: Figures, loss: float, read: int) -> Figures:
+    mean = figures.default.mean
+    against = compare(np.array([mean - loss]), np.array([mean]))
+    one = Reranking(estimate_of(mean - loss), figures.default, against, read, slack=0.005)
+    return replace(figures, rerankings={"maxsim": one})
+
+
 def estimate_of(mean: float) -> Estimate:
     return Estimate(mean, mean, mean, 5)
+
+
+def test_documents_without_dates_lose_the_order_of_their_file(
+    small_set: DevelopmentSet, tmp_path: Path
+) -> None:
+    (shuffled,), (as_filed,) = small_set.parts, small_set.as_filed
+    assert [one.ref for one in as_filed.records] == list(TEXTS)
+    assert [one.ref for one in shuffled.records] != list(TEXTS)
+    assert {one.ref for one in shuffled.records} == set(TEXTS)
+    assert tidy(tmp_path / "small").records == shuffled.records, "the same order every time"
+    assert small_set.vault(tmp_path, 0, shuffled) != small_set.vault(tmp_path, 0, as_filed)
+
+
+def test_a_reranker_that_nobody_asked_for_is_not_measured(
+    small_set: DevelopmentSet, tmp_path: Path
+) -> None:
+    without = replace(small_set, rerankers=(), as_filed=())
+    figures = quality.measured(without, tmp_path)
+    assert figures.rerankings == {}
+    assert "reranking not measured" in "\n".join(quality.table(figures, without))
+
+
+def test_tuning_ranks_as_the_product_does(small_set: DevelopmentSet, tmp_path: Path) -> None:
+    (part,) = small_set.parts
+    words = {name: text for name, (text, _) in QUERIES.items() if name in "125"}
+    sealed = SealedPart(part, tmp_path / "small.db")
+    found = evaluate(sealed, words, {q: QUERIES[q][1] for q in words}, {"default": {}})
+    for name, ranking in found.run("default").rankings.items():
+        (shipped,) = tuning.fused_by_each(sealed, words[name], tuning.settings()[:1])
+        assert list(shipped) == [place.id for place in ranking]
+    sealed.close()
+    tried = tuning.trial(small_set, tmp_path, most=10)
+    assert tried.queries == len(words)
+    assert tried.means[0] == pytest.approx(found.run("default").estimate("ndcg@10").mean)
+
+
+def test_what_is_chosen_without_a_set_is_measured_on_it() -> None:
+    trials = [
+        tuning.Trial(name, "nDCG@10", 5, np.array(means))
+        for name, means in (("a", [0.5, 0.9, 0.1]), ("b", [0.5, 0.6, 0.7]), ("c", [0.5, 0.3, 0.6]))
+    ]
+    chosen = {one.trial.name: one.chosen for one in tuning.held_out(trials)}
+    assert chosen == {"a": 2, "b": 1, "c": 1}
+    assert tuning.best_for(trials) == 1
 
 
 def test_a_set_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
