@@ -1,4 +1,4 @@
-"""An explanation in words: one wording for the terminal and the search page.
+"""Results and explanations in words: one wording for the terminal and the search page.
 
 Works on the data of :mod:`memory_store.search.explaining`, also where a surface has withheld parts
 of it: what is missing is not told.
@@ -8,6 +8,7 @@ Boundary: text from queries and models passes through as it is; surfaces escape 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from memory_store.records import SearchResponse, StageReport
 
 LEG_NAMES = {"keyword": "words", "topic": "topics", "vector": "meaning", "recent": "newest"}
 BESIDE = " with neighbours"
+TITLE_CHARACTERS = 50  # of a text that stands in for a title: a line of a list, or half of one
 LONG_LIST = 12  # entries of a list or table that nothing here knows
 
 # What happened to a result that a stage moved only by moving others.
@@ -27,8 +29,30 @@ _BY_OTHERS = {
     "min_score": "others left out",
 }
 _STEP_NAMES = {"not verified": "without a reranker"}
+_LINE_MARK = re.compile(r"\s*(?:(?:#{1,6}|[-*+>]|\d+[.)])\s+)*(?:\[[ xX]\]\s+)?")
 _READINGS = ("fusion", "rerank", "few candidates", "late interaction", *LEG_NAMES)
 _IN_THE_WAY = ("fusion_rank", "fusion_score", "rank")
+
+
+def shown_title(title: str, text: str, start: int = 0) -> str:
+    """The title as stored, or the first words of ``text`` in its place, ending in ``…``.
+
+    ``text`` is what the asker sees of the memory anyway; ``start`` is where it begins in the
+    whole (``Passage.start``). At most about :data:`TITLE_CHARACTERS` characters of its first line
+    with words; empty where there are none.
+    """
+    if title.strip():
+        return title
+    lines = [_LINE_MARK.sub("", line, count=1).split() for line in text.splitlines()]
+    lines = [line for line in lines if any(map(str.isalnum, "".join(line)))]
+    if not lines:
+        return ""
+    line = " ".join(lines[0])
+    first = line
+    if len(line) > TITLE_CHARACTERS:
+        first = line[: TITLE_CHARACTERS + 1].rpartition(" ")[0] or line[:TITLE_CHARACTERS]
+    more = "…" if len(first) < len(line) or len(lines) > 1 else ""
+    return f"{'…' if start else ''}{first.rstrip(',;:') if more else first}{more}"
 
 
 class Move(NamedTuple):
