@@ -167,8 +167,8 @@ def merge(
     filled = [one for one in fetched.lists if one.ordinals]
     factors: dict[str, dict[str, float]] = {}
     lists: list[RankedList] = []
-    if len(filled) == 1 and (mode != "hybrid" or filled[0].leg == "recent"):
-        ordered = _alone(filled[0], recipe)
+    if mode != "hybrid" or [one.leg for one in filled] == ["recent"]:
+        ordered = _in_one_leg(filled, recipe, context)
     else:
         factors = all_factors(fetched, analysis, context, recipe)
         names = vector_names(fetched)
@@ -179,14 +179,14 @@ def merge(
         snapshot = context.snapshot
         ordered = fuse(
             lists,
-            recipe if mode == "hybrid" else replace(recipe, fusion_boosts={}),
+            recipe,
             types={ordinal: snapshot.type(ordinal) for ordinal in seen},
             tie_break={ordinal: tuple(snapshot.id_words[ordinal].tolist()) for ordinal in seen},
         )
         if recipe.fusion_scale == "range":
             ordered = _on_a_range(ordered)
-    if not recipe.boosts_order:
-        ordered = [*_without_boosts(ordered[:pool]), *ordered[pool:]]
+        if not recipe.boosts_order:
+            ordered = [*_without_boosts(ordered[:pool]), *ordered[pool:]]
     pooled = _described(ordered[:pool], filled, context)
     return Merged(tuple(pooled), tuple(ordered), factors, tuple(lists))
 
@@ -227,7 +227,11 @@ def _share_of(one: LegList, recipe: Recipe) -> float:
 
 def _power(one: LegList, recipe: Recipe) -> float:
     """How much the strengths of a list's matches count; 0: not at all."""
-    powers = {"keyword": recipe.coverage_power, "vector": recipe.similarity_power}
+    powers = {
+        "keyword": recipe.coverage_power,
+        "topic": recipe.topic_power,
+        "vector": recipe.similarity_power,
+    }
     return powers.get(one.leg, 0.0)
 
 
@@ -235,19 +239,42 @@ def _powered(strengths: Sequence[float], power: float) -> tuple[float, ...]:
     return tuple(strength**power for strength in strengths) if power else ()
 
 
-def _alone(one: LegList, recipe: Recipe) -> list[Fused]:
-    """One leg by itself, on the scale the recipe has for it; a place in time counts as nothing."""
+def _in_one_leg(lists: Sequence[LegList], recipe: Recipe, context: SearchContext) -> list[Fused]:
+    """One leg by itself, each memory with its best score on the scale the recipe has for the leg.
+
+    Several lists (of variants, or of several models, whose scores do not compare) are interleaved
+    by rank; what they score stays what it is in a vault with one.
+    """
+    best: dict[int, Fused] = {}
+    for one in lists:
+        for item in _on_own_scale(one, recipe):
+            known = best.get(item.ordinal)
+            if known is None or item.score > known.score:
+                best[item.ordinal] = item
+    places = rrf(
+        [one.ordinals for one in lists],
+        k=recipe.rrf_k,
+        weights=[_share_of(one, recipe) for one in lists],
+    )
+    ids = context.snapshot.id_words
+    ordered = sorted(
+        best.values(), key=lambda item: (-places[item.ordinal], *ids[item.ordinal].tolist())
+    )
+    by_range = recipe.keyword_scale == "range" and any(one.leg == "keyword" for one in lists)
+    return _on_a_range(ordered) if by_range else ordered
+
+
+def _on_own_scale(one: LegList, recipe: Recipe) -> list[Fused]:
+    """A leg's list with scores of 0–1; a place in time counts as nothing."""
     shares = [max(0.0, min(score, 1.0)) for score in one.scores]
     if one.leg == "keyword":
         shares = [score / (1.0 + score) for score in one.scores]  # QMD
     elif one.leg == "vector" and recipe.vector_scale == "distance":
         shares = [1.0 - (1.0 - score) / 2.0 for score in one.scores]  # cosine distance: 0 to 2
-    ordered = [
+    return [
         Fused(ordinal, score, share)
         for ordinal, score, share in zip(one.ordinals, one.scores, shares, strict=True)
     ]
-    by_range = one.leg == "keyword" and recipe.keyword_scale == "range"
-    return _on_a_range(ordered) if by_range else ordered
 
 
 def _on_a_range(ordered: Sequence[Fused]) -> list[Fused]:

@@ -66,6 +66,26 @@ class TestTwoModels:
             cosines = {row.id: row.vector_score for row in everywhere.rows}
             assert all(row.vector_score == cosines[row.id] for row in alone.rows)
 
+    @pytest.mark.parametrize("recipe", ["default", "gno", "prx"])
+    def test_scores_by_meaning_are_those_of_one_model(
+        self, two_models: MemoryStore, recipe: str
+    ) -> None:
+        asked = {"mode": "vector", "limit": 6, "recipe": recipe}
+        query = "a doctor for the car"
+        everywhere = two_models.search(query, **asked)
+        alone = {
+            name: two_models.search(query, collection=name, **asked).rows
+            for name in ("personal", "job")
+        }
+        scores = {row.id: row.score for rows in alone.values() for row in rows}
+        assert {row.id: row.score for row in everywhere.rows} == scores
+        for place in range(2):  # interleaved by rank
+            pair = {row.id for row in everywhere.rows[2 * place : 2 * place + 2]}
+            assert pair == {rows[place].id for rows in alone.values()}
+        least = sorted(scores.values())[len(scores) // 2] - 1e-6  # what is told is rounded
+        above = two_models.search(query, min_score=least, **asked)
+        assert {row.id for row in above.rows} == {i for i, s in scores.items() if s >= least}
+
     def test_hybrid_search_fuses_both_with_keywords(self, two_models: MemoryStore) -> None:
         answer = two_models.search("car lease", rerank=False)
         assert texts(answer)[0] == JOB[0]
