@@ -66,6 +66,7 @@ class Recipe:
     first_bonus: float = 0.0  # added to a first place in any list
     podium_bonus: float = 0.0  # added to a second or third place
     coverage_power: float = 0.0  # keyword places × (share of the query's idf held) ** this
+    topic_power: float = 0.0  # topic places × (share of the query's words that are topics) ** this
     similarity_power: float = 0.0  # vector places × (cosine ÷ the best one's) ** this
     # In collections told in order: the weight of neighbours one, two, three places away
     neighbour_weights: tuple[float, ...] = ()
@@ -180,10 +181,11 @@ DEFAULT = Recipe(
     # match of one word in four, or a vector far behind the best, counts for less than its rank.
     rrf_k=30.0,
     keyword_weight=1.5,
-    topic_weight=0.5,
+    topic_weight=1.0,
     variant_weight=0.5,  # GNO, "Variant Weighting"; not measured: no model was at hand
     hyde_weight=0.7,
     coverage_power=0.75,
+    topic_power=1.0,
     similarity_power=3.0,
     neighbour_weights=(0.4, 0.2, 0.1),
     foreign_vector_weight=0.3,

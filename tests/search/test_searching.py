@@ -389,3 +389,15 @@ class TestPages:
         assert [row.id for row in tight.rows] == [
             row.id for row in free.rows if row.id in {r.id for r in tight.rows}
         ]
+
+
+def test_a_topic_counts_by_how_much_of_the_query_it_is(notes: MemoryStore):
+    """A tag that is the whole query says more than one that is a word of four."""
+
+    def topic_strength(query: str) -> float:
+        report = next(r for r in notes.search(query, explain=True).explain if r.stage == "adjust")
+        parts = [part for one in report.details["results"] for part in one["contributions"]]
+        return max(part["strength"] for part in parts if part["leg"] == "topic")
+
+    assert topic_strength("house") == 1.0
+    assert topic_strength("house boiler filter winter") == 0.25

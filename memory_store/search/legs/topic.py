@@ -6,6 +6,8 @@ Boundary: works on keyed hashes and ordinals; opens nothing.
 from __future__ import annotations
 
 from memory_store.index.topics import topic_matches
+import numpy as np
+
 from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
@@ -19,8 +21,15 @@ def topic_leg(analysis: Analysis, context: SearchContext, recipe: Recipe, depth:
         return Fetched(())
     found = topic_matches(context.snapshot, analysis.topics, analysis.mask)
     matched = found.matched / len(analysis.topics)
+    words = len(set(analysis.keywords)) or 1
+    asked = np.minimum(found.matched / words, 1.0)
 
     def best(k: int) -> LegList:
-        return LegList("topic", tuple(found.ordinals[:k].tolist()), tuple(matched[:k].tolist()))
+        return LegList(
+            "topic",
+            tuple(found.ordinals[:k].tolist()),
+            tuple(matched[:k].tolist()),
+            strengths=tuple(asked[:k].tolist()),
+        )
 
     return Fetched((enough(best, depth, context, recipe),))
