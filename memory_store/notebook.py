@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from html import escape
 
 from memory_store.records import SearchResponse, SearchResult
+from memory_store.search.telling import shown_title
 
 PREVIEW_CHARACTERS = 280  # about three lines of a notebook cell
 LEAD_CHARACTERS = 60  # context before the first highlighted word
@@ -48,13 +49,15 @@ def _nothing() -> str:
 def _row(row: SearchResult) -> str:
     score = round(max(0.0, min(row.score, 1.0)) * 100)
     facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics), row.id[:8]]
+    start = row.passages[0].start if row.passages else 0
+    title = shown_title(row.title, row.preview, start) or "(untitled)"
     return (
         f'<tr><td style="{_CELL};opacity:.7">{row.rank}</td>'
         f'<td style="{_CELL};white-space:nowrap">{score} '
         f'<span style="{_TRACK};background:rgba(128,128,128,.2)" aria-hidden="true">'
         f'<span style="{_FILL};width:{score}%"></span></span></td>'
         f'<td style="{_CELL};overflow-wrap:anywhere"><strong>'
-        f"{escape(row.title or '(untitled)')}</strong>"
+        f"{escape(title)}</strong>"
         f'<div style="{_QUIET}">{escape(" · ".join(fact for fact in facts if fact))}</div>'
         f"<div>{_preview(row)}</div></td></tr>"
     )

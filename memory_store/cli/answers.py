@@ -25,7 +25,7 @@ from memory_store.cli.terminal import (
     width,
 )
 from memory_store.records import SearchResponse, SearchResult
-from memory_store.search.telling import accounts
+from memory_store.search.telling import accounts, shown_title
 
 INDENT = "    "
 PREVIEW_LINES = 3
@@ -94,7 +94,7 @@ def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
     """One result: rank, score and title · facts · preview. Lines fit ``room`` cells."""
     score = round(row.score * 100)
     head = f"{row.rank:>2}  {bar(row.score)} {score:>3}  "
-    title = shortened(printable_line(row.title) or "(untitled)", room - width(head))
+    title = shortened(title_of(row), room - width(head))
     facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics)]
     facts_line = " · ".join(printable_line(fact) for fact in [*facts, row.id[:SHORT_ID]] if fact)
     preview = preview_words(row)
@@ -103,6 +103,12 @@ def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
         INDENT + styled(shortened(facts_line, room - len(INDENT)), DIM, colour),
         *(INDENT + line for line in preview_lines(preview, room - len(INDENT), colour)),
     ]
+
+
+def title_of(row: SearchResult) -> str:
+    """The title on one line, or the first words of what is shown of the text."""
+    start = row.passages[0].start if row.passages else 0
+    return printable_line(shown_title(row.title, row.preview, start)) or "(untitled)"
 
 
 def preview_words(row: SearchResult) -> list[Word]:

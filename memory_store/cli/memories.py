@@ -30,6 +30,7 @@ from memory_store.cli.terminal import (
     styled,
 )
 from memory_store.records import BadInputError, Memory
+from memory_store.search.telling import shown_title
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
@@ -65,7 +66,7 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
         write_json(memory.as_dict())
         return
     colour = colour_wanted()
-    click.echo(styled(printable_line(memory.title) or "(untitled)", BOLD, colour))
+    click.echo(styled(_title(memory), BOLD, colour))
     click.echo(styled(_facts(memory), DIM, colour))
     click.echo(f"\n{printable(memory.text)}")
 
@@ -94,7 +95,12 @@ def list_(
         for memory in memories:
             click.echo(_line(memory, room))
         return
-    write_rows(form, [memory.as_dict() for memory in memories], _LIST_COLUMNS)
+    rows = [memory.as_dict() for memory in memories]
+    if form == "table":
+        rows = [
+            {**row, "title": _title(memory)} for row, memory in zip(rows, memories, strict=True)
+        ]
+    write_rows(form, rows, _LIST_COLUMNS)
 
 
 @click.command()
@@ -195,9 +201,13 @@ def delete(store: MemoryStore, ids: tuple[str, ...], yes: bool) -> None:
 
 def _line(memory: Memory, type_room: int = 0) -> str:
     """A memory on one line: short id, day, type (padded to ``type_room``), title, topics."""
-    topics = "".join(f"  #{topic}" for topic in memory.topics)
+    topics = "".join(f"  #{printable_line(topic)}" for topic in memory.topics)
     line = f"{memory.id[:SHORT_ID]}  {memory.created[:10]}  {memory.type:<{type_room}}  "
-    return shortened(f"{line}{printable_line(memory.title + topics)}", columns())
+    return shortened(f"{line}{_title(memory)}{topics}", columns())
+
+
+def _title(memory: Memory) -> str:
+    return printable_line(shown_title(memory.title, memory.text)) or "(untitled)"
 
 
 def _facts(memory: Memory) -> str:

@@ -23,6 +23,7 @@ from memory_store.cli.terminal import printable_line
 from memory_store.records import DEFAULT_LIMIT, LIMIT_DEEP, LIMIT_STANDARD, MODES, RESULT_COLUMNS
 
 if TYPE_CHECKING:
+    from memory_store.records import SearchResult
     from memory_store.store import MemoryStore
 
 _TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "topics", "id")
@@ -127,20 +128,24 @@ def search(
     if form == "json":
         write_json(response.as_dict())
         return
-    rows = [row.as_dict() for row in response.rows]
     if form == "table":
-        rows = [_for_people(row) for row in rows]
+        rows = [_for_people(row) for row in response.rows]
+    else:
+        rows = [row.as_dict() for row in response.rows]
     write_rows(form, rows, _TABLE_COLUMNS if form == "table" else RESULT_COLUMNS)
     for line in response.degraded:
         click.echo(f"degraded: {printable_line(line)}", err=True)
 
 
-def _for_people(row: dict[str, Any]) -> dict[str, Any]:
-    """Table cells: scores of 0–100, days, short ids."""
+def _for_people(row: SearchResult) -> dict[str, Any]:
+    """Table cells: scores of 0–100, days, short ids, first words where there is no title."""
+    from memory_store.cli.answers import title_of
+
     return {
-        **row,
-        "score": round(row["score"] * 100),
-        "created": row["created"][:10],
-        "topics": " ".join(f"#{topic}" for topic in row["topics"]),
-        "id": row["id"][:8],
+        **row.as_dict(),
+        "title": title_of(row),
+        "score": round(row.score * 100),
+        "created": row.created[:10],
+        "topics": " ".join(f"#{topic}" for topic in row.topics),
+        "id": row.id[:8],
     }
