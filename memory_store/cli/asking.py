@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_store.cli.answers import SHORT_ID, opened_line, print_answer
+from memory_store.cli.answers import SHORT_ID, opened_line, print_answer, title_of
 from memory_store.cli.options import (
     database_argument,
     json_option,
@@ -27,6 +27,7 @@ from memory_store.records import (
     ANSWER_BUDGET,
     ANSWER_SOURCES,
     Answer,
+    BadInputError,
     Citation,
     ModelUnavailableError,
     SearchResponse,
@@ -84,7 +85,7 @@ def ask(
     - for standard input.
     """
     asked = text_or_stdin(question).strip() if question == "-" else question
-    response = store.search(asked, expand=not no_expand, **options)
+    response = _found(store, asked, expand=not no_expand, **options)
     streaming = not as_json and sys.stdout.isatty()
     try:
         answer = store.answer(
@@ -99,6 +100,17 @@ def ask(
         print_answer(response)  # says that nothing was found
     else:
         _print(answer, shown=streaming)
+
+
+def _found(store: MemoryStore, question: str, **options: Any) -> SearchResponse:
+    """The search for a question. What is wrong with its words is said of QUESTION, as typed."""
+    try:
+        return store.search(question, **options)
+    except BadInputError as error:
+        if error.parameter != "q":
+            raise
+        message = str(error).removeprefix("q: ").replace("the query", "the question")
+        raise BadInputError(f"question: {message}", "question") from None
 
 
 def _show_piece(piece: str) -> None:
@@ -118,13 +130,14 @@ def _print(answer: Answer, *, shown: bool) -> None:
     colour = colour_wanted()
     click.echo("" if shown else printable(answer.text or ""))
     click.echo()
+    titles = {row.id: title_of(row) for row in answer.search.rows}
     for source in answer.citations:
-        click.echo(_source_line(source, colour))
+        click.echo(_source_line(source, titles.get(source.id, source.title), colour))
     if not answer.citations:
         click.echo(styled("It cites no memory: take it with care.", DIM, colour))
     if answer.removed:
-        noun = "citation" if answer.removed == 1 else "citations"
-        made_up = f"{answer.removed} {noun} of sources it was not given were left out."
+        were = "citation {} was" if answer.removed == 1 else "citations {} were"
+        made_up = f"{answer.removed} {were.format('of sources it was not given')} left out."
         click.echo(styled(made_up, DIM, colour))
     click.echo()
     given = f"{printable_line(answer.model or '')} was sent {len(answer.sources)} of them"
@@ -133,9 +146,8 @@ def _print(answer: Answer, *, shown: bool) -> None:
         click.echo(f"degraded: {printable_line(note)}")
 
 
-def _source_line(source: Citation, colour: bool) -> str:
+def _source_line(source: Citation, title: str, colour: bool) -> str:
     """``[1] Lease · 2024-05-01 · 1a2b3c4d · notes/lease.md``."""
     facts = [source.created[:10], source.id[:SHORT_ID], source.ref or ""]
     shown = " · ".join(printable_line(fact) for fact in facts if fact)
-    title = printable_line(source.title) or "(untitled)"
-    return f"[{source.number}] {title} {styled('· ' + shown, DIM, colour)}"
+    return f"[{source.number}] {printable_line(title)} {styled('· ' + shown, DIM, colour)}"

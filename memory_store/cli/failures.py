@@ -52,7 +52,14 @@ def said_plainly(error: BaseException) -> str | None:
     return None
 
 
-_ARGUMENTS = {"q": "QUERY", "query": "QUERY", "text": "TEXT", "id": "ID", "ids": "ID"}
+_ARGUMENTS = {
+    "q": "QUERY",
+    "query": "QUERY",
+    "question": "QUESTION",
+    "text": "TEXT",
+    "id": "ID",
+    "ids": "ID",
+}
 
 
 def _as_typed(message: str, parameter: str | None) -> str:

@@ -27,7 +27,7 @@ def test_an_answer_is_printed_with_the_memories_it_cites(vault: Any, writer: Any
     assert lines[2].startswith(f"[1] {first['title']}")
     assert first["id"][:8] in lines[2]
     assert first["ref"] in lines[2]
-    assert "1 citation of sources it was not given were left out" in result.stdout
+    assert "1 citation of sources it was not given was left out" in result.stdout
     assert "writer was sent 2 of them" in result.stdout
     assert "\x1b" not in result.stdout
 
@@ -90,6 +90,13 @@ def test_a_question_may_come_from_standard_input(vault: Any, writer: Any) -> Non
     result = vault.run("ask", "-", "--model", "writer", input=QUESTION)
     assert result.exit_code == 0, result.output
     assert writer.given[0][1].endswith(f"Question: {QUESTION}")
+
+
+def test_what_is_wrong_with_a_question_is_said_of_the_question(vault: Any) -> None:
+    for words in ("", "--", "\x00"):
+        result = vault.run("ask", "--", words)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("Error: QUESTION: the question ")
 
 
 def test_a_search_is_expanded_by_the_model_named(
