@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from memory_store.vault.schema import LATER_TABLES, VAULT_TABLES
+
 from .conftest import Filled, Served, plain_datasette
 
 ROOT = Path(__file__).parents[2]
@@ -16,6 +18,14 @@ def test_the_twins_are_alike() -> None:
     old, new = (yaml.safe_load((ROOT / name).read_text()) for name in TWINS)
     assert old == new
     assert "notes" in old["plugins"]["datasette-hybrid"]["databases"]
+
+
+def test_they_hide_every_table_that_is_machinery() -> None:
+    tables = yaml.safe_load((ROOT / TWINS[0]).read_text())["databases"]["notes"]["tables"]
+    assert {name for name, said in tables.items() if said["hidden"]} == {
+        *VAULT_TABLES,
+        *LATER_TABLES,
+    }
 
 
 TWINS = ("metadata.yml", "datasette.yaml")
