@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_store.doctor.vault import vault as vault_checks
 from memory_store.records import (
     BadInputError,
     ConflictError,
@@ -205,6 +206,16 @@ def test_no_embed_leaves_vectors_to_reindex(store: MemoryStore, tmp_path: Path) 
     assert store.stats()["vectors"] == 2
     assert store.search("pump primed", mode="vector").rows[0].preview.startswith("The pump")
     assert store.verify()["failures"] == []
+
+
+def test_the_vectors_of_the_dead_are_not_counted(store: MemoryStore) -> None:
+    kept, deleted = store.add("The weir froze over."), store.add("The mill is for sale.")
+    store.edit(kept.id, text="The weir thawed.")
+    store.delete(deleted.id)
+    store.add("The pump is primed by hand.")
+    assert store.stats()["vectors"] == 2
+    told = {check.name: check for check in vault_checks(store.path, store)}
+    assert told["vectors"].detail.startswith("2, made with")
 
 
 def test_another_process_sees_what_was_committed_before_its_search(

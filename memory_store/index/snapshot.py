@@ -142,6 +142,12 @@ class Snapshot:
         """How many vectors the segments hold, those of dead documents included."""
         return sum(part.segment.windows for part in self.parts)
 
+    @property
+    def living_vectors(self) -> int:
+        """How many vectors the living documents have."""
+        counts = (np.diff(p.segment.window_offsets.astype(np.int64))[p.alive] for p in self.parts)
+        return sum(int(count.sum()) for count in counts)
+
     def id(self, ordinal: int) -> str:
         """The memory's id (UUID text)."""
         high, low = self.id_words[ordinal]

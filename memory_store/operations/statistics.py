@@ -22,7 +22,7 @@ def stats(vault: OpenVault, vectors: HeldVectors) -> dict[str, Any]:
     return {
         **vault_statistics(vault.reader(), vault.path),
         "memories": int(snapshot.total),
-        "vectors": int(snapshot.vectors),
+        "vectors": snapshot.living_vectors,
         "languages": dict(languages.most_common()),
         "model": settings.embedder or None,
         "fingerprint": settings.fingerprint[:12] or None,
