@@ -3,9 +3,8 @@
 Off unless somebody chose a model. Never in the way: whatever goes wrong is a line in ``degraded``,
 and the search goes on with the query alone.
 
-What a variant may say is limited. It must not hold a word that the query excludes, and a ``lex``
-variant must keep the query's names, identifiers and numbers, or it would find what was not asked
-for. The query's conditions and filters stay what they are: they are in the mask of every leg.
+What a variant may say is limited by :mod:`~memory_store.search.guardrails`. The query's conditions
+and filters stay what they are: they are in the mask of every leg.
 
 Boundary: the query's words, without its filters and excluded words, and its ``intent:`` line go to
 the chosen model, which may be a remote one. What it answered is kept sealed, and read as lines.
@@ -14,27 +13,24 @@ the chosen model, which may be a remote one. What it answered is kept sealed, an
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
 from memory_store.records import ModelUnavailableError
-from memory_store.search.analysis import Analysis, with_variants, without_stop_words
+from memory_store.search.analysis import Analysis, with_variants
 from memory_store.search.candidates import LegList
 from memory_store.search.context import SearchContext
+from memory_store.search.guardrails import guarded
 from memory_store.search.legs.keyword import probe_keywords
 from memory_store.search.planning import Plan
-from memory_store.search.query import ParsedQuery, Variant, is_symbol_like
-from memory_store.text.canonical import canonical_text, folded
+from memory_store.search.query import ParsedQuery
 from memory_store.text.language import STEMMED_LANGUAGES
-from memory_store.text.tokens import query_words, term, words
 
 LONGEST_QUESTION = 1_000  # characters, intent included: who writes more has said it in many words
 BUDGET_SHARE = 0.5  # of the time that is left: the rest is the reranker's
-NOUNS_CAPITALISED = frozenset({"de", "lb"})  # languages where a capital does not make a name
 LANGUAGE_NAMES: Mapping[str, str] = {
     **{code: name.capitalize() for code, name in STEMMED_LANGUAGES.items()},
     "af": "Afrikaans",
@@ -64,9 +60,6 @@ NONE_CHOSEN = (
 )
 NOT_EXPANDED = "the query was not expanded: {}. Try: {}"
 NOTHING_USABLE = "no usable line came from the language model {}"
-
-_SENTENCE_END = re.compile(r"[.!?:][\"'”’)\]]*$")
-_EDGES = "\"'“”„‘’«»()[]{}<>,;:.!?…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +99,14 @@ def expansion(
         details["skipped"] = "the model was not there"
         reason = NOT_EXPANDED.format(str(error).rstrip("."), error.remedy)
         return Expansion(analysis, probe, (reason,))
-    kept = usable(lines, analysis)
+    wordings = guarded(lines, analysis.parsed, analysis.language)
     details |= {
         "cached": cached,
-        "variants": [f"{variant.kind}: {variant.text}" for variant in kept],
-        "dropped": len(lines) - len(kept),
+        "variants": [f"{variant.kind}: {variant.text}" for variant in wordings.kept],
+        "dropped": sum(wordings.dropped.values()),
+        "dropped_for": dict(wordings.dropped),
     }
-    return Expansion(with_variants(analysis, kept, context), probe)
+    return Expansion(with_variants(analysis, wordings.kept, context), probe)
 
 
 def _skipped(parsed: ParsedQuery, plan: Plan, model: str | None) -> str | None:
@@ -181,71 +175,3 @@ def _seconds(plan: Plan) -> float:
     if plan.deadline is None:
         return SECONDS
     return max(0.0, min(SECONDS, (plan.deadline - monotonic()) * BUDGET_SHARE))
-
-
-def usable(lines: Sequence[TypedLine], analysis: Analysis) -> tuple[Variant, ...]:
-    """The lines that may be searched for, as variants: nothing twice, nothing against the query."""
-    parsed, language = analysis.parsed, analysis.language
-    kept: list[Variant] = []
-    seen = {("lex", _stems(parsed.text, language)), ("vec", folded(parsed.text))}
-    for line in lines:
-        variant = Variant(line.kind, " ".join(canonical_text(line.text).split()))
-        said = _stems(variant.text, language) if variant.kind == "lex" else folded(variant.text)
-        if not said or (variant.kind, said) in seen or contradicts(variant, parsed, language):
-            continue
-        if variant.kind == "lex" and not keeps_names(variant.text, parsed.text, language):
-            continue
-        seen.add((variant.kind, said))
-        kept.append(variant)
-    return tuple(kept)
-
-
-def contradicts(variant: Variant, parsed: ParsedQuery, language: str) -> bool:
-    """Whether a variant holds a word or phrase that the query excludes, in any form."""
-    said = [term(word.text, language) for word in words(variant.text)]
-    for phrase in parsed.excluded:
-        barred = [term(word, language) for word in phrase.words]
-        starts = range(len(said) - len(barred) + 1)
-        if any(said[start : start + len(barred)] == barred for start in starts):
-            return True
-    return False
-
-
-def keeps_names(variant: str, query: str, language: str) -> bool:
-    """Whether every name, identifier and number of ``query`` stands in ``variant``, in any form."""
-    said = {term(word.text, language) for word in words(variant)}
-    return all(
-        term(word.text, language) in said for name in names(query, language) for word in words(name)
-    )
-
-
-def names(query: str, language: str) -> list[str]:
-    """The words of a query that no other word can stand for.
-
-    Numbers and identifiers (a digit, ``_``, ``::``, camelCase, several capitals), and capitalised
-    words within a sentence. Where every noun has a capital, or all letters are capitals, a
-    capital says nothing. The first word of a sentence is not taken for a name, since it may be
-    any word.
-    """
-    shouting = query == query.upper()
-    by_capital = not shouting and language not in NOUNS_CAPITALISED
-    found = []
-    starts = True
-    for token in query.split():
-        word = token.strip(_EDGES)
-        if word and (
-            _is_identifier(word, shouting) or (by_capital and not starts and word[0].isupper())
-        ):
-            found.append(word)
-        starts = _SENTENCE_END.search(token) is not None
-    return found
-
-
-def _is_identifier(word: str, shouting: bool) -> bool:
-    several_capitals = sum(map(str.isupper, word)) > 1 and not shouting
-    return any(map(str.isdigit, word)) or several_capitals or is_symbol_like(word)
-
-
-def _stems(text: str, language: str) -> frozenset[str]:
-    spelled = without_stop_words([word.text for word in query_words(text)], language)
-    return frozenset(term(word, language) for word in spelled)

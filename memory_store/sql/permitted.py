@@ -99,6 +99,7 @@ SHOWN_OF_STAGES = frozenset(
         "skipped",
         "variants",
         "dropped",
+        "dropped_for",
         "feedback_from",
     }
 )

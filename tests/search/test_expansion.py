@@ -10,7 +10,8 @@ import pytest
 
 from memory_store.records import LockedError, MemoryDraft, SearchOptions, SearchResponse
 from memory_store.search import pipeline
-from memory_store.search.expansion import LANGUAGE_NAMES, keeps_names, names
+from memory_store.search.expansion import LANGUAGE_NAMES
+from memory_store.search.guardrails import keeps_names, keeps_negation, names
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.text.language import LANGUAGES
@@ -61,6 +62,7 @@ class TestVariants:
                 "hyde: The automobile needs new brake pads, said the garage.",
             ],
             "dropped": 0,
+            "dropped_for": {},
         }
         assert [(leg, kind) for leg, kind, _ in lists(response)] == [
             *(("keyword", kind) for kind in ("original", "lex")),
@@ -217,7 +219,7 @@ class TestGuardrails:
         filtered = asked(notes, "blue pot topic:house", expander="eager")
         assert {row.topics for row in filtered.rows} == {("house",)}
 
-    def test_names_numbers_and_identifiers_survive_in_keywords(
+    def test_names_numbers_and_identifiers_survive_in_every_wording(
         self, notes: MemoryStore, language_models: LanguageModels
     ) -> None:
         kept, dropped = self.said(
@@ -225,10 +227,63 @@ class TestGuardrails:
             language_models,
             "what did Mina write about SLT-204",
             "lex: note mina slt-204\nlex: ticket SLT-204\nlex: Mina letter\n"
-            "vec: a letter about a ticket\n",
+            "vec: a letter about a ticket\nvec: Mina's words on SLT-204\n"
+            "hyde: Harper wrote that the ticket is closed.\n",
         )
-        assert kept == ["note mina slt-204", "a letter about a ticket"]
-        assert dropped == 2
+        assert kept == ["note mina slt-204", "Mina's words on SLT-204"]
+        assert dropped == 4
+
+    def test_a_negated_query_has_no_other_wording_that_is_not(
+        self, notes: MemoryStore, language_models: LanguageModels
+    ) -> None:
+        language_models.add(
+            "cheerful",
+            "lex: key cellar\nlex: spare key never cellar\nvec: keys that hang in the cellar\n"
+            "vec: where the key isn't in the cellar\nhyde: The key is in the cellar.\n",
+        )
+        told = stage(asked(notes, "spare key not in the cellar", expander="cheerful"))
+        assert told["variants"] == [
+            "lex: spare key never cellar",
+            "vec: where the key isn't in the cellar",
+        ]
+
+    def test_what_was_dropped_is_counted_by_reason(
+        self, notes: MemoryStore, language_models: LanguageModels
+    ) -> None:
+        language_models.add(
+            "guarded",
+            "lex: Mina cellar never\nlex: second key not\nlex: Mina key\n"
+            "vec: what Mina never kept\nvec: What Mina never kept\n",
+        )
+        told = stage(asked(notes, "key that Mina never had -cellar", expander="guarded"))
+        assert told["variants"] == ["vec: what Mina never kept"]
+        assert told["dropped"] == 4
+        assert told["dropped_for"] == {
+            "excluded word": 1,
+            "name missing": 1,
+            "negation missing": 1,
+            "repeated": 1,
+        }
+
+    @pytest.mark.parametrize(
+        ("query", "language", "wording", "kept"),
+        [
+            ("a cake without sugar", "en", "cake no sugar", True),
+            ("a cake without sugar", "en", "a sweet cake", False),
+            ("a cake with sugar", "en", "a sweet cake", True),
+            ("why doesn’t it start", "en", "why it starts", False),
+            ("why doesn’t it start", "en", "it won't start", True),
+            ("Kuchen ohne Zucker", "de", "zuckerfreier Kuchen", False),
+            ("Kuchen ohne Zucker", "de", "Kuchen mit keinem Zucker", True),
+            ("alle außer Harper", "de", "Harper und alle", False),
+            ("alle außer Harper", "de", "nicht Harper, sonst alle", True),
+            ("un gâteau sans sucre", "fr", "gâteau sucré", True),  # no list of French negations
+        ],
+    )
+    def test_what_counts_as_a_negation(
+        self, query: str, language: str, wording: str, kept: bool
+    ) -> None:
+        assert keeps_negation(wording, query, language) is kept
 
     def test_repetitions_and_empty_wordings_are_dropped(
         self, notes: MemoryStore, language_models: LanguageModels
@@ -246,6 +301,19 @@ class TestGuardrails:
         [
             ("Where is Mina Petersen's key?", "en", ["Mina", "Petersen's"]),
             ("Harper called. Then Mina came", "en", ["Mina"]),
+            ("Harper address", "en", ["Harper"]),
+            ("Harper: address", "en", ["Harper"]),
+            ("Harper Lee's address", "en", ["Harper", "Lee's"]),
+            ("Find Harper address", "en", ["Harper"]),
+            ("Paint the hall.", "en", []),
+            ("what did I promise, and what I'll do", "en", []),
+            ("Harper osoite", "xx", []),
+            ("wo wohnt Anna Schmidt", "de", ["Anna", "Schmidt"]),
+            ("Wann kommt Anna Schmidt-Bauer?", "de", ["Anna", "Schmidt-Bauer"]),
+            ("Rechnung Heizung März", "de", []),
+            ("Zeige Rechnung vom März", "de", []),
+            ("Rezept für Kaffee, Tee und Kakao", "de", []),
+            ("die Adresse von Anna", "de", []),
             ("what does getUserById do", "en", ["getUserById"]),
             ("the NASA budget of 1969", "en", ["NASA", "1969"]),
             ("WHERE IS THE KEY", "en", []),
