@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from memory_store.evaluation import (
     recall,
     reciprocal_rank,
 )
+from memory_store.evaluation.calibrating import SAMPLED, evenly
 from memory_store.records import BadInputError, MemoryDraft, Ranking, Reference
 from memory_store.store import MemoryStore
 
@@ -387,3 +389,18 @@ def test_twins_never_make_a_figure_impossible(contents: list[int], judged: dict[
     assert found.baseline.values["recall@100"][0] == pytest.approx(len(there) / len(relevant))
     names = [place.ref for place in found.baseline.rankings["q"]]
     assert len(set(names)) == len(names)
+
+
+@given(st.integers(0, 100), st.integers(2, 20))
+def test_a_sample_of_a_ranking_goes_evenly_from_first_to_last(length: int, most: int) -> None:
+    chosen = [int(one) for one in evenly([str(n) for n in range(length)], most)]
+    assert len(chosen) == min(length, most)
+    if chosen:
+        assert (chosen[0], chosen[-1]) == (0, length - 1)
+    gaps = {after - before for before, after in pairwise(chosen)}
+    assert not gaps or (min(gaps) >= 1 and max(gaps) - min(gaps) <= 1)
+
+
+def test_of_twenty_three_candidates_the_lower_half_is_sampled_too() -> None:
+    chosen = [int(one) for one in evenly([str(n) for n in range(23)], SAMPLED)]
+    assert chosen == list(range(0, 23, 2))

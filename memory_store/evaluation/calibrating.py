@@ -134,6 +134,15 @@ def _held_out(pairs: Sequence[Pair], curve: Calibration) -> tuple[list[float], i
     return scores, FOLDS
 
 
+def evenly(ids: Sequence[str], most: int) -> list[str]:
+    """At most ``most`` (two or more) of some ids in their order, the first and the last among
+    them, and as far apart as can be."""
+    if len(ids) <= most:
+        return list(ids)
+    last = len(ids) - 1
+    return [ids[round(place * last / (most - 1))] for place in range(most)]
+
+
 class _Task:
     """Which pairs the model reads, and the reading of them."""
 
@@ -173,8 +182,7 @@ class _Task:
         known = {self._content(id_) for id_ in judged}
         ranking = self._store.rank(text, depth=POOL, rerank=False)
         others = [id_ for id_, _ in ranking.results if self._content(id_) not in known]
-        step = max(1, len(others) // SAMPLED)
-        return chosen | dict.fromkeys(others[::step][:SAMPLED], (False, False))
+        return chosen | dict.fromkeys(evenly(others, SAMPLED), (False, False))
 
     def _content(self, id_: str) -> int:
         reference: Reference = self._by_id[id_]
