@@ -76,7 +76,7 @@ def _calibration(folder: Path) -> str:
         if fitted.fingerprint == fingerprint(folder):
             return f"calibrated with {fitted.pairs:,} pairs of yours on {fitted.fitted}"
     if folder.name in CALIBRATIONS:
-        return "calibrated"
+        return "calibrated by a preset, not fitted: memory-store calibrate fits it to your notes"
     return "not calibrated: scores without bands (memory-store calibrate)"
 
 

@@ -1,8 +1,9 @@
 """Calibration: what a cross-encoder's raw score is worth, as a score that means the same anywhere.
 
 A model's logit goes through a logistic curve with a centre and a slope of the model's own. Ours
-are in :data:`CALIBRATIONS`; ``memory-store calibrate`` fits them from judgements and stores them
-in the configuration folder, by model name and fingerprint.
+(:data:`CALIBRATIONS`) are presets, read off published examples and fitted to nothing;
+``memory-store calibrate`` fits them to judgements and stores them in the configuration folder, by
+model name and fingerprint.
 
 Boundary: sees scores and yes or no, never a text. What it stores are a model's name and numbers.
 """

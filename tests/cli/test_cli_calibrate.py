@@ -135,6 +135,9 @@ def test_the_doctor_says_what_a_model_s_scores_rest_on(
         (check,) = [c for c in attic.json("doctor") if c["name"] == "reranking model"]
         return str(check["detail"])
 
+    preset = build(Path(home_made).parent / "ms-marco-TinyBERT-L-2-v2")
+    monkeypatch.setenv("MEMORY_STORE_RERANKER", str(preset))
+    assert "preset, not fitted: memory-store calibrate" in said()
     monkeypatch.setenv("MEMORY_STORE_RERANKER", home_made)
     assert "not calibrated" in said()
     attic.run("calibrate", *judged)
