@@ -24,6 +24,7 @@ from memory_store.search.telling import (
     score_name,
     terms,
     told,
+    why_about,
     why_told,
 )
 
@@ -62,7 +63,7 @@ class AccountView:
 class WhyView:
     """The answer to why a memory is or is not among the results."""
 
-    id: str
+    about: str
     returned: bool
     reason: str
     figures: tuple[tuple[str, str], ...]
@@ -88,7 +89,7 @@ def why_view(why: Mapping[str, Any] | None) -> WhyView | None:
     returned = bool(why.get("returned"))
     without_reason = "it is among the results" if returned else "it is not among the results"
     return WhyView(
-        id=str(why.get("id", "")),
+        about=why_about(why),
         returned=returned,
         reason=str(why.get("reason") or without_reason),
         figures=one.figures,

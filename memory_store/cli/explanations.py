@@ -20,12 +20,12 @@ from memory_store.search.telling import (
     score_name,
     terms,
     told,
+    why_about,
     why_told,
 )
 
 ARROW = " → "
 INDENT = "    "
-SHORT_ID = 8
 FIGURE_CELLS = 160  # of one figure: two lines of a terminal; --json has all of it
 
 
@@ -56,7 +56,7 @@ def stage_lines(stages: Sequence[StageReport], room: int) -> list[str]:
 
 def why_lines(why: Mapping[str, Any], room: int) -> list[str]:
     """Why one memory was returned or not: the reason, then the figures behind it."""
-    about = printable_line(str(why.get("id", "")))[:SHORT_ID]
+    about = printable_line(why_about(why))
     reason = printable_line(str(why.get("reason", "")))
     first, *rest = wrapped(f"why {about}: {reason}", room - len(INDENT))
     lines = [first, *(INDENT + line for line in rest)]

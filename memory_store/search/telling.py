@@ -17,6 +17,8 @@ from memory_store.records import SearchResponse, StageReport
 
 LEG_NAMES = {"keyword": "words", "topic": "topics", "vector": "meaning", "recent": "newest"}
 BESIDE = " with neighbours"
+SHORT_ID = 8  # characters of an id: the shortest prefix `get` accepts
+LONG_NAME = 60  # characters of what somebody typed for an id
 TITLE_CHARACTERS = 50  # of a text that stands in for a title: a line of a list, or half of one
 LONG_LIST = 12  # entries of a list or table that nothing here knows
 
@@ -29,6 +31,7 @@ _BY_OTHERS = {
     "min_score": "others left out",
 }
 _STEP_NAMES = {"not verified": "without a reranker"}
+_WHOLE_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _LINE_MARK = re.compile(r"\s*(?:(?:#{1,6}|[-*+>]|\d+[.)])\s+)*(?:\[[ xX]\]\s+)?")
 _READINGS = ("fusion", "rerank", "few candidates", "late interaction", *LEG_NAMES)
 _IN_THE_WAY = ("fusion_rank", "fusion_score", "rank")
@@ -181,6 +184,15 @@ def told(report: StageReport) -> Told:
     return Told(
         report.stage, report.milliseconds, report.cpu_milliseconds, tuple(figures), tuple(tables)
     )
+
+
+def why_about(why: Mapping[str, Any]) -> str:
+    """Which memory was asked about: the beginning of an id, or what was typed in its place, at
+    most :data:`LONG_NAME` characters of it."""
+    about = str(why.get("id", ""))
+    if _WHOLE_ID.fullmatch(about):
+        return about[:SHORT_ID]
+    return about if len(about) <= LONG_NAME else f"{about[: LONG_NAME - 1]}…"
 
 
 def why_told(why: Mapping[str, Any]) -> Told:

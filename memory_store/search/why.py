@@ -8,6 +8,7 @@ hashes say which of the asker's own words a sealed memory holds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -21,6 +22,8 @@ from memory_store.search.restrictions import restrictions
 from memory_store.search.tracing import Trace
 
 UNKNOWN = "there is no such memory in the collections you can read"
+IDS_ONLY = "ids only here, whole or the first 8 characters of one: a ref is sealed"
+_LIKE_AN_ID = re.compile(r"[0-9a-fA-F-]*")
 
 Told = dict[str, Any]
 
@@ -28,6 +31,12 @@ Told = dict[str, Any]
 def unknown(id_: str) -> Told:
     """The answer about a memory that is not there, or not the asker's to read: the same."""
     return {"id": id_, "returned": False, "stage": "unknown", "reason": UNKNOWN}
+
+
+def no_id(given: str) -> Told:
+    """The answer to somebody who may ask for ids only, told by the look of what was ``given``."""
+    reason = UNKNOWN if _LIKE_AN_ID.fullmatch(given) else IDS_ONLY
+    return unknown(given) | {"reason": reason}
 
 
 def why(search: Search, shown: Collection[str]) -> Told:

@@ -125,7 +125,8 @@ def search(
     """The answer to a search as somebody with ``grants`` may see it; ``options`` as for the store.
 
     The option ``why`` takes an id or its beginning (looking for a ref opens every memory's head);
-    whatever else it names is as unknown as what the asker may not read.
+    whatever else it names is as unknown as what the asker may not read, and what cannot be an id is
+    answered so whether or not there is such a ref.
     Raises :class:`NotPermittedError` naming the missing permission, and what the store raises.
     """
     if not grants.search:
@@ -143,9 +144,9 @@ def search(
             wanted["why"] = store.find_id(about, refs=False)
     response = store.search(query, **wanted)
     if about is not None and "why" not in wanted:
-        from memory_store.search.why import unknown
+        from memory_store.search.why import no_id
 
-        response = replace(response, why=unknown(about))
+        response = replace(response, why=no_id(about))
     if grants.decrypt:
         return response
     unread = (NOT_READ,) if _would_be_read(query, options) else ()
@@ -232,8 +233,15 @@ def _sealed(response: SearchResponse, *, strict: bool) -> SearchResponse:
         degraded=for_searchers(response.degraded),
         milliseconds=response.milliseconds,
         explain=tuple(_sealed_stage(report, shown) for report in response.explain),
-        why=None if response.why is None else _part(response.why, shown | SHOWN_OF_WHY),
+        why=None if response.why is None else _sealed_why(response.why, shown),
     )
+
+
+def _sealed_why(why: Mapping[str, Any], shown: frozenset[str]) -> dict[str, Any]:
+    from memory_store.search.why import IDS_ONLY
+
+    told = _part(why, shown | SHOWN_OF_WHY)
+    return told | {"reason": IDS_ONLY} if why.get("reason") == IDS_ONLY else told
 
 
 def _sealed_stage(report: StageReport, shown: frozenset[str]) -> StageReport:

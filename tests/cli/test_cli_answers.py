@@ -239,7 +239,7 @@ def test_why_gives_the_reason_then_the_figures() -> None:
         },
     ]
     why = {
-        "id": "3f2a9c1b-0000",
+        "id": "3f2a9c1b-0000-4000-8000-000000000000",
         "returned": False,
         "reason": "no leg found it near enough",
         "legs": legs,
@@ -253,3 +253,12 @@ def test_why_gives_the_reason_then_the_figures() -> None:
         "    words       80    1.2     64                3.4",
         "    meaning      –      –      9                0.4",
     ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [("cooking-85", "cooking-85"), ("x" * 99, "x" * 59 + "…"), ("\x1b[1m", "[1m")],
+)
+def test_what_was_typed_for_an_id_is_shown_in_full(typed: str, shown: str) -> None:
+    line = why_lines({"id": typed, "returned": False, "reason": "there is none"}, 88)[0]
+    assert line == f"why {shown}: there is none"

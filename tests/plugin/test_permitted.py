@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from memory_store.search.why import IDS_ONLY
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, Filled, Serve, Served
@@ -231,6 +232,14 @@ async def test_what_a_searcher_may_not_learn_is_no_answer_to_why(served: Served)
     assert told == {"id": made_up, "returned": False}
     told = (await served.by("bob").get(f".json?q=tomatoes&why={made_up}")).json()["why"]
     assert told["stage"] == "unknown"
+
+
+async def test_a_ref_is_no_answer_to_why_whether_there_is_one_or_not(served: Served) -> None:
+    for who in ("alice", "bob"):
+        for name in ("garden.md", "no-such-file.md", "cooking-85"):
+            told = (await served.by(who).get(f".json?q=tomatoes&why={name}")).json()["why"]
+            assert told.pop("stage", "unknown") == "unknown"
+            assert told == {"id": name, "returned": False, "reason": IDS_ONLY}
 
 
 async def test_why_is_answered_in_sql(served: Served) -> None:
