@@ -5,6 +5,7 @@ What each of them is said to do, figure by figure, is in the tests of ``document
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import memory_store
 from memory_store.records import DEFAULT_LIMIT, LIMIT_STANDARD, BadInputError
+from memory_store.search import recipes
 from memory_store.search.recipes import DEFAULT, GNO, PRX, RECIPES, Depth, Recipe, recipe_named
 
 PACKAGE = Path(memory_store.__file__).parent
@@ -31,11 +33,36 @@ def test_an_unknown_recipe_is_refused_with_what_there_is() -> None:
     assert refusal.value.parameter == "recipe"
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Recipe) if field.name != "legs"])
+def stages_read(name: str) -> bool:
+    """Whether a module other than that of the recipes asks a recipe for ``name``."""
+    read = re.compile(rf"\brecipe\.{name}\b")
+    paths = (path for path in PACKAGE.rglob("*.py") if path != Path(recipes.__file__))
+    return any(read.search(path.read_text("utf-8")) for path in paths)
+
+
+ACCESSORS = {
+    name: inspect.getsource(method)
+    for name, method in vars(Recipe).items()
+    if inspect.isfunction(method) and not name.startswith("_")
+}
+"""The methods that hand out a switch by the name of a leg, with their source."""
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Recipe)])
 def test_every_switch_is_read_by_a_stage(name: str) -> None:
     """A switch that no stage reads would promise something."""
-    read = re.compile(rf"\b(?:recipe|self)\.{name}\b")
-    assert any(read.search(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py"))
+    handed = [
+        accessor
+        for accessor, source in ACCESSORS.items()
+        if re.search(rf"\bself\.{name}\b", source)
+    ]
+    assert stages_read(name) or any(map(stages_read, handed))
+
+
+def test_a_switch_that_only_recipes_name_is_read_by_no_stage() -> None:
+    assert set(ACCESSORS) == {"leg_depth", "leg_weight"}
+    assert not stages_read("keyword_weight")  # through leg_weight alone
+    assert not stages_read("google_weight")
 
 
 def test_recipes_cannot_be_changed_by_a_search() -> None:
