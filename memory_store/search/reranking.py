@@ -100,9 +100,14 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
         factor = demotion(candidate.type, recipe) ** recipe.unverified_demotion
         results.append(result.moved("demotion", result.score * factor))
     return [
-        result.moved("not verified", _unverified(result.score, recipe))
+        result.moved(_unverified_by(result.candidate), _unverified(result.score, recipe))
         for result in ranked(results)
     ]
+
+
+def _unverified_by(candidate: Candidate) -> str:
+    """The step that gives a score no cross-encoder vouches for."""
+    return "not verified" if candidate.late_score is None else "late interaction"
 
 
 def rerank(

@@ -30,7 +30,10 @@ _BY_OTHERS = {
     "score floor": "others left out",
     "min_score": "others left out",
 }
-_STEP_NAMES = {"not verified": "without a reranker"}
+_STEP_NAMES = {
+    "not verified": "without a reranker",
+    "late interaction": "late interaction",  # the score that stands for it; the move is its stage's
+}
 _WHOLE_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _LINE_MARK = re.compile(r"\s*(?:(?:#{1,6}|[-*+>]|\d+[.)])\s+)*(?:\[[ xX]\]\s+)?")
 _READINGS = ("fusion", "rerank", "few candidates", "late interaction", *LEG_NAMES)

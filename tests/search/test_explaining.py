@@ -244,6 +244,19 @@ def test_late_interaction_is_a_stage_of_the_way(typed: MemoryStore) -> None:
     assert [one["ranks"][-1]["rank"] for one in told_of.values()] == list(range(1, 33))
 
 
+def test_a_score_that_late_interaction_gave_is_not_told_as_one_without_a_reranker(
+    typed: MemoryStore,
+) -> None:
+    response = typed.search(QUERY, limit=32, reranker="maxsim", explain=True)
+    read = stages(response)["rerank"]["reranked"]
+    moved = stages(response)["adjust"]["moved"]
+    assert moved["late interaction"] == read
+    for one in accounts(response).values():
+        named = {name for name, _, _ in changes(one)}
+        expected = "without a reranker" if one["rerank_score"] is None else "late interaction"
+        assert expected in named
+
+
 def test_rules_for_files_are_stages_of_the_way(typed: MemoryStore) -> None:
     response = typed.search(QUERY, limit=32, recipe="prx", explain=True)
     stages_told = {entry["after"] for one in accounts(response).values() for entry in one["ranks"]}
