@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from memory_store.cli.failures import exit_code_of, said_plainly
+from memory_store.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, exit_code_of, said_plainly
 from memory_store.cli.terminal import printable_line
 
 COMMANDS = {
@@ -42,6 +42,10 @@ COMMANDS = {
 """Command name → (module of this package, attribute), in the order ``--help`` shows them."""
 
 
+class Interrupted(click.Abort):
+    """Ctrl-C, told apart from a question that was answered with no."""
+
+
 class Commands(click.Group):
     """A group that imports a command's module only when that command is asked for."""
 
@@ -55,6 +59,13 @@ class Commands(click.Group):
         command = getattr(import_module(f"memory_store.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; click itself would print an empty line on Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
 
     def main(
         self,
@@ -72,9 +83,12 @@ class Commands(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(2)
-        except click.Abort:
-            click.echo("Aborted.", err=True)
-            sys.exit(1)
+        except click.Abort as error:
+            stopped = isinstance(error, Interrupted) or _at_a_prompt(error)
+            if stopped and sys.stderr.isatty():
+                click.echo(err=True)  # the terminal has written ^C
+            click.echo("Stopped." if stopped else "Aborted.", err=True)
+            sys.exit(EXIT_INTERRUPTED if stopped else EXIT_FAILED)
         except Exception as error:
             message = said_plainly(error)
             if message is None:
@@ -82,6 +96,11 @@ class Commands(click.Group):
             click.echo(f"Error: {printable_line(message)}", err=True)
             sys.exit(exit_code_of(error))
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _at_a_prompt(error: click.Abort) -> bool:
+    """Whether Ctrl-C was the answer to a prompt, or came before a command was there."""
+    return isinstance(error.__cause__ or error.__context__, KeyboardInterrupt)
 
 
 @click.group(
@@ -97,5 +116,5 @@ def main() -> None:
     memory-store search notes.db "when does the lease end"
 
     Exit codes: 0 done · 1 failed (not found, a file that could not be imported) ·
-    2 bad input or usage · 3 wrong key, or locked.
+    2 bad input or usage · 3 wrong key, or locked · 130 stopped with Ctrl-C.
     """
