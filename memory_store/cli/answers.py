@@ -25,6 +25,7 @@ from memory_store.cli.terminal import (
     width,
 )
 from memory_store.records import SearchResponse, SearchResult
+from memory_store.search.previews import after_heading
 from memory_store.search.telling import accounts, shown_title
 
 INDENT = "    "
@@ -120,17 +121,10 @@ def preview_words(row: SearchResult) -> list[Word]:
     if not row.passages:
         return marked_words(row.preview, ())
     passage = row.passages[0]
-    words = marked_words(passage.text, passage.highlights, _after_heading(passage.text, row.title))
+    words = marked_words(passage.text, passage.highlights, after_heading(passage.text, row.title))
     before = [Word("…", False)] if passage.start else []
     after = [] if row.complete else [Word("…", False)]
     return [*before, *words, *after]
-
-
-def _after_heading(text: str, title: str) -> int:
-    """Where the text goes on after a Markdown heading that only repeats the title."""
-    first, newline, _ = text.partition("\n")
-    repeats = first.startswith("#") and first.lstrip("#").strip() == title.strip()
-    return len(first) if repeats and newline else 0
 
 
 def marked_words(text: str, highlights: Sequence[tuple[int, int]], start: int = 0) -> list[Word]:

@@ -23,6 +23,8 @@ LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looke
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
 _BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”»]?\s+")
 
+_HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n\s*(?=\S)")
+
 
 class Marker(Protocol):
     """Finds what was looked for in a text: a :class:`WordMatcher`, or a pattern."""
@@ -53,6 +55,18 @@ def preview(result: Scored, matcher: Marker, *, expanded: bool) -> Preview:
     start, end = _excerpt(result, text, matcher)
     part = text[start:end]
     return Preview(Passage(start, end, part, tuple(matcher.spans(part))), complete=False)
+
+
+def after_heading(text: str, title: str) -> int:
+    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``.
+
+    0 without such a heading, and where nothing follows it.
+    """
+    found = _HEADING.match(text)
+    if found is None or not title.strip():
+        return 0
+    words = found[1].strip().rstrip("#").rstrip()
+    return found.end() if words.casefold() == title.strip().casefold() else 0
 
 
 def expands(position: int, result: Scored, deep: bool) -> bool:
