@@ -6,6 +6,7 @@ Boundary: these pages may show opened text; :mod:`datasette_hybrid.framing` prot
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from datasette import NotFound, Response
@@ -14,16 +15,19 @@ from markupsafe import Markup
 
 from memory_store.records import (
     DONE_SUFFIX,
-    STATUSES,
     TYPES,
     BadInputError,
+    CollectionInfo,
     Memory,
     MemoryStoreError,
+    SearchResponse,
 )
+from memory_store.search.telling import shown_title
 from memory_store.sql.functions import Grants
 from memory_store.sql.permitted import NotPermittedError
+from memory_store.text.identifiers import CODE
 
-from . import asking, compat, presenting
+from . import asking, compat, forms, presenting
 from .admission import QueueFullError, work
 from .explaining import stages, why_view
 from .framing import hybrid_path, page, render
@@ -31,6 +35,7 @@ from .grants import asker
 from .reading import readable
 from .vaults import Vault, vaults_of
 
+FILTERS = ("type", "topic", "collection", "status", "since", "until", "meta", "min_score")
 PER_VAULT = 5  # results of each database on the page across all of them
 
 
@@ -38,16 +43,16 @@ PER_VAULT = 5  # results of each database on the page across all of them
 async def search(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid``: the search page of one vault."""
     vault, grants = await asking.vault_for(datasette, request, "search")
-    given = await asking.parameters(request)
-    context = _search_context(datasette, vault, grants, given)
+    given = forms.understood(await asking.parameters(request))
+    collections = await work.run(lambda: vault.use().collections()) if grants.decrypt else []
+    context = _search_context(datasette, vault, grants, given, collections)
     status = 200
     try:
         asked = asking.question(given, strict=False)
-        context["q"] = asked.query
         context["options"] = asked.options
         if asked.query.strip():
             response = await asking.search(vault, grants, asked)
-            context.update(_answer_context(response, grants, given, context))
+            context.update(_answer_context(response, given, context))
         else:
             context["memories"] = await work.run(lambda: vault.use().stats()["memories"])
     except (BadInputError, NotPermittedError) as error:
@@ -57,23 +62,26 @@ async def search(datasette: Any, request: Any) -> Response:
 
 
 def _search_context(
-    datasette: Any, vault: Vault, grants: Grants, given: dict[str, Any]
+    datasette: Any,
+    vault: Vault,
+    grants: Grants,
+    given: dict[str, Any],
+    collections: Sequence[CollectionInfo],
 ) -> dict[str, Any]:
-    path = hybrid_path(datasette, vault.database)
+    names = [one.name for one in collections]
     return {
         "database": vault.database,
-        "path": path,
+        "path": hybrid_path(datasette, vault.database),
         "grants": grants,
         "private_queries": vault.settings.private_queries,
         "given": given,
-        "q": "",
+        "q": forms.last(given, "q"),
         "options": {},
-        "modes": presenting.offered_modes(str(_last(given, "mode") or "hybrid"), grants),
+        "form": forms.form(given, grants, collections=names),
+        "collection_names": names,
+        "code_collections": {one.name for one in collections if one.analyser == CODE},
         "types": TYPES,
-        "statuses": STATUSES,
-        "chosen_types": _all(given, "type"),
-        "chosen_topics": _all(given, "topic"),
-        "chosen_collections": _all(given, "collection"),
+        "filtered": any(forms.values(given, name) for name in FILTERS),
         "response": None,
         "refusal": None,
         "memories": None,
@@ -82,28 +90,40 @@ def _search_context(
 
 
 def _answer_context(
-    response: Any, grants: Grants, given: dict[str, Any], context: dict[str, Any]
+    response: SearchResponse, given: dict[str, Any], context: dict[str, Any]
 ) -> dict[str, Any]:
-    path = context["path"]
-    keep = "" if context["private_queries"] else presenting.changed(given, "")
-    views = presenting.results(response, grants, path, keep)
+    path, private, grants = context["path"], context["private_queries"], context["grants"]
+    keep = "" if private else presenting.changed(given, "")
     explaining = bool(context["options"].get("explain"))
     return {
         "response": response,
-        "results": views,
+        "form": forms.form(
+            given, grants, collections=context["collection_names"], facets_carry=private
+        ),
+        "results": presenting.results(response, grants, path, keep, context["code_collections"]),
+        "later": bool(forms.last(given, "continue")),
         "degraded": [presenting.with_command(line) for line in response.degraded],
         "topic_facets": presenting.facets("topic", response.facets.get("topic", {}), given, path),
         "type_facets": presenting.facets("type", response.facets.get("type", {}), given, path),
         "stages": stages(response) if explaining else [],
         "why": why_view(response.why),
         "explaining": explaining,
-        "explain_href": presenting.changed(given, path, explain="" if explaining else "1"),
+        **_links(response, given, path, explaining),
+    }
+
+
+def _links(
+    response: SearchResponse, given: dict[str, Any], path: str, explaining: bool
+) -> dict[str, str | None]:
+    """The same search in other shapes, on other pages, and without its filters."""
+    following = response.next and presenting.changed(given, path, continue_=response.next)
+    return {
+        "explain_href": presenting.changed(given, path, explain=None if explaining else "1"),
         "json_href": presenting.changed(given, f"{path}.json"),
         "csv_href": presenting.changed(given, f"{path}.csv", explain=None),
-        "next_href": presenting.changed(given, path, continue_=response.next)
-        if response.next
-        else None,
-        "clear_href": presenting.changed({"q": context["q"]}, path),
+        "first_href": presenting.changed(given, path, continue_=None),
+        "next_href": following or None,
+        "clear_href": presenting.changed({"q": given.get("q", "")}, path),
     }
 
 
@@ -113,7 +133,7 @@ async def memory(datasette: Any, request: Any) -> Response:
     vault, grants = await asking.vault_for(datasette, request, "decrypt")
     memory_id = tilde_decode(request.url_vars["id"])
     path = hybrid_path(datasette, vault.database)
-    given = await asking.parameters(request)
+    given = forms.understood(await asking.parameters(request))
     found, html, words = await work.run(lambda: _opened(vault, memory_id))
     context = {
         "database": vault.database,
@@ -121,6 +141,7 @@ async def memory(datasette: Any, request: Any) -> Response:
         "back": presenting.changed(given, path) if given.get("q") else path,
         "grants": grants,
         "memory": found,
+        "title": shown_title(found.title, found.text),
         "plain_type": found.type.removesuffix(DONE_SUFFIX),
         "done": found.type.endswith(DONE_SUFFIX),
         "html": html,
@@ -138,7 +159,8 @@ def _opened(vault: Vault, memory_id: str) -> tuple[Memory, Markup, int]:
 @page("GET", "HEAD", "POST")
 async def across(datasette: Any, request: Any) -> Response:
     """``/-/hybrid``: the same question to every vault the asker may search."""
-    asked = asking.question(await asking.parameters(request), strict=False)
+    given = forms.understood(await asking.parameters(request))
+    asked = asking.question(given, strict=False)
     shown = [
         vault
         for vault in vaults_of(datasette).all()
@@ -147,7 +169,12 @@ async def across(datasette: Any, request: Any) -> Response:
     # one vault that keeps queries out of addresses is enough: the question goes to all of them
     private = any(vault.settings.private_queries for vault in shown)
     sections = [await _section(datasette, vault, asked, private) for vault in shown]
-    context = {"q": asked.query, "sections": sections, "private_queries": private}
+    context = {
+        "q": asked.query,
+        "sections": sections,
+        "private_queries": private,
+        "hidden": forms.carried(given),
+    }
     return await render(datasette, request, "hybrid_across.html", context)
 
 
@@ -155,7 +182,7 @@ async def _section(
     datasette: Any, vault: Vault, asked: asking.Question, private: bool
 ) -> dict[str, Any]:
     """One database's part of the page across all of them."""
-    keep = "" if private else presenting.changed({"q": asked.query}, "")
+    keep = "" if private else presenting.changed(asked.given, "", continue_=None)
     grants = asker.get().on(vault.database)
     path = hybrid_path(datasette, vault.database)
     section: dict[str, Any] = {
@@ -186,13 +213,3 @@ async def _section(
 async def nowhere(datasette: Any, request: Any) -> Response:
     """Any other address below the search page."""
     raise NotFound("there is no such page")
-
-
-def _all(given: dict[str, Any], name: str) -> list[str]:
-    value = given.get(name) or []
-    return [value] if isinstance(value, str) else [str(item) for item in value if item]
-
-
-def _last(given: dict[str, Any], name: str) -> str | None:
-    values = _all(given, name)
-    return values[-1] if values else None

@@ -6,21 +6,50 @@ the templates' own escaping.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
-from memory_store.records import DONE_SUFFIX, MODES, Passage, SearchResponse, SearchResult
+from memory_store.records import (
+    DONE_SUFFIX,
+    BadInputError,
+    Passage,
+    SearchOptions,
+    SearchResponse,
+    SearchResult,
+)
+from memory_store.search.analysis import without_stop_words
+from memory_store.search.matching import WordMatcher
+from memory_store.search.previews import after_heading
+from memory_store.search.query import parse
+from memory_store.search.telling import shown_title
 from memory_store.sql.functions import Grants
-from memory_store.sql.permitted import UNREAD_MODES
+from memory_store.text.language import detect_language
 
 from .explaining import AccountView, account_views
+from .forms import values
 from .reading import unwrapped
 
 FACETS_SHOWN = 24
+FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
+CODE = re.compile(
+    r"^ {0,3}(?P<fence>```|~~~)[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
+    r"(?: {0,3}(?P=fence).*(?:\n|\Z))?"
+    r"|(?<!`)`(?P<inline>[^`\n]{1,200})`(?!`)",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A piece of a memory; ``code`` keeps its lines and their indentation."""
+
+    html: Markup
+    code: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,7 +59,7 @@ class ResultView:
     rank: int
     id: str
     href: str
-    title: str
+    title: Markup
     score: int
     band: str | None
     type: str
@@ -38,8 +67,8 @@ class ResultView:
     date: str
     collection: str
     topics: tuple[str, ...]
-    first: Markup
-    more: tuple[Markup, ...]
+    first: Excerpt
+    more: tuple[Excerpt, ...]
     complete: bool
     sealed: bool
     row: SearchResult
@@ -71,65 +100,137 @@ def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
     return Markup("").join(parts)
 
 
+def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
+    """Like :func:`marked`, with fenced blocks and what stands in backticks as ``<code>``.
+
+    Hard-wrapped prose is unwrapped; in code every line stays as it is.
+    """
+    spans = [(int(pair[0]), int(pair[1])) for pair in highlights]
+
+    def part(start: int, end: int, *, prose: bool = False) -> Markup:
+        inside = [(max(a, start) - start, min(b, end) - start) for a, b in spans]
+        piece = unwrapped(text[start:end]) if prose else text[start:end]
+        return marked(piece, inside)
+
+    parts: list[Markup] = []
+    position = 0
+    for found in CODE.finditer(text):
+        block = found["inline"] is None
+        tag = Markup('<code class="hy-block">{}</code>' if block else "<code>{}</code>")
+        parts.append(part(position, found.start(), prose=True))
+        parts.append(tag.format(part(*found.span("block" if block else "inline"))))
+        position = found.end()
+    return Markup("").join([*parts, part(position, len(text), prose=True)])
+
+
 def results(
-    response: SearchResponse, grants: Grants, base: str, keep: str = ""
+    response: SearchResponse,
+    grants: Grants,
+    base: str,
+    keep: str = "",
+    code: Container[str] = (),
 ) -> list[ResultView]:
     """The rows of an answer; ``base`` is the search page's address.
 
-    ``keep`` goes behind each memory's address, so that its page knows the way back.
+    ``keep`` goes behind each memory's address, so that its page knows the way back. ``code`` names
+    the collections of source code.
     """
     told = account_views(response)
-    return [_result(row, grants, base, keep, told.get(row.id)) for row in response.rows]
+    words = _looked_for(response) if grants.decrypt else None
+    return [
+        _result(
+            row, words, f"{base}/memories/{row.id}{keep}", told.get(row.id), row.collection in code
+        )
+        for row in response.rows
+    ]
+
+
+def _looked_for(response: SearchResponse) -> WordMatcher:
+    """The query's words, to be marked in titles: in the language of the texts found."""
+    try:
+        parsed = parse(response.query, SearchOptions())
+    except BadInputError:  # a pattern of a literal or structural search: it has no words
+        return WordMatcher((), (), "en")
+    language = detect_language(" ".join(row.preview for row in response.rows))
+    phrases = [phrase.text for phrase in parsed.required]
+    return WordMatcher(without_stop_words(parsed.words, language), phrases, language)
 
 
 def _result(
-    row: SearchResult, grants: Grants, base: str, keep: str, account: AccountView | None
+    row: SearchResult,
+    words: WordMatcher | None,
+    href: str,
+    account: AccountView | None,
+    code: bool,
 ) -> ResultView:
-    passages = row.passages if grants.decrypt else ()
-    preview = row.preview if grants.decrypt else ""
-    first, *rest = _excerpts(preview, passages)
+    """A row; without ``words`` its text is not the asker's to read."""
+    first, *rest = _excerpts(row, code) if words else [Excerpt(Markup(""))]
     plain_type = row.type.removesuffix(DONE_SUFFIX)
     return ResultView(
         rank=row.rank,
         id=row.id,
-        href=f"{base}/memories/{row.id}{keep}",
-        title=row.title if grants.decrypt else "",
+        href=href,
+        title=_title(row, words) if words else Markup(""),
         score=round(row.score * 100),
         band=row.band,
         type=plain_type,
         done=plain_type != row.type,
         date=row.created[:10],
         collection=row.collection,
-        topics=row.topics if grants.decrypt else (),
+        topics=row.topics if words else (),
         first=first,
         more=tuple(rest),
         complete=row.complete,
-        sealed=not grants.decrypt,
+        sealed=words is None,
         row=row,
         account=account,
     )
 
 
-def _excerpts(preview: str, passages: Sequence[Passage]) -> list[Markup]:
+def _title(row: SearchResult, words: WordMatcher) -> Markup:
+    """The title, or the first words of what is shown of the text; the words looked for marked."""
+    start = row.passages[0].start if row.passages else 0
+    title = shown_title(row.title, row.preview, start) or "Untitled"
+    return marked(title, words.spans(title))
+
+
+def _excerpts(row: SearchResult, code: bool) -> list[Excerpt]:
     """What to show of a memory: the best passage first, the others to unfold."""
-    shown = [_excerpt(passage) for passage in passages]
-    return shown or [escape(unwrapped(preview))]
+    passages = row.passages or (Passage(0, len(row.preview), row.preview),)
+    return [_excerpt(passage, row.title, code) for passage in passages]
 
 
-def _excerpt(passage: Passage) -> Markup:
+def _excerpt(passage: Passage, title: str, code: bool) -> Excerpt:
     text = passage.text.rstrip()
-    lead = len(text) - len(text.lstrip())
-    moved = [(start - lead, end - lead) for start, end in passage.highlights]
+    headed = after_heading(text, title)
+    lead = headed or _blank_lines(text)
+    code = code or _ends_a_block(passage)
+    if not code:
+        lead += len(text[lead:]) - len(text[lead:].lstrip())
+    shown = text[lead:]
+    moved = [(start - lead, end - lead) for start, end in passage.highlights if start >= lead]
+    html = marked(shown, moved) if code else with_code(shown, moved)
     # a passage from the middle says so, unless it begins with a heading or a list
-    inside = passage.start > 0 and text[lead : lead + 1].isalnum()
-    return Markup("… " if inside else "") + marked(unwrapped(text[lead:]), moved)
+    inside = passage.start > 0 and not headed and shown[:1].isalnum()
+    return Excerpt(Markup("… " if inside else "") + html, code)
+
+
+def _ends_a_block(passage: Passage) -> bool:
+    """Whether a passage begins within fenced code: it closes a fence that it has not opened."""
+    fences = FENCE.findall(passage.text)
+    return passage.start > 0 and len(fences) % 2 == 1 and not fences[0].strip()
+
+
+def _blank_lines(text: str) -> int:
+    """How many characters of ``text`` are empty lines before the first one with words."""
+    return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
 
 
 def facets(
     name: str, counts: Mapping[str, int], given: Mapping[str, Any], path: str
 ) -> list[FacetView]:
     """The values of one facet, chosen ones first; each link switches its value."""
-    chosen = _values(given, name)
+    chosen = values(given, name)
     views = [
         FacetView(name, value, counts.get(value), True, switched(given, path, name, value))
         for value in chosen
@@ -163,28 +264,9 @@ def pairs_of(given: Mapping[str, Any], without: Sequence[str] = ()) -> list[tupl
         (name, value)
         for name in given
         if name not in without
-        for value in _values(given, name)
+        for value in values(given, name)
         if value
     ]
-
-
-def _values(given: Mapping[str, Any], name: str) -> list[str]:
-    value = given.get(name, [])
-    return [value] if isinstance(value, str) else [str(item) for item in value]
-
-
-def offered_modes(current: str, grants: Grants) -> list[tuple[str, str, bool]]:
-    """The choices of the mode field: value, label, chosen. Some are for readers only."""
-    offered = MODES if grants.decrypt else UNREAD_MODES
-    labels = {
-        "hybrid": "Words and meaning",
-        "keyword": "Words only",
-        "vector": "Meaning only",
-        "literal": "Exact text or pattern",
-        "structural": "Code structure",
-        "auto": "Decide by the query",
-    }
-    return [(mode, labels.get(mode, mode), mode == current) for mode in offered]
 
 
 def with_command(line: str) -> tuple[str, str]:

@@ -135,3 +135,16 @@ def test_hostile_memories_run_nothing(address: str, page: Any) -> None:
     assert "onerror" in page.locator(".hy-text").inner_text()
     assert dialogs == []
     assert page.complaints == []
+
+
+def test_a_new_query_keeps_the_options_and_leaves_empty_fields_out(address: str, page: Any) -> None:
+    page.goto(f"{address}/notes/-/hybrid/unlock")
+    answer(page, PASSPHRASE)
+    page.wait_for_url("**/notes/-/hybrid")
+    page.goto(f"{address}/notes/-/hybrid?q=tomatoes&recipe=gno&budget=900&explain=1")
+    assert fits(page)
+    page.locator("#hy-q").fill("postgres")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/notes/-/hybrid?q=postgres&recipe=gno&explain=1&budget=900")
+    assert page.locator("[name=since]").is_enabled()
+    assert page.complaints == []

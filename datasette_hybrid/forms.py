@@ -1,0 +1,152 @@
+"""The search form: its fields, their choices, and what of an address has no field of its own.
+
+Boundary: names of collections are offered only to those who may read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory_store.records import MODES
+from memory_store.search.recipes import RECIPES
+from memory_store.sql.functions import Grants
+from memory_store.sql.options import OPTION_NAMES, YES
+from memory_store.sql.permitted import UNREAD_MODES
+
+PLAIN = ("since", "until", "limit", "why")
+BOXES = ("deep", "sealed", "explain")
+FIELDS = frozenset({"q", "mode", "recipe", "status", "collection", "topic", *PLAIN, *BOXES})
+"""What the form has a field for; ``type`` is chosen beside the results."""
+
+OPENING = ("mode", "recipe", "status", "collection", *PLAIN)
+"""Options that are shown unfolded when one of them is in use."""
+
+MODE_NAMES = {
+    "hybrid": "Words and meaning",
+    "keyword": "Words only",
+    "vector": "Meaning only",
+    "literal": "Exact text or pattern",
+    "structural": "Code structure",
+    "auto": "Decide by the query",
+}
+STATUS_NAMES = {"all": "Open and done", "open": "Open only", "done": "Done only"}
+
+Choice = tuple[str, str, bool]
+"""Of a select: the value (empty for the default), the label, whether it is chosen."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the search form shows besides the query.
+
+    ``plain`` fields show what was typed, also where that was refused; ``ticked`` names boxes.
+    ``others`` are options without a field, each a box to untick; ``hidden`` is chosen elsewhere on
+    the page. ``collections`` is empty where the names may not be read: a text field then.
+    """
+
+    modes: Sequence[Choice]
+    recipes: Sequence[Choice]
+    statuses: Sequence[Choice]
+    collections: Sequence[Choice]
+    collection: str
+    topic: str
+    plain: Mapping[str, str]
+    ticked: Sequence[str]
+    others: Sequence[tuple[str, str]]
+    hidden: Sequence[tuple[str, str]]
+    unfolded: bool
+
+
+def form(
+    given: Mapping[str, Any],
+    grants: Grants,
+    *,
+    collections: Iterable[str] = (),
+    facets_carry: bool = False,
+) -> Form:
+    """The form for a search as asked.
+
+    ``facets_carry``: the boxes beside the results belong to the form (a private search), so that
+    chosen types and topics must not stand in it twice.
+    """
+    chosen = values(given, "collection")
+    topics = [] if facets_carry else values(given, "topic")
+    collection = chosen[0] if chosen else ""
+    others = [
+        *(("collection", name) for name in chosen[1:]),
+        *(("topic", name) for name in topics[1:]),
+        *_without_field(given),
+    ]
+    ticked = [name for name in BOXES if last(given, name).lower() in YES]
+    types = [] if facets_carry else values(given, "type")
+    return Form(
+        modes=_choices(_modes(grants), last(given, "mode"), "hybrid", MODE_NAMES),
+        recipes=_choices(RECIPES, last(given, "recipe"), "default", {}),
+        statuses=_choices(STATUS_NAMES, last(given, "status"), "all", STATUS_NAMES),
+        collections=_collections(list(collections), collection),
+        collection=collection,
+        topic=topics[0] if topics else "",
+        plain={name: last(given, name) for name in PLAIN},
+        ticked=ticked,
+        others=others,
+        hidden=[("type", value) for value in types],
+        unfolded=bool(others or {"deep", "sealed"}.intersection(ticked))
+        or any(values(given, name) for name in OPENING),
+    )
+
+
+def understood(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters a search knows; others are ignored, as on Datasette's own pages."""
+    kept = {name: value for name, value in given.items() if name in OPTION_NAMES}
+    query = given.get("q", given.get("query"))
+    return kept if query is None else {"q": query, **kept}
+
+
+def carried(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The options of a search as pairs, for a form that has a field for the query only."""
+    names = [name for name in given if name in OPTION_NAMES and name != "continue"]
+    return [(name, value) for name in names for value in values(given, name)]
+
+
+def values(given: Mapping[str, Any], name: str) -> list[str]:
+    """What was said of a parameter, as texts; nothing empty."""
+    value = given.get(name)
+    if isinstance(value, Mapping):  # `meta` in a JSON object
+        return [f"{key}={item}" for key, item in value.items()]
+    if isinstance(value, bool):
+        return [str(int(value))]
+    several = value if isinstance(value, list | tuple) else [value]
+    return [str(item) for item in several if item is not None and item != ""]
+
+
+def last(given: Mapping[str, Any], name: str) -> str:
+    """The value of a parameter that counts when it was said several times; empty if never."""
+    return (values(given, name) or [""])[-1]
+
+
+def _without_field(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [pair for pair in carried(given) if pair[0] not in FIELDS and pair[0] != "type"]
+
+
+def _modes(grants: Grants) -> Sequence[str]:
+    return MODES if grants.decrypt else UNREAD_MODES
+
+
+def _choices(
+    offered: Iterable[str], chosen: str, default: str, names: Mapping[str, str]
+) -> list[Choice]:
+    chosen = chosen or default
+    return [
+        ("" if one == default else one, names.get(one, one.capitalize()), one == chosen)
+        for one in offered
+    ]
+
+
+def _collections(names: Sequence[str], chosen: str) -> list[Choice]:
+    """All of them, then each by name; also one that was asked for by its id."""
+    if not names:
+        return []
+    asked = [chosen] if chosen and chosen not in names else []
+    return [("", "All", not chosen), *((name, name, name == chosen) for name in [*names, *asked])]

@@ -1,0 +1,80 @@
+"""The search form: what of an address it carries along, offers and leaves out."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+from bs4 import BeautifulSoup
+
+from .conftest import Filled, Serve, Served
+
+ONE = "00000000-0000-4000-8000-000000000001"
+
+
+def soup(response: Any) -> BeautifulSoup:
+    return BeautifulSoup(response.text, "html.parser")
+
+
+def submitted(page: BeautifulSoup) -> list[tuple[str, str]]:
+    """What a browser would send for the form as it stands, without its token and empty fields."""
+    fields = page.select(".hy-form [name]") + page.select("input[form=hy-form]")
+    pairs = []
+    for field in fields:
+        if field.get("type") == "checkbox" and not field.has_attr("checked"):
+            continue
+        chosen = field.select_one("option[selected]") if field.name == "select" else field
+        pairs.append((field["name"], chosen.get("value", "") if chosen else ""))
+    return [(name, value) for name, value in pairs if value and name != "csrftoken"]
+
+
+async def test_the_form_carries_every_option_of_the_address_along(served: Served) -> None:
+    asked = (
+        "budget=900&budget_ms=4000&meta=a%3Db&min_score=0.01&rerank=0&expand=0&type=note"
+        "&topic=garden&topic=water&recipe=gno&deep=1&sealed=1&limit=7&status=open&since=2000-01-01"
+        f"&until=2100-01-01&collection=personal&mode=keyword&why={ONE}&explain=1"
+    )
+    page = soup(await served.by("bob").get(f"?q=tomatoes&{asked}"))
+    assert page.select_one("details.hy-options").has_attr("open")
+    assert sorted(submitted(page)) == sorted([("q", "tomatoes"), *parse_qsl(asked)])
+
+
+async def test_a_refused_option_stays_in_the_form_to_be_mended(served: Served) -> None:
+    for asked in ("recipe=nosuch&budget=900", "budget=lots", "since=someday"):
+        response = await served.by("bob").get(f"?q=tomatoes&{asked}")
+        assert response.status_code == 400
+        expected = [pair for pair in parse_qsl(asked) if pair[0] != "recipe"]
+        assert set(expected) <= set(submitted(soup(response)))
+
+
+async def test_a_private_search_carries_its_options_and_each_filter_once(
+    filled: Filled, serve: Serve
+) -> None:
+    settings = {"key-file": str(filled.key_file), "private-queries": True}
+    served = (await serve(filled.path, options={"notes": settings})).by("root")
+    page = soup(await served.submit("", {"q": "tomatoes", "topic": "garden", "budget": "900"}))
+    fields = submitted(page)
+    assert ("budget", "900") in fields
+    assert fields.count(("topic", "garden")) == 1
+
+
+async def test_collections_are_offered_by_name_to_readers_only(served: Served) -> None:
+    offered = soup(await served.by("bob").get("")).select("select[name=collection] option")
+    assert [option.get_text() for option in offered] == ["All", "personal"]
+    other = soup(await served.by("alice").get(""))
+    assert other.select_one("select[name=collection]") is None
+    assert other.select_one("input[name=collection]")["type"] == "text"
+
+
+async def test_parameters_that_mean_nothing_are_ignored_and_in_no_link(served: Served) -> None:
+    bob = served.by("bob")
+    page = soup(await bob.get("?q=tomatoes&utm_source=post&limit="))
+    assert page.select(".hy-result")
+    links = [link["href"] for link in page.select(".hy-page a[href*='?']")]
+    assert not [link for link in links if "utm_source" in link or "limit" in link]
+    assert (await bob.get(page.find("a", string="JSON")["href"])).status_code == 200
+
+
+async def test_the_page_across_databases_carries_options_too(served: Served) -> None:
+    page = soup(await served.by("bob").get("/-/hybrid?q=tomatoes&recipe=gno&continue=x"))
+    assert sorted(submitted(page)) == [("q", "tomatoes"), ("recipe", "gno")]

@@ -1,0 +1,76 @@
+"""Results on the pages: their numbers, titles and previews."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bs4 import BeautifulSoup
+
+from datasette_hybrid.vaults import vaults_of
+from memory_store.store import MemoryStore
+
+from .conftest import HOSTILE, Served
+
+
+def soup(response: Any) -> BeautifulSoup:
+    return BeautifulSoup(response.text, "html.parser")
+
+
+def ranks(page: BeautifulSoup) -> list[str]:
+    return [" ".join(rank.get_text().split()) for rank in page.select(".hy-rank")]
+
+
+def store(served: Served) -> MemoryStore:
+    return vaults_of(served.datasette).of(served.database).use()
+
+
+async def test_results_are_numbered_also_on_later_pages(served: Served) -> None:
+    bob = served.by("bob")
+    first = soup(await bob.get("?q=tomatoes&limit=1"))
+    assert [ranks(first), first.select_one(".hy-range")] == [["Result 1"], None]
+    second = soup(await bob.get(first.select_one(".hy-next a")["href"]))
+    assert ranks(second) == ["Result 2"]
+    assert second.select_one(".hy-range strong").get_text() == "Results 2–2"
+    back = soup(await bob.get(second.select_one(".hy-range a")["href"]))
+    assert ranks(back) == ["Result 1"]
+
+
+async def test_the_words_looked_for_are_marked_in_titles(served: Served) -> None:
+    page = soup(await served.by("bob").get("?q=water+tomato"))
+    title = page.select_one(".hy-result h2")
+    assert [mark.get_text() for mark in title.select("mark")] == ["Watering", "tomatoes"]
+    assert HOSTILE in soup(await served.by("bob").get("?q=hostile+script")).get_text()
+
+
+async def test_first_words_stand_in_for_a_title(served: Served) -> None:
+    root = served.by("root")
+    text = "Potatoes are chitting on the sill\n\nThe rest of it."
+    store(served).add(text)
+    page = soup(await root.get("?q=potatoes&explain=1"))
+    link = page.select_one(".hy-result h2 a")
+    assert link.get_text() == "Potatoes are chitting on the sill…"
+    assert page.select_one(".hy-explain tbody th").get_text() == link.get_text()
+    memory = soup(await root.get(link["href"]))
+    assert memory.h1.get_text() == link.get_text()
+
+
+async def test_a_preview_repeats_no_title_and_keeps_the_lines_of_code(served: Served) -> None:
+    root = served.by("root")
+    text = "# Standup on beets\n\nRun `beet --sow` then\n\n```python\ndef beets():\n    sow()\n```"
+    store(served).add(text, title="Standup on beets")
+    preview = soup(await root.get("?q=beets")).select_one(".hy-result .hy-preview")
+    assert preview.get_text().startswith("Run beet --sow then")
+    assert preview.select_one("code.hy-block").get_text() == "def beets():\n    sow()\n"
+    assert [mark.get_text() for mark in preview.select("code mark")] == ["beet", "beets"]
+
+
+async def test_source_code_keeps_its_lines(served: Served) -> None:
+    root = served.by("root")
+    store(served).create_collection("source", analyser="code")
+    text = (
+        "def compost(heap):\n    return [layer for layer in heap if layer.is_quite_brown_by_now]\n"
+    )
+    store(served).add(text + "more = 1", title="compost.py", collection="source")
+    preview = soup(await root.get("?q=compost")).select_one(".hy-result .hy-preview")
+    assert "hy-code" in preview["class"]
+    assert preview.get_text() == text + "more = 1"
