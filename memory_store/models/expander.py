@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -73,25 +73,41 @@ class TypedLine(NamedTuple):
     text: str
 
 
+class Expanded(NamedTuple):
+    """A model's answer: its typed lines, and how many lines it wrote in all (blank ones aside)."""
+
+    lines: tuple[TypedLine, ...]
+    written: int
+
+
 def chosen_expander(name: str | None) -> str | None:
     """The model of that name, else the one the environment names. Never ``llm``'s default."""
     return name or os.environ.get(VARIABLE) or None
 
 
 def expand(
-    model: str, question: str, intent: str | None, *, code: str, language: str, seconds: float
-) -> tuple[TypedLine, ...]:
+    model: str,
+    question: str,
+    intent: str | None,
+    *,
+    code: str,
+    language: str,
+    seconds: float,
+    when_sent: Callable[[str], object] = str,
+) -> Expanded:
     """Other wordings of ``question``, as the model of that name or alias writes them.
 
     ``code`` is the language to write in (ISO 639-1), ``language`` its English name; ``intent``
-    is what the asker says to be after. Empty when the model wrote no typed line.
+    is what the asker says to be after. ``when_sent`` is called with the prompt once a model is
+    there and has it. No lines when the model wrote no typed one.
 
     Raises :class:`ModelUnavailableError`; see :func:`memory_store.models.language_model.ask`.
     """
-    reply = ask(
-        model, instructions(code, language), prompt(question, intent, code), seconds=seconds
-    )
-    return typed_lines(reply.text(MOST_OUTPUT))
+    sent = prompt(question, intent, code)
+    reply = ask(model, instructions(code, language), sent, seconds=seconds)
+    when_sent(sent)
+    answer = reply.text(MOST_OUTPUT)
+    return Expanded(typed_lines(answer), sum(1 for line in answer.splitlines() if line.strip()))
 
 
 def instructions(code: str, language: str) -> str:

@@ -59,6 +59,7 @@ NONE_CHOSEN = (
     "or a search without expansion"
 )
 NOT_EXPANDED = "the query was not expanded: {}. Try: {}"
+ANOTHER = "another model, or a search without expansion"
 NOTHING_USABLE = "no usable line came from the language model {}"
 
 
@@ -94,14 +95,16 @@ def expansion(
             details["skipped"] = "confident keyword match"
             return Expansion(analysis, probe)
     try:
-        lines, cached = _answered(analysis, context, plan, model)
+        lines = _answered(analysis, context, plan, model, details)
     except ModelUnavailableError as error:
-        details["skipped"] = "the model was not there"
+        details["skipped"] = str(error)  # with the name of an error, never with its words
         reason = NOT_EXPANDED.format(str(error).rstrip("."), error.remedy)
+        return Expansion(analysis, probe, (reason,))
+    if not lines:
+        reason = NOT_EXPANDED.format(NOTHING_USABLE.format(model), ANOTHER)
         return Expansion(analysis, probe, (reason,))
     wordings = guarded(lines, analysis.parsed, analysis.language)
     details |= {
-        "cached": cached,
         "variants": [f"{variant.kind}: {variant.text}" for variant in wordings.kept],
         "dropped": sum(wordings.dropped.values()),
         "dropped_for": dict(wordings.dropped),
@@ -146,28 +149,30 @@ def is_confident(probe: LegList | None, context: SearchContext, plan: Plan) -> b
 
 
 def _answered(
-    analysis: Analysis, context: SearchContext, plan: Plan, model: str
-) -> tuple[tuple[TypedLine, ...], bool]:
-    """What the model says, and whether it said so before. Raises ModelUnavailableError."""
+    analysis: Analysis, context: SearchContext, plan: Plan, model: str, details: dict[str, Any]
+) -> tuple[TypedLine, ...]:
+    """What the model says, or said before. Raises ModelUnavailableError.
+
+    ``details`` takes whether it was asked, what it was sent, and how many lines it wrote.
+    """
     parsed, code = analysis.parsed, analysis.language
     question = ("expansion", str(PROMPT_VERSION), model, code, parsed.text, parsed.intent or "")
     kept = context.find_expansion(*question)
+    details["cached"] = kept is not None
     if kept is not None:
-        return tuple(TypedLine(kind, text) for kind, text in json.loads(kept)), True
-    lines = expand(
+        return tuple(TypedLine(kind, text) for kind, text in json.loads(kept))
+    lines, details["lines"] = expand(
         model,
         parsed.text,
         parsed.intent,
         code=code,
         language=LANGUAGE_NAMES.get(code, NO_LANGUAGE),
         seconds=_seconds(plan),
+        when_sent=lambda prompt: details.update(sent=prompt),
     )
-    if not lines:
-        raise ModelUnavailableError(
-            NOTHING_USABLE.format(model), "another model, or a search without expansion"
-        )
-    context.keep_expansion(json.dumps(lines).encode(), *question)
-    return lines, False
+    if lines:
+        context.keep_expansion(json.dumps(lines).encode(), *question)
+    return lines
 
 
 def _seconds(plan: Plan) -> float:

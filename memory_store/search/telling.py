@@ -271,6 +271,21 @@ def _analyse(details: Details) -> Iterator[Piece]:
         yield Table("What each filter alone lets through", ("filter", "memories"), rows)
 
 
+def _expand(details: Details) -> Iterator[Piece]:
+    for name in ("model", "skipped"):
+        if details.get(name):
+            yield name, plain(details.pop(name))
+    kept, written = details.pop("cached", None), details.pop("lines", None)
+    variants = details.get("variants") or ()
+    usable = f"{len(variants) or 'none'} usable"
+    if kept:
+        yield "answered before", usable
+    elif written is not None:
+        yield "called", f"{written:,} line{'' if written == 1 else 's'}, {usable}"
+    if details.get("sent"):
+        yield "sent", f"“{details.pop('sent')}”"
+
+
 def _fetch(details: Details) -> Iterator[Piece]:
     lists, spent = details.pop("lists", None), details.pop("leg_milliseconds", {})
     if not lists:
@@ -326,6 +341,7 @@ def _adjust(details: Details) -> Iterator[Piece]:
 
 _TELLERS: Mapping[str, Callable[[Details], Iterator[Piece]]] = {
     "analyse": _analyse,
+    "expand": _expand,
     "fetch": _fetch,
     "fuse": _fuse,
     "rerank": _rerank,

@@ -148,9 +148,15 @@ def search(
 
         response = replace(response, why=no_id(about))
     if grants.decrypt:
-        return response
+        return replace(response, explain=tuple(map(_as_asked_here, response.explain)))
     unread = (NOT_READ,) if _would_be_read(query, options) else ()
     return _sealed(replace(response, degraded=(*response.degraded, *unread)), strict=strict)
+
+
+def _as_asked_here(report: StageReport) -> StageReport:
+    """A stage without what a language model was sent: that is for whoever holds the key."""
+    shown = {name: value for name, value in report.details.items() if name != "sent"}
+    return replace(report, details=shown)
 
 
 def _refuse_folders(reranker: Any) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def expanded(model: str, question: str = "where is the car", **options: object) -> list[TypedLine]:
     usual = {"intent": None, "code": "en", "language": "English", "seconds": 20.0}
-    return list(expand(model, question, **{**usual, **options}))  # type: ignore[arg-type]
+    return list(expand(model, question, **{**usual, **options}).lines)  # type: ignore[arg-type]
 
 
 class TestTypedLines:

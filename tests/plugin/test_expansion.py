@@ -44,6 +44,17 @@ async def test_the_configured_model_expands_and_a_request_can_switch_it_off(
     assert len(model.given) == 1
 
 
+async def test_what_the_model_was_sent_is_for_whoever_holds_the_key(
+    expanding: tuple[Served, Any],
+) -> None:
+    served, model = expanding
+    for actor, told in (("bob", {"cached", "lines"}), ("alice", set())):
+        assert {"sent", "cached", "lines"} & set(await stage(served, actor)) <= told
+        (row,) = await served.by(actor).sql("select hybrid_explain(:q) told", q=f"{QUERY} {actor}")
+        assert "Question:" not in row["told"]
+    assert model.given
+
+
 async def test_nobody_sends_a_query_to_a_model_of_their_own_choice(
     expanding: tuple[Served, Any], language_models: LanguageModels
 ) -> None:

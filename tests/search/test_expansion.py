@@ -12,6 +12,7 @@ from memory_store.records import LockedError, MemoryDraft, SearchOptions, Search
 from memory_store.search import pipeline
 from memory_store.search.expansion import LANGUAGE_NAMES
 from memory_store.search.guardrails import keeps_names, keeps_negation, names
+from memory_store.search.telling import told
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.text.language import LANGUAGES
@@ -56,6 +57,8 @@ class TestVariants:
         assert told == {
             "model": "good",
             "cached": False,
+            "sent": "Question: my vehicle",
+            "lines": 4,
             "variants": [
                 "lex: automobile garage",
                 "vec: where the automobile is kept",
@@ -332,7 +335,6 @@ class TestTrouble:
     @pytest.mark.parametrize(
         ("model", "reason"),
         [
-            ("junk", "no usable line"),
             ("raises", "ValueError"),
             ("nobody", "no language model"),
         ],
@@ -348,7 +350,28 @@ class TestTrouble:
         assert "Try: " in line
         assert "sk-secret" not in line
         assert "private" not in line
-        assert stage(response)["skipped"] == "the model was not there"
+        assert reason in stage(response)["skipped"]
+        assert ("sent" in stage(response)) is (model == "raises")
+
+    def test_a_model_that_writes_nothing_usable_was_called(
+        self, notes: MemoryStore, language_models: LanguageModels
+    ) -> None:
+        response = asked(notes, "my private vehicle", expander="junk")
+        assert stage(response) == {
+            "model": "junk",
+            "cached": False,
+            "sent": "Question: my private vehicle",
+            "lines": 3,
+        }
+        (line,) = set(response.degraded) - set(notes.search("my private vehicle").degraded)
+        assert "no usable line came from the language model junk. Try: another" in line
+        told_of = told(next(one for one in response.explain if one.stage == "expand"))
+        assert told_of.milliseconds > 0
+        assert told_of.figures == (
+            ("model", "junk"),
+            ("called", "3 lines, none usable"),
+            ("sent", "“Question: my private vehicle”"),
+        )
 
     def test_a_time_limit_holds_for_the_model_too(
         self, notes: MemoryStore, language_models: LanguageModels
