@@ -20,7 +20,7 @@ BOXES = ("deep", "sealed", "explain")
 FIELDS = frozenset({"q", "mode", "recipe", "status", "collection", "topic", *PLAIN, *BOXES})
 """What the form has a field for; ``type`` is chosen beside the results."""
 
-OPENING = ("mode", "recipe", "status", "collection", *PLAIN)
+OPENING = ("mode", "recipe", "status", "collection", "since", "until", "why")
 """Options that are shown unfolded when one of them is in use."""
 
 MODE_NAMES = {
@@ -83,7 +83,7 @@ def form(
     types = [] if facets_carry else values(given, "type")
     return Form(
         modes=_choices(_modes(grants), last(given, "mode"), "hybrid", MODE_NAMES),
-        recipes=_choices(RECIPES, last(given, "recipe"), "default", {}),
+        recipes=_choices(RECIPES, last(given, "recipe"), "default", {"default": "Default"}),
         statuses=_choices(STATUS_NAMES, last(given, "status"), "all", STATUS_NAMES),
         collections=_collections(list(collections), collection),
         collection=collection,
@@ -138,10 +138,7 @@ def _choices(
     offered: Iterable[str], chosen: str, default: str, names: Mapping[str, str]
 ) -> list[Choice]:
     chosen = chosen or default
-    return [
-        ("" if one == default else one, names.get(one, one.capitalize()), one == chosen)
-        for one in offered
-    ]
+    return [("" if one == default else one, names.get(one, one), one == chosen) for one in offered]
 
 
 def _collections(names: Sequence[str], chosen: str) -> list[Choice]:

@@ -35,6 +35,7 @@ from .forms import values
 from .reading import unwrapped
 
 FACETS_SHOWN = 24
+CODE_TYPE = "code"
 FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
 CODE = re.compile(
     r"^ {0,3}(?P<fence>```|~~~)[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
@@ -164,8 +165,9 @@ def _result(
     code: bool,
 ) -> ResultView:
     """A row; without ``words`` its text is not the asker's to read."""
-    first, *rest = _excerpts(row, code) if words else [Excerpt(Markup(""))]
     plain_type = row.type.removesuffix(DONE_SUFFIX)
+    code = code or plain_type == CODE_TYPE
+    first, *rest = _excerpts(row, code) if words else [Excerpt(Markup(""))]
     return ResultView(
         rank=row.rank,
         id=row.id,

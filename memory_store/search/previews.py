@@ -23,7 +23,7 @@ LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looke
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
 _BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”»]?\s+")
 
-_HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n\s*(?=\S)")
+_HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
 
 
 class Marker(Protocol):

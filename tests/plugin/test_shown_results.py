@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from bs4 import BeautifulSoup
 
 from datasette_hybrid.vaults import vaults_of
@@ -64,13 +65,14 @@ async def test_a_preview_repeats_no_title_and_keeps_the_lines_of_code(served: Se
     assert [mark.get_text() for mark in preview.select("code mark")] == ["beet", "beets"]
 
 
-async def test_source_code_keeps_its_lines(served: Served) -> None:
+@pytest.mark.parametrize("kind", [{"collection": "source"}, {"type": "code"}], ids=str)
+async def test_source_code_keeps_its_lines(served: Served, kind: dict[str, str]) -> None:
     root = served.by("root")
     store(served).create_collection("source", analyser="code")
     text = (
         "def compost(heap):\n    return [layer for layer in heap if layer.is_quite_brown_by_now]\n"
     )
-    store(served).add(text + "more = 1", title="compost.py", collection="source")
+    store(served).add(text + "more = 1", title="compost.py", **kind)
     preview = soup(await root.get("?q=compost")).select_one(".hy-result .hy-preview")
     assert "hy-code" in preview["class"]
     assert preview.get_text() == text + "more = 1"
