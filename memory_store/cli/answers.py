@@ -25,7 +25,6 @@ from memory_store.cli.terminal import (
     width,
 )
 from memory_store.records import SearchResponse, SearchResult
-from memory_store.search.previews import after_heading
 from memory_store.search.telling import accounts, shown_title
 
 INDENT = "    "
@@ -118,6 +117,8 @@ def preview_words(row: SearchResult) -> list[Word]:
     The best passage carries highlights; without passages (sealed columns, old answers) the bare
     preview is shown.
     """
+    from memory_store.search.previews import after_heading  # loads NumPy, which --help need not
+
     if not row.passages:
         return marked_words(row.preview, ())
     passage = row.passages[0]
