@@ -108,7 +108,8 @@ def late_share(
     neighbours = neighbours_for(context.snapshot, recipe)
     if neighbours is None:
         return SHARE
-    told = fmean(float(neighbours.trust[opened.candidate.ordinal]) for opened in first)
+    codes = context.snapshot.collection_codes
+    told = fmean(neighbours.told[codes[opened.candidate.ordinal]] for opened in first)
     return SHARE * (1.0 - told)
 
 

@@ -107,11 +107,15 @@ class TestLateInteraction:
         self, make_store: Callable[..., MemoryStore]
     ) -> None:
         store = make_store("book.db")
-        matters = ("gardens", "boats", "kitchens", "engines", "violins", "glaciers")
+        matters = (
+            *("gardens", "boats", "kitchens", "engines", "violins", "glaciers", "bridges"),
+            *("owls", "carpets", "volcanoes", "chess", "lighthouses", "meadows", "printing"),
+            *("saffron", "tunnels", "whales", "orchards", "clocks", "deserts"),
+        )
         store.add_many(
             MemoryDraft(
-                f"Chapter {n} on {matters[n // 10]}. "
-                + f"Page after page it tells of {matters[n // 10]} and how to keep them. " * 6,
+                f"{('Opening', 'Middle', 'Closing')[n % 3]} chapter on {matters[n // 3]}. "
+                + f"Page after page it tells of {matters[n // 3]} and how to keep them. " * 6,
                 ref=str(n),
                 created=f"2024-05-01T10:{n:02}:00Z",
             )
