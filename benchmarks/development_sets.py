@@ -62,6 +62,11 @@ class DevelopmentSet:
     as_filed: tuple[Part, ...] = ()
     rerankers: tuple[str, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """How many memories there are."""
+        return sum(len(part.records) for part in self.parts)
+
     def vault(self, folder: Path, number: int, part: Part) -> Path:
         """Where in ``folder`` the vault of a part is."""
         order = "-shuffled" if part.shuffled else ""

@@ -13,7 +13,7 @@ LEGS = ("keyword", "vector")
 VECTOR_RECALL = 0.99
 MAXSIM_SLACK = 0.005  # late interaction blends: below this it is a draw
 SEALED_RATIO = 0.995
-DIGITS = 4
+DIGITS = 6
 TIMES = ("seconds_to_build", "seconds_to_rank")
 
 
@@ -70,7 +70,7 @@ class Figures:
         return self.default.mean / self.plain.mean if self.plain.mean else 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures as JSON-ready data, to four digits; no times, which differ by machine."""
+        """The figures as JSON-ready data, to six digits; no times, which differ by machine."""
         data = {**asdict(self), "sealed_ratio": self.sealed_ratio}
         return {name: _rounded(value) for name, value in data.items() if name not in TIMES}
 

@@ -71,7 +71,7 @@ def measured(wanted: DevelopmentSet, folder: Path, reranker: str | None = None) 
     return Figures(
         name=wanted.name,
         measure=MEASURES[wanted.measure].label,
-        memories=sum(len(part.records) for part in wanted.parts),
+        memories=wanted.size,
         estimates={name: estimate(values[name]) for name in (OURS, *others)},
         comparisons={name: compare(values[OURS], values[name]) for name in others},
         mrr=estimate(_pooled(sealed_found, OURS, "mrr@10")),
@@ -197,13 +197,18 @@ def table(figures: Figures, wanted: DevelopmentSet) -> Iterator[str]:
 def all_measured(
     sets: Sequence[DevelopmentSet], folder: Path, reranker: str | None, jobs: int
 ) -> Iterator[Figures]:
-    """The figures of each set in turn. With several ``jobs`` processes share the work."""
+    """The figures of each set in turn. With several ``jobs`` processes share the work, the largest
+    sets first, so that none of them waits for one at the end.
+    """
     if jobs < 2 or len(sets) < 2:
         yield from (measured(wanted, folder, reranker) for wanted in sets)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        running = [pool.submit(measured, wanted, folder, reranker) for wanted in sets]
-        yield from (one.result() for one in running)
+        running = {
+            wanted.name: pool.submit(measured, wanted, folder, reranker)
+            for wanted in sorted(sets, key=lambda one: one.size, reverse=True)
+        }
+        yield from (running[wanted.name].result() for wanted in sets)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -223,7 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name not in [wanted.name for wanted in sets]:
             parser.error(f"no set {name!r}; there is: {', '.join(one.name for one in sets)}")
     sets = [wanted for wanted in sets if not given.only or wanted.name in given.only]
-    found, failed = [], []
+    found: list[Figures] = []
+    failed: list[str] = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -233,7 +239,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found.append(figures)
             failed += failures(figures, wanted.gate)
     if given.json is not None:
-        given.json.write_text(json.dumps([one.as_dict() for one in found], indent=2) + "\n")
+        kept = [
+            {**one.as_dict(), "elsewhere": dict(wanted.elsewhere)}
+            for one, wanted in zip(found, sets, strict=True)
+        ]
+        given.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     for failure in failed:
         print(f"FAILED {failure}", file=sys.stderr)
     return 1 if failed else 0

@@ -1,6 +1,6 @@
 """Whether the default recipe's fusion was fitted to the sets it is measured on.
 
-    python -m benchmarks.tuning --evals FOLDER [--keep FOLDER] [--queries 150]
+    python -m benchmarks.tuning --evals FOLDER [--keep FOLDER] [--queries 150] [--json FILE]
 
 Leave one set out: of a grid of settings the one is chosen that is best on the mean of all other
 sets, and measured on the one left out, beside the shipped recipe and the best that any setting
@@ -11,6 +11,7 @@ the legs list is fetched once and fused by every setting.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
@@ -161,6 +162,22 @@ def told(recipe: Recipe) -> str:
     )
 
 
+def as_data(trials: Sequence[Trial], recipes: Sequence[Recipe]) -> list[dict[str, Any]]:
+    """The table as JSON-ready data, to four digits."""
+    return [
+        {
+            "name": one.trial.name,
+            "measure": one.trial.measure,
+            "queries": one.trial.queries,
+            "shipped": round(float(one.trial.means[one.shipped]), 4),
+            "held out": round(float(one.trial.means[one.chosen]), 4),
+            "best": round(float(one.trial.means.max()), 4),
+            "chosen": told(recipes[one.chosen]),
+        }
+        for one in held_out(trials)
+    ]
+
+
 def report(trials: Sequence[Trial], recipes: Sequence[Recipe]) -> Iterator[str]:
     """The table, line by line."""
     yield f"{len(recipes)} settings; shipped: {told(recipes[0])}"
@@ -181,6 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
     parser.add_argument("--queries", type=int, default=MOST_QUERIES, help="of each set at most")
     parser.add_argument("--jobs", type=int, default=2, help="sets tried at a time (2)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table here, too")
     given = parser.parse_args(arguments)
     sets = [
         one for one in development_sets(given.evals) if not given.only or one.name in given.only
@@ -191,9 +209,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         try_one = partial(trial, folder=folder, most=given.queries)
+        largest_first = sorted(sets, key=lambda one: one.size, reverse=True)
         with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-            trials = list(pool.map(try_one, sets))
+            tried = {one.name: one for one in pool.map(try_one, largest_first)}
+    trials = [tried[one.name] for one in sets]
     print("\n".join(report(trials, settings())))
+    if given.json is not None:
+        kept = as_data(trials, settings())
+        given.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     return 0
 
 

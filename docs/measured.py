@@ -1,0 +1,149 @@
+"""Writes the tables of docs/quality.md from what ``make quality`` and ``make tuning`` wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from memory_store.evaluation.statistics import shown_p
+
+FIGURES = Path(__file__).with_name("quality.json")
+TUNING = Path(__file__).with_name("tuning.json")
+NAMES = {
+    "demo": "the demo's notes",
+    "scifact": "SciFact",
+    "cranfield": "Cranfield",
+    "xquad-de": "XQuAD-de",
+    "locomo": "LoCoMo",
+}
+OTHERS = {  # run → what the table calls it
+    "keyword": "keyword leg: plain BM25",
+    "vector": "vector leg",
+    "equal RRF": "*equal RRF*",
+    "gnosis": "`gnosis`",
+    "gno": "`gno`",
+    "qmd": "`qmd`",
+    "prx": "`prx`",
+}
+ELSEWHERE = {"FTS5": "FTS5, measured apart", "QMD by keyword": "QMD by keyword, measured apart"}
+TOLD_APART = 0.05  # p below which the test tells two rankings apart
+
+Figures = dict[str, Any]
+
+
+def figures() -> list[Figures]:
+    """What was measured, set by set."""
+    measured: list[Figures] = json.loads(FIGURES.read_text("utf-8"))
+    return measured
+
+
+def rankings() -> str:
+    """``default`` with its interval, every other ranking with the p of ``default`` against it."""
+    sets = figures()
+    rows = [_row("measure", [one["measure"] for one in sets])]
+    rows.append(
+        _row("**default**", [f"**{_with_interval(one['estimates']['default'])}**" for one in sets])
+    )
+    for run, called in OTHERS.items():
+        rows.append(_row(called, [_against_default(one, run) for one in sets]))
+    for system, called in ELSEWHERE.items():
+        rows.append(_row(called, [one["elsewhere"].get(system, "") for one in sets]))
+    return _table(sets, rows)
+
+
+def checks() -> str:
+    """What else was measured of each set."""
+    sets = figures()
+    return _table(
+        sets,
+        [
+            _row("memories", [f"{one['memories']:,}" for one in sets]),
+            _row("`default`, MRR@10", [_mean(one["mrr"]["mean"]) for one in sets]),
+            _row("`default`, in the file's order", [_as_filed(one) for one in sets]),
+            _row("`default` read by `maxsim`", [_reranked(one, "maxsim") for one in sets]),
+            _row("sealed ÷ plain", [f"{one['sealed_ratio']:.4f}" for one in sets]),
+            _row("… with the same first ten", [_alike(one) for one in sets]),
+            _row("keyword order as FTS5's", [_ordered(one) for one in sets]),
+            _row("vector recall@10", [f"{one['vector_recall']:.4f}" for one in sets]),
+        ],
+    )
+
+
+def verdicts() -> str:
+    """For each set, which rankings ``default`` is better than, no worse than, or worse than."""
+    return "\n".join(
+        f"* **{NAMES[one['name']]}:** {'; '.join(_verdict(one))}." for one in figures()
+    )
+
+
+def held_out() -> str:
+    """What the numbers of fusion that other sets choose reach on each set."""
+    rows = [
+        _row(
+            f"{NAMES[one['name']]} ({one['queries']})",
+            [_mean(one["shipped"]), _mean(one["held out"]), _mean(one["best"]), one["chosen"]],
+        )
+        for one in json.loads(TUNING.read_text("utf-8"))
+    ]
+    heads = ["as shipped", "held out", "best possible", "chosen by the other sets"]
+    return "\n".join([_row("", heads), "|---" * 5 + "|", *rows])
+
+
+def _verdict(one: Figures) -> Iterator[str]:
+    told: dict[str, list[str]] = {"better than": [], "no worse than": [], "worse than": []}
+    for run, called in OTHERS.items():
+        against = one["comparisons"][run]
+        better = "better than" if against["difference"] > 0 else "worse than"
+        told[better if against["p"] < TOLD_APART else "no worse than"].append(
+            called.partition(":")[0]
+        )
+    for said, runs in told.items():
+        if runs:
+            yield f"{said} {', '.join(runs)}"
+
+
+def _against_default(one: Figures, run: str) -> str:
+    return f"{_mean(one['estimates'][run]['mean'])} ({_chance(one['comparisons'][run]['p'])})"
+
+
+def _as_filed(one: Figures) -> str:
+    return _with_interval(one["as_filed"]) if one["as_filed"] else ""
+
+
+def _reranked(one: Figures, name: str) -> str:
+    if name not in one["rerankings"]:
+        return "not measured"
+    found = one["rerankings"][name]
+    return f"{_mean(found['found']['mean'])} ({_chance(found['against']['p'])})"
+
+
+def _alike(one: Figures) -> str:
+    return f"{one['plain_agrees']:,} of {one['estimates']['default']['queries']:,}"
+
+
+def _ordered(one: Figures) -> str:
+    return f"{one['keyword_agrees']:,} of {one['keyword_queries']:,}"
+
+
+def _with_interval(estimate: Figures) -> str:
+    return f"{_mean(estimate['mean'])} [{_mean(estimate['low'])}, {_mean(estimate['high'])}]"
+
+
+def _chance(p: float) -> str:
+    shown = shown_p(p)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def _mean(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _row(name: str, cells: Sequence[str]) -> str:
+    return f"| {' | '.join([name, *cells])} |"
+
+
+def _table(sets: Sequence[Figures], rows: Sequence[str]) -> str:
+    heads = [f"{NAMES[one['name']]} ({one['estimates']['default']['queries']:,})" for one in sets]
+    return "\n".join([_row("", heads), "|---" * (len(heads) + 1) + "|", *rows])
