@@ -22,10 +22,10 @@ from memory_store.records import (
     MemoryStoreError,
     SearchResponse,
 )
-from memory_store.search.telling import shown_title
 from memory_store.sql.functions import Grants
 from memory_store.sql.permitted import NotPermittedError
 from memory_store.text.identifiers import CODE
+from memory_store.titles import shown_title
 
 from . import asking, compat, forms, presenting
 from .admission import QueueFullError, work

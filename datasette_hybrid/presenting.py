@@ -26,9 +26,9 @@ from memory_store.search.analysis import without_stop_words
 from memory_store.search.matching import WordMatcher
 from memory_store.search.previews import after_heading
 from memory_store.search.query import parse
-from memory_store.search.telling import shown_title
 from memory_store.sql.functions import Grants
 from memory_store.text.language import detect_language
+from memory_store.titles import shown_title
 
 from .explaining import AccountView, account_views
 from .forms import values

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from html import escape
 
 from memory_store.records import SearchResponse, SearchResult
-from memory_store.search.telling import shown_title
+from memory_store.titles import shown_title
 
 PREVIEW_CHARACTERS = 280  # about three lines of a notebook cell
 LEAD_CHARACTERS = 60  # context before the first highlighted word

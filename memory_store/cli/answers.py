@@ -25,7 +25,8 @@ from memory_store.cli.terminal import (
     width,
 )
 from memory_store.records import SearchResponse, SearchResult
-from memory_store.search.telling import accounts, shown_title
+from memory_store.search.telling import accounts
+from memory_store.titles import shown_title
 
 INDENT = "    "
 PREVIEW_LINES = 3

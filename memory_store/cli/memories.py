@@ -30,7 +30,7 @@ from memory_store.cli.terminal import (
     styled,
 )
 from memory_store.records import BadInputError, Memory
-from memory_store.search.telling import shown_title
+from memory_store.titles import shown_title
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore

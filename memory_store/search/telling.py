@@ -19,7 +19,6 @@ LEG_NAMES = {"keyword": "words", "topic": "topics", "vector": "meaning", "recent
 BESIDE = " with neighbours"
 SHORT_ID = 8  # characters of an id: the shortest prefix `get` accepts
 LONG_NAME = 60  # characters of what somebody typed for an id
-TITLE_CHARACTERS = 50  # of a text that stands in for a title: a line of a list, or half of one
 LONG_LIST = 12  # entries of a list or table that nothing here knows
 
 # What happened to a result that a stage moved only by moving others.
@@ -35,30 +34,8 @@ _STEP_NAMES = {
     "late interaction": "late interaction",  # the score that stands for it; the move is its stage's
 }
 _WHOLE_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_LINE_MARK = re.compile(r"\s*(?:(?:#{1,6}|[-*+>]|\d+[.)])\s+)*(?:\[[ xX]\]\s+)?")
 _READINGS = ("fusion", "rerank", "few candidates", "late interaction", *LEG_NAMES)
 _IN_THE_WAY = ("fusion_rank", "fusion_score", "rank")
-
-
-def shown_title(title: str, text: str, start: int = 0) -> str:
-    """The title as stored, or the first words of ``text`` in its place, ending in ``…``.
-
-    ``text`` is what the asker sees of the memory anyway; ``start`` is where it begins in the
-    whole (``Passage.start``). At most about :data:`TITLE_CHARACTERS` characters of its first line
-    with words; empty where there are none.
-    """
-    if title.strip():
-        return title
-    lines = [_LINE_MARK.sub("", line, count=1).split() for line in text.splitlines()]
-    lines = [line for line in lines if any(map(str.isalnum, "".join(line)))]
-    if not lines:
-        return ""
-    line = " ".join(lines[0])
-    first = line
-    if len(line) > TITLE_CHARACTERS:
-        first = line[: TITLE_CHARACTERS + 1].rpartition(" ")[0] or line[:TITLE_CHARACTERS]
-    more = "…" if len(first) < len(line) or len(lines) > 1 else ""
-    return f"{'…' if start else ''}{first.rstrip(',;:') if more else first}{more}"
 
 
 class Move(NamedTuple):

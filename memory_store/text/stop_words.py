@@ -24,7 +24,8 @@ STOP_WORDS: dict[str, str] = {
         these they this those through to too under until up upon us very was wasn't we were
         weren't what what's when where which while who whom whose why will with won't would
         wouldn't you your yours yourself yourselves i'm i've i'd i'll you're you've you'd
-        you'll he's she's we're we've we'll they're they've may might must get gets got getting gotten""",
+        you'll he's she's we're we've we'll they're they've may might must get gets got
+        getting gotten""",
     "de": """
         ab aber als also am an auch auf aus bei beim bin bis bist da dabei dadurch dafür
         daher dann daran darauf darin darüber das dass davon dazu dein deine deinem deinen

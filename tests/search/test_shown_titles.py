@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.search.telling import TITLE_CHARACTERS, shown_title
+from memory_store.titles import TITLE_CHARACTERS, shown_title
 
 
 def test_a_title_is_shown_as_it_was_stored():

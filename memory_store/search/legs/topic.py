@@ -5,9 +5,9 @@ Boundary: works on keyed hashes and ordinals; opens nothing.
 
 from __future__ import annotations
 
-from memory_store.index.topics import topic_matches
 import numpy as np
 
+from memory_store.index.topics import topic_matches
 from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
