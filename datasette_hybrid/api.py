@@ -38,6 +38,7 @@ HEADERS = {
 }
 COMPACT_KEYS = (
     "id",
+    "title",
     "preview",
     "score",
     "vector_score",
@@ -47,7 +48,7 @@ COMPACT_KEYS = (
     "topics",
     "complete",
 )
-"""Gnosis, "Stage 7: Preview Generation"."""
+"""Gnosis, "Stage 7: Preview Generation", and the title."""
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """OWASP, "CSV Injection": a cell that begins with one of these may run as a formula."""
@@ -218,7 +219,7 @@ def _whole_id(vault: Vault, given: str) -> str:
 
 
 def compact(response: SearchResponse, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """Gnosis's table ``[results, counts, topics]``, scores 0–100."""
+    """Gnosis's table ``[results, counts, topics]``, scores 0–100, and the titles with it."""
     results = []
     for data in rows:
         short = {key: data[key] for key in COMPACT_KEYS}

@@ -53,6 +53,7 @@ async def test_other_shapes(served: Served) -> None:
     assert rows[0]["id"] == ONE
     results, counts, topics = (await bob.get(".json?q=tomatoes&_shape=compact")).json()
     assert results[0]["id"] == ONE
+    assert results[0]["title"] == rows[0]["title"] == "Watering the tomatoes"
     assert results[0]["score"] == pytest.approx(rows[0]["score"] * 100, abs=0.1)
     assert "returned" in counts
     assert ["garden", 1] in topics
