@@ -92,6 +92,8 @@ def evaluate_(
 
     Every --recipe and every --mode is a run of its own; the first one (recipes before modes) is
     what the others are held against. Without either: the default recipe, keyword and vector.
+    With --reranker a run is called after both, such as default+maxsim; run eval once for each
+    reranker to compare them.
     """
     from memory_store.evaluation import evaluate, parse_judgements, parse_queries
 
@@ -102,6 +104,8 @@ def evaluate_(
     shared = {"reranker": reranker, "expander": expander}
     switches = {"rerank": not no_rerank, "expand": not no_expand}
     runs, notes = _runs(store, recipe, mode)
+    if reranker is not None and not no_rerank:
+        runs = _named_with(reranker, runs)
     files = _run_files(run_out, list(runs), (store.path, queries, qrels))
     with Progress() as progress:
         evaluation = evaluate(
@@ -152,6 +156,18 @@ def _runs(
         name = "default" if mode == "hybrid" else mode
         runs.setdefault(name, {"mode": mode, "recipe": "default"})
     return runs, notes
+
+
+def _named_with(reranker: str, runs: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The runs, those that the reranker reads called after it; of a folder its last part."""
+    from memory_store.search.recipes import recipe_named
+
+    return {
+        f"{name}+{Path(reranker).name}"
+        if options["mode"] == "hybrid" and recipe_named(options["recipe"]).rerank
+        else name: options
+        for name, options in runs.items()
+    }
 
 
 def _run_files(given: Path | None, names: Sequence[str], inputs: Sequence[Path]) -> dict[str, Path]:

@@ -22,9 +22,10 @@ def evaluation_lines(
     evaluation: Evaluation, queries: dict[str, str], losses: int, notes: Sequence[str]
 ) -> Iterator[str]:
     """The report as people read it."""
+    asked, held = len(evaluation.queries), evaluation.memories
     yield (
-        f"{len(evaluation.queries):,} judged queries, {evaluation.memories:,} memories, "
-        f"ranked to depth {evaluation.depth}"
+        f"{asked:,} judged {'query' if asked == 1 else 'queries'}, "
+        f"{held:,} {'memory' if held == 1 else 'memories'}, ranked to depth {evaluation.depth}"
     )
     yield ""
     yield from _figures(evaluation)

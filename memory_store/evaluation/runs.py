@@ -155,6 +155,8 @@ def evaluate(
     _check_depth(depth)
     for options in runs.values():
         recipe_named(str(options.get("recipe", "default")))
+    if not queries:
+        raise BadInputError("queries: there is no query in it", "queries")
     relevant = {
         query: grades
         for query, grades in judgements.items()

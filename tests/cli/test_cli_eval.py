@@ -59,6 +59,27 @@ def test_the_default_ranking_is_held_against_keywords_and_vectors(
     assert max(len(line) for line in result.stdout.splitlines()[:12]) <= 100
 
 
+def test_a_run_is_called_after_its_reranker(embedded: Vault, judged: tuple[str, ...]) -> None:
+    runs = ("--recipe", "default", "--recipe", "gnosis", "--mode", "keyword")
+    told = embedded.json("eval", *judged, *runs, "--reranker", "maxsim")
+    assert [run["name"] for run in told["runs"]] == ["default+maxsim", "gnosis+maxsim", "keyword"]
+    told = embedded.json("eval", *judged, *runs, "--reranker", "maxsim", "--no-rerank")
+    assert told["runs"][0]["name"] == "default"
+
+
+def test_one_query_is_no_plural_and_none_is_said_of_the_queries(
+    vault: Vault, tmp_path: Path
+) -> None:
+    queries, qrels = tmp_path / "queries.jsonl", tmp_path / "qrels.tsv"
+    queries.write_text('{"id": "q1", "text": "lease"}\n')
+    qrels.write_text("q1\tlease.md\t2\n")
+    given = ("eval", "--queries", str(queries), "--qrels", str(qrels), "--mode", "keyword")
+    assert vault.run(*given).stdout.startswith("1 judged query, 5 memories, ")
+    queries.write_text("\n")
+    result = vault.run(*given)
+    assert (result.exit_code, "--queries: there is no query" in result.stderr) == (2, True)
+
+
 def test_without_a_model_the_vector_run_is_left_out_and_named(
     vault: Vault, judged: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
