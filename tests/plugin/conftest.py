@@ -82,6 +82,11 @@ class Served:
         return path if path.startswith("/") and path.count("/") > 1 else self.base + path
 
 
+def unmarked(html: str) -> str:
+    """A page without the marks around the words that were looked for."""
+    return html.replace("<mark>", "").replace("</mark>", "")
+
+
 @pytest.fixture
 def model(tiny_model: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The tiny model as everybody's default."""

@@ -11,7 +11,7 @@ import pytest
 
 from memory_store.store import MemoryStore
 
-from .conftest import PASSPHRASE, Filled, Serve, Served
+from .conftest import PASSPHRASE, Filled, Serve, Served, unmarked
 
 ONE = "00000000-0000-4000-8000-000000000001"
 SECRETS = ("Watering", "every second day", "garden")
@@ -72,7 +72,7 @@ async def test_the_reader_reads_on_every_surface(served: Served) -> None:
     ):
         response = await bob.get(path)
         assert response.status_code == 200
-        assert "Watering the tomatoes" in response.text
+        assert "Watering the tomatoes" in unmarked(response.text)
     rows = await bob.sql(
         "select value ->> 'title' title from json_each(hybrid_search('tomatoes', 1))"
     )
