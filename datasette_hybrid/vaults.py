@@ -32,7 +32,7 @@ from memory_store.records import (
 from memory_store.sql.permitted import STRICT
 from memory_store.store import MemoryStore
 from memory_store.unlocking import KEY_FILE_VARIABLE
-from memory_store.vault.schema import is_vault
+from memory_store.vault.schema import LATER_TABLES, VAULT_TABLES, is_vault
 from memory_store.vault.slots import Secret
 
 from . import configuration
@@ -199,6 +199,11 @@ class Vaults:
             return vault
         raise NotAVaultError(f"the database {database} holds no vault")
 
+    def names(self) -> list[str]:
+        """The databases known to hold a vault, without a look at any file."""
+        with self._lock:
+            return list(self._found)
+
     def open_at_start(self) -> None:
         """Open what the configuration and the environment have keys for, and watch the clock."""
         for vault in self._each():
@@ -263,6 +268,21 @@ def vaults_of(datasette: Any) -> Vaults:
     if vaults is None:
         vaults = _registry[datasette] = Vaults(datasette)
     return vaults
+
+
+def hidden_tables(datasette: Any) -> dict[str, Any]:
+    """Metadata that hides the machinery of the vaults found so far; made anew for each caller.
+
+    Asked for in the middle of reading the configuration, too: nothing is hidden before that.
+    """
+    vaults = _registry.get(datasette)
+    names = [] if vaults is None else vaults.names()
+    machinery = (*VAULT_TABLES, *LATER_TABLES)
+    return {
+        "databases": {
+            name: {"tables": {table: {"hidden": True} for table in machinery}} for name in names
+        }
+    }
 
 
 def _warm(store: MemoryStore) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
+from datasette.app import Datasette
 
 from datasette_hybrid import admission
 
@@ -187,8 +190,6 @@ async def test_an_address_of_json_that_leads_nowhere_is_a_404_in_json(
 
 
 async def test_a_database_without_a_vault_says_how_to_make_one(serve: Serve, tmp_path: Any) -> None:
-    import sqlite3
-
     path = tmp_path / "plain.db"
     with sqlite3.connect(path) as connection:
         connection.execute("create table t (x)")
@@ -233,6 +234,22 @@ async def test_links_lead_to_the_search_from_datasettes_own_pages(served: Served
     assert 'href="/-/hybrid"' in (await served.by("bob").get("/notes/memories")).text
     database = await served.datasette.client.get("/notes", cookies=served.by("bob").cookies)
     assert 'href="/notes/-/hybrid"' in database.text
+
+
+@pytest.mark.skipif(
+    not hasattr(Datasette, "metadata"), reason="Datasette 1.0 takes a list in datasette.yaml only"
+)
+async def test_the_machinery_of_a_vault_is_hidden_without_configuration(
+    served: Served, serve: Serve, tmp_path: Path
+) -> None:
+    hidden = set(await served.datasette.get_database("notes").hidden_table_names())
+    shown = set(await served.datasette.get_database("notes").table_names()) - hidden
+    assert not [name for name in shown if name.startswith("vault_")]
+    assert "memories" in shown
+    with sqlite3.connect(tmp_path / "plain.db") as connection:
+        connection.execute("create table vault_slots (x)")
+    other = await serve(tmp_path / "plain.db")
+    assert await other.datasette.get_database("plain").hidden_table_names() == []
 
 
 async def test_table_cells_show_titles_to_readers_and_sizes_to_others(served: Served) -> None:
