@@ -15,6 +15,7 @@ import click
 from memory_store.cli.answers import SHORT_ID, opened_line, print_answer, title_of
 from memory_store.cli.options import (
     database_argument,
+    expansion_options,
     json_option,
     scope_options,
     text_or_stdin,
@@ -59,8 +60,7 @@ if TYPE_CHECKING:
 )
 @scope_options
 @click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
-@click.option("--expander", metavar="MODEL", help="Language model for other wordings, as in search")
-@click.option("--no-expand", is_flag=True, help="Search for the words as they are")
+@expansion_options
 @json_option("Print the answer and its sources as one JSON object")
 @with_store
 def ask(

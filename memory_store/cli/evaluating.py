@@ -16,6 +16,7 @@ import click
 from memory_store.cli.measured import evaluation_lines, evaluation_object
 from memory_store.cli.options import (
     database_argument,
+    expansion_options,
     json_option,
     judgement_options,
     reranker_options,
@@ -46,12 +47,7 @@ EVALUATED_MODES = ("hybrid", "keyword", "vector")  # literal search has no order
     help="A mode to measure, with the default recipe (repeatable)",
 )
 @reranker_options
-@click.option(
-    "--expander",
-    metavar="MODEL",
-    help="Language model to send the queries to for other wordings, as in a search",
-)
-@click.option("--no-expand", is_flag=True, help="Search for the words as they are")
+@expansion_options
 @click.option("--depth", type=int, default=100, show_default=True, help="How far down to rank")
 @click.option(
     "--losses",

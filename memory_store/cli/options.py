@@ -177,6 +177,18 @@ def reranker_options(function: Function) -> Function:
     )(function)
 
 
+def expansion_options(function: Function) -> Function:
+    """``--expander`` and ``--no-expand``: who words queries in other ways, if anybody."""
+    function = click.option("--no-expand", is_flag=True, help="Search for the words as they are")(
+        function
+    )
+    return click.option(
+        "--expander",
+        metavar="MODEL",
+        help="Model that queries are sent to for other wordings (default: MEMORY_STORE_EXPANDER)",
+    )(function)
+
+
 def json_option(help: str) -> Callable[[Function], Function]:
     """``--json`` with the words for what this command prints."""
     return click.option("--json", "as_json", is_flag=True, help=help)

@@ -9,6 +9,7 @@ import click
 
 from memory_store.cli.options import (
     database_argument,
+    expansion_options,
     json_option,
     key_value_pairs,
     one_format,
@@ -60,12 +61,7 @@ class QueryCommand(click.Command):
 @click.option("--min-score", type=float, metavar="0-1", help="Leave out results scored below")
 @click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
 @reranker_options
-@click.option(
-    "--expander",
-    metavar="MODEL",
-    help="Language model to send the query to for other wordings (default: MEMORY_STORE_EXPANDER)",
-)
-@click.option("--no-expand", is_flag=True, help="Search for the words as they are")
+@expansion_options
 @click.option("--sealed", is_flag=True, help="Open exactly the memories that are returned")
 @click.option(
     "--budget",
