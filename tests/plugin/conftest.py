@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ import pytest
 from datasette.app import Datasette
 
 from memory_store.store import MemoryStore
+
+from .browsing import CHROMIUM, DESKTOP, PHONE, opened, serving
 
 PASSPHRASE = "four small grey herons"
 HOSTILE = "<script>alert('x')</script> \"><img src=x onerror=alert(1)> {{ 7 * 7 }}"
@@ -191,3 +193,27 @@ async def served(filled: Filled, serve: Serve) -> Served:
     """The vault opened at start by its configured key file, with grants for several actors."""
     settings = {"key-file": str(filled.key_file), "allow": ALLOW}
     return await serve(filled.path, options={"notes": settings})
+
+
+@pytest.fixture
+def address(filled: Filled) -> Iterator[str]:
+    """A server process over the vault, locked: what a browser is pointed at."""
+    with serving(filled.path) as base:
+        yield base
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One Chromium for the tests of a module."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
+def page(request: Any, browser: Any) -> Iterator[Any]:
+    """A page without a past, and ``page.complaints``: what its console complained about."""
+    with opened(browser, request.param) as page:
+        yield page
