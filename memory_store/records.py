@@ -47,6 +47,23 @@ class BadInputError(MemoryStoreError):
         self.parameter = parameter
 
 
+@dataclass(frozen=True, slots=True)
+class RowProblem:
+    """What is wrong with one of many rows: its place from 0, the field (if any), a sentence."""
+
+    row: int
+    parameter: str | None
+    message: str
+
+
+class BadRowsError(BadInputError):
+    """Some of the rows given at once are wrong, so none was written. ``problems`` says which."""
+
+    def __init__(self, problems: Sequence[RowProblem]) -> None:
+        super().__init__(problems[0].message, problems[0].parameter)
+        self.problems = tuple(problems)
+
+
 class NotFoundError(MemoryStoreError):
     """No memory, collection or file of that name (CLI exit 1, HTTP 404)."""
 
@@ -72,7 +89,18 @@ class TamperedError(MemoryStoreError):
 
 
 class ConflictError(MemoryStoreError):
-    """The memory was changed by somebody else since it was read (HTTP 409)."""
+    """The memory was changed by somebody else since it was read (HTTP 409).
+
+    ``ids`` names the memories that stand in the way, where they are known.
+    """
+
+    def __init__(self, message: str, ids: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.ids = tuple(ids)
+
+
+class ReadOnlyError(MemoryStoreError):
+    """Nothing can be written to this vault's file; the message says why (HTTP 403)."""
 
 
 class ModelUnavailableError(MemoryStoreError):
@@ -113,6 +141,29 @@ class MemoryDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryEdit:
+    """A change to one memory: what is ``None`` stays as it was.
+
+    ``valid_from`` and ``valid_to`` are taken away by an empty text. ``add_topics`` and
+    ``remove_topics`` change the topics that are there, after ``topics`` has replaced them. With
+    ``expected_version`` the change is refused when the memory has another version by then.
+    """
+
+    id: str
+    text: str | None = None
+    title: str | None = None
+    type: str | None = None
+    topics: tuple[str, ...] | None = None
+    add_topics: tuple[str, ...] = ()
+    remove_topics: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    collection: str | None = None
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """One opened memory. Times are ISO 8601 UTC; ``version`` grows by one with every edit."""
 
@@ -137,6 +188,29 @@ class Memory:
         """The memory as JSON-ready data, keys in a fixed order."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {**values, "topics": list(self.topics), "metadata": dict(self.metadata)}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHead:
+    """What can be said of a memory without opening its body.
+
+    ``content`` is the id of its body. ``topics`` pairs each topic's keyed hash (hex, as in the
+    table ``memory_topics``) with the topic.
+    """
+
+    id: str
+    collection: str
+    title: str
+    content: str
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A memory that was to be added; ``unchanged`` when it was there already, just as given."""
+
+    memory: Memory
+    unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +331,8 @@ class SearchResponse:
 
     ``opened`` is how many memories were decrypted for it, ``total`` how many were searchable.
     ``topics`` counts topic names over the returned rows, ``types`` likewise; ``facets`` counts
-    values of ``type``, ``status``, ``collection`` and ``topic`` over the whole result. ``budget``
-    says what a token budget was spent on (``None``: there was none).
+    values of ``type``, ``status``, ``collection``, ``topic`` and ``created`` (months or years) over
+    the whole result. ``budget`` says what a token budget was spent on (``None``: there was none).
     ``degraded`` lists what was missing, each line ending in the command that mends it.
     ``explain`` holds one report per stage, in order (empty unless asked for).
     """

@@ -19,15 +19,18 @@ from memory_store.index.embedders import Embedders, ModelState
 from memory_store.index.held_vectors import HeldVectors
 from memory_store.index.opened import OpenVault, open_vault
 from memory_store.keys import secrets_to_create, secrets_to_open
-from memory_store.operations import collections, reading, searching, statistics, writing
+from memory_store.operations import collections, editing, reading, searching, statistics, writing
 from memory_store.records import (
     ANSWER_BUDGET,
     ANSWER_SOURCES,
+    Addition,
     Answer,
     CollectionInfo,
     ImportReport,
     Memory,
     MemoryDraft,
+    MemoryEdit,
+    MemoryHead,
     Ranking,
     Reference,
     SearchResponse,
@@ -214,26 +217,74 @@ class MemoryStore:
         collection: str | None = None,
         expected_version: int | None = None,
     ) -> Memory:
-        """Change a memory; what is None stays.
+        """Change a memory; what is None stays. An empty ``valid_from`` or ``valid_to`` goes.
 
         Raises NotFoundError, ConflictError (see ``expected_version``), BadInputError.
         """
-        wanted: dict[str, Any] = {"text": text, "title": title, "type": type, "topics": topics}
-        wanted |= {"metadata": metadata, "collection": collection}
-        return writing.edit(self._vault, self._embedders, memory_id, wanted, expected_version)
+        change = MemoryEdit(
+            memory_id,
+            text=text,
+            title=title,
+            type=type,
+            topics=None if topics is None else tuple(topics),
+            add_topics=tuple(add_topics),
+            remove_topics=tuple(remove_topics),
+            metadata=metadata,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            collection=collection,
+            expected_version=expected_version,
+        )
+        return editing.edit_many(self._vault, self._embedders, [change])[0]
+
+    @_inside
+    def edit_many(
+        self, edits: Iterable[MemoryEdit], *, refs: bool = True
+    ) -> builtins.list[Memory]:
+        """Change memories, all of them or none. ``refs=False``: named by id alone.
+
+        Raises NotFoundError, ConflictError (its ``ids`` are at other versions than expected),
+        BadRowsError.
+        """
+        return editing.edit_many(self._vault, self._embedders, [*edits], refs=refs)
+
+    @_inside
+    def add_once(
+        self, drafts: Iterable[MemoryDraft], *, embed: bool = True
+    ) -> builtins.list[Addition]:
+        """Add memories, all of them or none; one that is there already, just as given, stays.
+
+        Sent twice with ids chosen by the sender, the same memories are added once. Raises
+        BadRowsError, and ConflictError with the ``ids`` that hold something else.
+        """
+        return editing.add_once(self._vault, self._embedders, [*drafts], embed=embed)
 
     @_inside
     def done(self, memory_id: str) -> Memory:
         """Mark a memory completed: ``task`` becomes ``task_done``."""
-        return writing.done(self._vault, self._embedders, memory_id)
+        return editing.done(self._vault, self._embedders, memory_id)
+
+    @_inside
+    def reopen(self, memory_id: str) -> Memory:
+        """Mark a completed memory open again: ``task_done`` becomes ``task``."""
+        return editing.reopen(self._vault, self._embedders, memory_id)
 
     @_inside
     def delete(self, memory_id: str) -> None:
         """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
-        writing.delete(self._vault, memory_id)
+        editing.delete_many(self._vault, [memory_id])
+
+    @_inside
+    def delete_many(self, ids: Iterable[str], *, refs: bool = True) -> None:
+        """Delete memories everywhere, all of them or (NotFoundError) none."""
+        editing.delete_many(self._vault, [*ids], refs=refs)
 
     def import_paths(
+        add_topics: Sequence[str] = (),
+        remove_topics: Sequence[str] = (),
         self,
+        valid_from: str | None = None,
+        valid_to: str | None = None,
         paths: str | Path | Sequence[str | Path] = (),
         *,
         collection: str | None = None,

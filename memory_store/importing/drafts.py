@@ -55,13 +55,11 @@ def clean_topics(topics: Iterable[str]) -> tuple[str, ...]:
 
 def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:
     """A new memory of version 1: canonical text, checked type, topics and times."""
-    text = canonical_text(draft.text)
+    text = checked_text(draft.text)
     title = draft.title if draft.title is not None else first_heading(text)
     title = " ".join(canonical_text(title or "").split())[:TITLE_LIMIT]
     if not text.strip() and not title:
         raise BadInputError("an empty memory: it has neither text nor title", "text")
-    if len(text) > TEXT_LIMIT:
-        raise BadInputError(f"a text of {len(text):,} characters; {TEXT_LIMIT:,} at most", "text")
     created = parse_time(draft.created, parameter="created") if draft.created else now()
     return Memory(
         id=checked_id(draft.id) if draft.id else str(uuid.uuid4()),
@@ -74,8 +72,8 @@ def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:
         updated=parse_time(draft.updated, parameter="updated") if draft.updated else created,
         ref=draft.ref,
         source=draft.source,
-        valid_from=_optional_time(draft.valid_from, "valid_from"),
-        valid_to=_optional_time(draft.valid_to, "valid_to"),
+        valid_from=optional_time(draft.valid_from, "valid_from"),
+        valid_to=optional_time(draft.valid_to, "valid_to"),
         supersedes=draft.supersedes,
         parent=draft.parent,
         metadata=checked_metadata(draft.metadata),
@@ -108,10 +106,34 @@ def done_type(kind: str) -> str:
     return kind if kind.endswith(DONE_SUFFIX) else kind + DONE_SUFFIX
 
 
+def reopened_type(kind: str) -> str:
+    """The type of the same memory, not completed any more."""
+    return kind.removesuffix(DONE_SUFFIX)
+
+
+def checked_text(given: str) -> str:
+    """A memory's text as it is kept. Raises BadInputError for one that is too long."""
+    text = canonical_text(given)
+    if len(text) > TEXT_LIMIT:
+        raise BadInputError(f"a text of {len(text):,} characters; {TEXT_LIMIT:,} at most", "text")
+    return text
+
+
+def checked_title(given: str) -> str:
+    """A title on one line. Raises BadInputError for one that is too long."""
+    title = " ".join(canonical_text(given).split())
+    if len(title) > TITLE_LIMIT:
+        raise BadInputError(
+            f"a title of {len(title):,} characters; {TITLE_LIMIT:,} at most", "title"
+        )
+    return title
+
+
+def optional_time(given: str | None, parameter: str) -> str | None:
+    """A point in time, or ``None`` for nothing said. Raises BadInputError naming ``parameter``."""
+    return parse_time(given, parameter=parameter) if given and given.strip() else None
+
+
 def next_version(memory: Memory, **changes: Any) -> Memory:
     """The memory with changes, one version on, updated now."""
     return replace(memory, version=memory.version + 1, updated=now(), **changes)
-
-
-def _optional_time(given: str | None, parameter: str) -> str | None:
-    return parse_time(given, parameter=parameter) if given else None

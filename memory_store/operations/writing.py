@@ -5,27 +5,19 @@ Boundary: plain text comes in; only what the vault's keys have sealed or hashed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_store.importing.drafts import (
-    checked_metadata,
-    checked_type,
-    clean_topics,
-    done_type,
-    memory_from_draft,
-    next_version,
-)
+from memory_store.importing.drafts import memory_from_draft
 from memory_store.index.embedders import Embedders, WritingEmbedders, without_model
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
 from memory_store.index.writing import write_batch
 from memory_store.operations.collections import collection_ids
-from memory_store.operations.reading import get, open_one, resolve, shown
+from memory_store.operations.reading import shown
 from memory_store.records import BadInputError, ConflictError, ImportReport, Memory, MemoryDraft
-from memory_store.text.canonical import canonical_text
 from memory_store.vault.rows import Origin, read_rows
 
 if TYPE_CHECKING:
@@ -59,57 +51,8 @@ def add_many(
     if taken:
         raise ConflictError(f"there is a memory {next(iter(taken))} already")
     for start in range(0, len(memories), ADD_BATCH):
-        _write(vault, embedders, memories[start : start + ADD_BATCH], embed=embed)
+        write(vault, embedders, memories[start : start + ADD_BATCH], embed=embed)
     return shown(vault, memories)
-
-
-def edit(
-    vault: OpenVault,
-    embedders: Embedders,
-    memory_id: str,
-    wanted: dict[str, Any],
-    expected_version: int | None = None,
-) -> Memory:
-    """Change the fields of a memory that are ``wanted`` otherwise; what is None stays.
-
-    Raises NotFoundError, ConflictError (another version than expected), BadInputError.
-    """
-    before = open_one(vault, memory_id)
-    if expected_version is not None and before.version != expected_version:
-        raise ConflictError(
-            f"memory {before.id} is at version {before.version}, not {expected_version}"
-        )
-    changes = {
-        name: _FIELDS[name](vault, value) for name, value in wanted.items() if value is not None
-    }
-    after = next_version(before, **changes)
-    if not after.text.strip() and ("text" in changes or not after.title):
-        raise BadInputError("an empty memory: it has neither text nor title", "text")
-    _write(vault, embedders, [after])
-    return shown(vault, [after])[0]
-
-
-_FIELDS: dict[str, Callable[[OpenVault, Any], Any]] = {
-    "text": lambda vault, text: canonical_text(text),
-    "title": lambda vault, title: " ".join(canonical_text(title).split()),
-    "type": lambda vault, kind: checked_type(kind),
-    "topics": lambda vault, topics: clean_topics(topics),
-    "metadata": lambda vault, metadata: checked_metadata(metadata),
-    "collection": lambda vault, name: vault.find_or_create_collection(name),
-}
-"""Each field that an edit may change, as it is kept. The collection, which may be made, is last."""
-
-
-def done(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
-    """Mark a memory completed: ``task`` becomes ``task_done``."""
-    before = get(vault, memory_id)
-    kind = done_type(before.type)
-    return before if kind == before.type else edit(vault, embedders, before.id, {"type": kind})
-
-
-def delete(vault: OpenVault, memory_id: str) -> None:
-    """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
-    vault.forget([resolve(vault, memory_id)])
 
 
 def import_paths(
@@ -152,9 +95,13 @@ def reindex(
     return index_again(vault, embedders.load_to_adopt, chosen, progress)
 
 
-def _write(
+def write(
     vault: OpenVault, embedders: Embedders, memories: Sequence[Memory], *, embed: bool = True
 ) -> None:
+    """Write memories with their index entries in one transaction.
+
+    Raises ConflictError when one of a later version is no longer at the version before it.
+    """
     preparer = Preparer(vault, WritingEmbedders(embedders, vault) if embed else without_model)
     try:
         origins = _origins(vault, [memory.id for memory in memories])

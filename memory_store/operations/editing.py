@@ -1,0 +1,246 @@
+"""Changing memories of an opened vault: one or many, all of a request or nothing.
+
+Boundary: opens the memories that it changes; plain text comes in and is sealed again. Refusals
+name ids, fields and versions, never what a memory says.
+
+A version is checked twice: against what was read, and once more inside the transaction that
+writes (``index/writing.py``). So of two changes to one version exactly one is written, whichever
+processes make them. A change that expects no version is made again on top of the newer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from memory_store.importing.drafts import (
+    checked_metadata,
+    checked_text,
+    checked_title,
+    checked_type,
+    clean_topics,
+    done_type,
+    memory_from_draft,
+    next_version,
+    optional_time,
+    reopened_type,
+)
+from memory_store.index.embedders import Embedders
+from memory_store.index.opened import OpenVault
+from memory_store.operations.reading import open_all, open_one, resolve, shown
+from memory_store.operations.writing import write
+from memory_store.records import (
+    Addition,
+    BadInputError,
+    BadRowsError,
+    ConflictError,
+    Memory,
+    MemoryDraft,
+    MemoryEdit,
+    RowProblem,
+)
+from memory_store.text.canonical import normalise_topic
+from memory_store.vault.rows import read_rows
+
+TRIES = 8  # writers that may be quicker, one after another, before a change gives up
+
+Row = TypeVar("Row")
+Answer = TypeVar("Answer")
+
+_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "text": checked_text,
+    "title": checked_title,
+    "type": checked_type,
+    "topics": clean_topics,
+    "metadata": checked_metadata,
+    "valid_from": lambda given: optional_time(given, "valid_from"),
+    "valid_to": lambda given: optional_time(given, "valid_to"),
+}
+"""Each field that an edit may change, as it is kept."""
+
+
+def edit_many(
+    vault: OpenVault, embedders: Embedders, edits: Sequence[MemoryEdit], *, refs: bool = True
+) -> list[Memory]:
+    """Change memories in one transaction. Returns them in the same order.
+
+    ``refs``: whether a memory may be named by its ref, too (looking for one opens every head).
+    Raises NotFoundError, BadRowsError and ConflictError, whose ``ids`` are not at the version
+    that was expected; nothing is written then.
+    """
+    named = [replace(edit, id=resolve(vault, edit.id, refs=refs)) for edit in edits]
+    _refuse_twice([edit.id for edit in named])
+
+    def attempt() -> list[Memory]:
+        befores = [open_one(vault, edit.id, refs=False) for edit in named]
+        _refuse_stale(befores, named)
+        afters = checked_rows(list(zip(befores, named, strict=True)), _changed)
+        afters = [_moved(vault, after, edit) for after, edit in zip(afters, named, strict=True)]
+        write(vault, embedders, afters)
+        return shown(vault, afters)
+
+    return _again_if_overtaken(attempt)
+
+
+def add_once(
+    vault: OpenVault, embedders: Embedders, drafts: Sequence[MemoryDraft], *, embed: bool = True
+) -> list[Addition]:
+    """Add memories in one transaction, leaving alone those that are there just as given.
+
+    So a request that was sent twice is done once, provided that the sender chose the ids. Raises
+    BadRowsError, and ConflictError with the ``ids`` that hold something else; nothing is written
+    then.
+    """
+    made = checked_rows(drafts, lambda draft: memory_from_draft(draft, ""))
+    _refuse_twice([memory.id for memory in made])
+
+    def attempt() -> list[Addition]:
+        # only now, when nothing is wrong with any row, may a collection be made
+        wanted = [
+            replace(memory, collection=vault.find_or_create_collection(draft.collection))
+            for memory, draft in zip(made, drafts, strict=True)
+        ]
+        taken = read_rows(vault.reader(), [memory.id for memory in wanted])
+        readable = set(vault.keyring.readable())
+        ours = [one for one, row in taken.items() if row.collection in readable]
+        present = {memory.id: memory for memory in open_all(vault, ours)}
+        others = [
+            memory.id
+            for memory, draft in zip(wanted, drafts, strict=True)
+            if memory.id in taken and not _says_the_same(present.get(memory.id), memory, draft)
+        ]
+        if others:
+            raise _Settled(f"there is another memory {others[0]} already", others)
+        write(vault, embedders, [one for one in wanted if one.id not in present], embed=embed)
+        kept = shown(vault, [present.get(memory.id, memory) for memory in wanted])
+        return [Addition(memory, memory.id in present) for memory in kept]
+
+    return _again_if_overtaken(attempt)
+
+
+def delete_many(vault: OpenVault, ids: Sequence[str], *, refs: bool = True) -> None:
+    """Delete memories everywhere: rows, index, write-ahead log; all of them, or none.
+
+    Raises NotFoundError.
+    """
+    vault.forget([resolve(vault, given, refs=refs) for given in ids])
+
+
+def done(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
+    """Mark a memory completed: ``task`` becomes ``task_done``."""
+    return _of_type(vault, embedders, memory_id, done_type)
+
+
+def reopen(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
+    """Mark a completed memory open again: ``task_done`` becomes ``task``."""
+    return _of_type(vault, embedders, memory_id, reopened_type)
+
+
+def checked_rows(rows: Sequence[Row], check: Callable[[Row], Answer]) -> list[Answer]:
+    """What ``check`` makes of every row. Raises BadRowsError for all that are wrong at once."""
+    answers: list[Answer] = []
+    problems: list[RowProblem] = []
+    for number, row in enumerate(rows):
+        try:
+            answers.append(check(row))
+        except BadInputError as error:
+            problems.append(RowProblem(number, error.parameter, str(error)))
+    if problems:
+        raise BadRowsError(problems)
+    return answers
+
+
+class _Settled(ConflictError):
+    """A conflict that trying again would not change."""
+
+
+def _again_if_overtaken(attempt: Callable[[], Answer]) -> Answer:
+    """Try again when somebody else was quicker: on top of what they wrote, or to be refused."""
+    for _ in range(TRIES - 1):
+        try:
+            return attempt()
+        except _Settled as error:
+            raise ConflictError(str(error), error.ids) from None
+        except ConflictError:
+            continue
+    return attempt()
+
+
+def _of_type(
+    vault: OpenVault, embedders: Embedders, memory_id: str, changed: Callable[[str], str]
+) -> Memory:
+    before = open_one(vault, memory_id)
+    kind = changed(before.type)
+    if kind == before.type:
+        return shown(vault, [before])[0]
+    return edit_many(vault, embedders, [MemoryEdit(before.id, type=kind)])[0]
+
+
+def _changed(pair: tuple[Memory, MemoryEdit]) -> Memory:
+    """The next version of a memory, still in its collection."""
+    before, edit = pair
+    changes = {
+        name: check(value)
+        for name, check in _FIELDS.items()
+        if (value := getattr(edit, name)) is not None
+    }
+    if edit.add_topics or edit.remove_topics:
+        changes["topics"] = _topics(changes.get("topics", before.topics), edit)
+    after = next_version(before, **changes)
+    if not after.text.strip() and ("text" in changes or not after.title):
+        raise BadInputError("an empty memory: it has neither text nor title", "text")
+    return after
+
+
+def _topics(present: Sequence[str], edit: MemoryEdit) -> tuple[str, ...]:
+    unwanted = {normalise_topic(topic.strip().lstrip("#")) for topic in edit.remove_topics}
+    kept = [topic for topic in present if normalise_topic(topic) not in unwanted]
+    return clean_topics([*kept, *edit.add_topics])
+
+
+def _moved(vault: OpenVault, memory: Memory, edit: MemoryEdit) -> Memory:
+    """The memory in the collection that the edit names, which may be made for it."""
+    if edit.collection is None:
+        return memory
+    return replace(memory, collection=vault.find_or_create_collection(edit.collection))
+
+
+def _refuse_stale(befores: Sequence[Memory], edits: Sequence[MemoryEdit]) -> None:
+    stale = [
+        (before, edit.expected_version)
+        for before, edit in zip(befores, edits, strict=True)
+        if edit.expected_version not in (None, before.version)
+    ]
+    if stale:
+        before, expected = stale[0]
+        raise _Settled(
+            f"memory {before.id} is at version {before.version}, not {expected}",
+            [memory.id for memory, _ in stale],
+        )
+
+
+def _refuse_twice(ids: Sequence[str]) -> None:
+    first: dict[str, int] = {}
+    problems = [
+        RowProblem(number, "id", f"row {first[one]} has the same id")
+        for number, one in enumerate(ids)
+        if first.setdefault(one, number) != number
+    ]
+    if problems:
+        raise BadRowsError(problems)
+
+
+def _says_the_same(present: Memory | None, wanted: Memory, draft: MemoryDraft) -> bool:
+    """Whether a memory is what a draft asks for; of times, those that it names.
+
+    ``None``: it is in a collection that this key may not read.
+    """
+    if present is None:
+        return False
+    unsaid = {
+        name: getattr(present, name)
+        for name in ("created", "updated")
+        if getattr(draft, name) is None
+    }
+    return replace(wanted, version=present.version, **unsaid) == present

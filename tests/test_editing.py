@@ -1,0 +1,225 @@
+"""Changing memories: all of a request or none, twice the same once, and no update is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_store.records import (
+    TYPES,
+    BadInputError,
+    BadRowsError,
+    ConflictError,
+    MemoryDraft,
+    MemoryEdit,
+    NotFoundError,
+)
+from memory_store.store import MemoryStore
+
+ROUNDS = 12  # additions by each of two writers at once
+
+
+def test_several_memories_are_changed_together(store: MemoryStore) -> None:
+    first, second = store.add("One"), store.add("Two", topics=("old", "kept"))
+    edits = [
+        MemoryEdit(first.id, text="Uno", valid_from="2024-05-01"),
+        MemoryEdit(second.id, add_topics=("#New",), remove_topics=("OLD",)),
+    ]
+    one, two = store.edit_many(edits)
+    assert (one.text, one.version, one.valid_from) == ("Uno", 2, "2024-05-01T00:00:00Z")
+    assert two.topics == ("kept", "New")
+    assert store.edit(one.id, valid_from="").valid_from is None
+
+
+@pytest.mark.parametrize(
+    ("edit", "refusal"),
+    [
+        ({"expected_version": 7}, ConflictError),
+        ({"type": "opinion"}, BadRowsError),
+        ({"text": " "}, BadRowsError),
+        ({"title": "x" * 1_001}, BadRowsError),
+        ({"valid_to": "someday"}, BadRowsError),
+        ({"id": str(uuid.uuid4())}, NotFoundError),
+    ],
+)
+def test_one_wrong_change_stops_all_of_them(
+    store: MemoryStore, edit: dict[str, object], refusal: type[Exception]
+) -> None:
+    first, second = store.add("One"), store.add("Two")
+    wrong = MemoryEdit(**{"id": second.id, "title": "Changed", **edit})  # type: ignore[arg-type]
+    with pytest.raises(refusal) as raised:
+        store.edit_many([MemoryEdit(first.id, title="Changed", collection="brand new"), wrong])
+    assert store.get(first.id) == first
+    assert store.get(second.id) == second
+    assert "brand new" not in [info.name for info in store.collections()]
+    if isinstance(raised.value, ConflictError):
+        assert raised.value.ids == (second.id,)
+    if isinstance(raised.value, BadRowsError):
+        assert [problem.row for problem in raised.value.problems] == [1]
+
+
+def test_every_wrong_row_is_named(store: MemoryStore) -> None:
+    drafts = [MemoryDraft("x", type="opinion"), MemoryDraft("fine"), MemoryDraft("", id="no")]
+    with pytest.raises(BadRowsError) as raised:
+        store.add_once(drafts)
+    assert [(one.row, one.parameter) for one in raised.value.problems] == [(0, "type"), (2, "text")]
+    assert store.list() == []
+
+
+def test_a_completed_memory_is_opened_again(store: MemoryStore) -> None:
+    task = store.done(store.add("Oil the hinges", type="task").id)
+    assert task.type == "task_done"
+    again = store.reopen(task.id)
+    assert (again.type, again.version) == ("task", 3)
+    assert store.reopen(task.id) == again
+
+
+def test_memories_are_deleted_together_or_not_at_all(store: MemoryStore) -> None:
+    first, second = store.add("One"), store.add("Two")
+    with pytest.raises(NotFoundError):
+        store.delete_many([first.id, str(uuid.uuid4())])
+    assert store.get(first.id) == first
+    store.delete_many([first.id, second.id])
+    assert store.list() == []
+
+
+def test_a_memory_of_another_content_is_not_overwritten(store: MemoryStore) -> None:
+    kept = store.add("The first")
+    drafts = [MemoryDraft("A new one"), MemoryDraft("Another", id=kept.id)]
+    with pytest.raises(ConflictError) as raised:
+        store.add_once(drafts)
+    assert raised.value.ids == (kept.id,)
+    assert store.list() == [kept]
+
+
+def test_an_id_twice_in_one_request_is_refused(store: MemoryStore) -> None:
+    same = str(uuid.uuid4())
+    with pytest.raises(BadInputError, match="row 0 has the same id"):
+        store.add_once([MemoryDraft("One", id=same), MemoryDraft("Two", id=same)])
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
+    lambda text: bool(text.strip())
+)
+DRAFTS = st.builds(
+    MemoryDraft,
+    text=TEXTS,
+    title=st.none() | TEXTS,
+    type=st.none() | st.sampled_from(TYPES),
+    topics=st.lists(TEXTS, max_size=3).map(tuple),
+    created=st.none() | st.dates().map(str),
+    valid_to=st.none() | st.dates().map(str),
+    metadata=st.dictionaries(st.text(max_size=4), st.integers() | st.text(max_size=5), max_size=2),
+)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(DRAFTS, min_size=1, max_size=4))
+def test_what_is_sent_twice_is_added_once(store: MemoryStore, drafts: list[MemoryDraft]) -> None:
+    drafts = [replace(draft, id=str(uuid.uuid4())) for draft in drafts]
+    first = store.add_once(drafts)
+    again = store.add_once(drafts)
+    assert not any(addition.unchanged for addition in first)
+    assert all(addition.unchanged for addition in again)
+    assert [addition.memory for addition in again] == [addition.memory for addition in first]
+
+
+def test_two_threads_that_add_at_once_lose_nothing(store: MemoryStore) -> None:
+    """Without a version a change is made again on top of the one that came first."""
+    memory = store.add("A list of tags")
+    failures: list[Exception] = []
+
+    def tag(name: str) -> None:
+        try:
+            for number in range(ROUNDS):
+                store.edit(memory.id, add_topics=(f"{name}{number}",))
+        except Exception as error:  # noqa: BLE001 - shown below
+            failures.append(error)
+
+    writers = [threading.Thread(target=tag, args=(name,)) for name in ("left", "right")]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert failures == []
+    assert len(store.get(memory.id).topics) == 2 * ROUNDS
+
+
+APPENDING = """
+import sys
+from memory_store.records import ConflictError
+from memory_store.store import MemoryStore
+
+path, key_file, model, memory, name, rounds = sys.argv[1:]
+with MemoryStore.open(path, key_file=key_file, embedder=model) as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(int(rounds)):
+        while True:
+            read = store.get(memory)
+            text = f"{read.text}\\n{name} {number}"
+            try:
+                store.edit(memory, text=text, expected_version=read.version)
+            except ConflictError:
+                continue
+            break
+"""
+
+
+def test_two_processes_that_append_at_once_lose_no_line(
+    store: MemoryStore, key_file: Path, tiny_model: Path
+) -> None:
+    """Each reads, appends and writes, and begins again where the version has moved on."""
+    memory = store.add("A diary")
+    command = [sys.executable, "-c", APPENDING, str(store.path), str(key_file), str(tiny_model)]
+    writers = [
+        subprocess.Popen(
+            [*command, memory.id, name, str(ROUNDS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("left", "right")
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    assert [writer.wait(120) for writer in writers] == [0, 0]
+    kept = store.get(memory.id)
+    lines = kept.text.splitlines()
+    assert sorted(lines[1:]) == sorted(f"{n} {i}" for n in ("left", "right") for i in range(ROUNDS))
+    assert kept.version == 1 + 2 * ROUNDS
+
+
+def test_two_that_add_the_same_at_once_add_it_once(
+    store: MemoryStore, make_store: Callable[..., MemoryStore], key_file: Path, tiny_model: Path
+) -> None:
+    other = MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model))
+    drafts = [MemoryDraft(f"Number {number}", id=str(uuid.uuid4())) for number in range(20)]
+    told: list[bool] = []
+
+    def add(through: MemoryStore) -> None:
+        for draft in drafts:
+            told.append(through.add_once([draft])[0].unchanged)
+
+    threads = [threading.Thread(target=add, args=(one,)) for one in (store, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other.close()
+    assert sorted(told) == [False] * 20 + [True] * 20
+    assert len(store.list()) == 20
