@@ -1,8 +1,10 @@
 """Who may search, read and change: the one checkpoint in front of every surface.
 
-Boundary: everything is denied unless this module says otherwise. A grant comes from an allow
-block (by default for the actor ``root``), from another plugin's permission rules, or from the
-cookie of a browser session that unlocked the vault with its secret. It never comes from a vault
+Boundary: everything is denied unless this module says otherwise. A grant on a database comes from
+an allow block (by default for the actor ``root``) or from another plugin's permission rules, and
+covers its open collections; a closed collection's comes from the role of a member; both only as
+far as a token's restrictions go. The cookie of a browser session that unlocked the vault with its
+secret stands for whoever holds the key, and covers everything. No grant ever comes from a vault
 being open. Pages, JSON, SQL functions and table cells all read the same answer, which is worked
 out once per request, before any SQL runs: asking Datasette from inside a SQL thread can deadlock.
 """
@@ -11,20 +13,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from memory_store.scopes import Scope
 from memory_store.sql.functions import ALL_GRANTS, NO_GRANTS, Grants
 
 from . import compat, configuration
+from .membership import Membership, memberships, remembered, rules
 from .sessions import session_unlock
+
+SESSION = replace(ALL_GRANTS, audit=True)
+"""Whoever unlocked the vault in this browser. Still not ``models``: the server pays for those."""
 
 
 @dataclass(frozen=True)
 class Asker:
-    """Who is behind the running request: what they may do, by database name."""
+    """Who is behind the running request: what they may do, by database name.
+
+    ``actor_id`` is the id of Datasette's actor as text. ``configured`` are the databases whose
+    configuration or plugins give this asker anything, whether or not the vault is open.
+    """
 
     grants: Mapping[str, Grants]
+    actor_id: str | None = None
+    configured: frozenset[str] = frozenset()
 
     def on(self, database: str | None) -> Grants:
         """Their grants on one database."""
@@ -46,22 +59,60 @@ async def recognise(datasette: Any, request: Any, answers: Iterable[Any]) -> Any
 
 
 async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
-    """Grants of ``actor`` (and of the request's unlock cookies) on every vault."""
+    """Grants of ``actor`` (and of the request's unlock cookies) on every vault they may see."""
     from .vaults import vaults_of
 
     grants: dict[str, Grants] = {}
+    asked: list[str] = []
     for vault in vaults_of(datasette).all():
         if not await compat.may_view(datasette, actor, vault.database):
             continue
         if session_unlock(datasette, request, vault):
-            grants[vault.database] = ALL_GRANTS
-            continue
-        search, decrypt, write = [
-            await compat.allowed(datasette, actor, action, vault.database)
-            for action in compat.ACTIONS
-        ]
-        grants[vault.database] = Grants(search, decrypt, write)
-    return Asker(grants)
+            grants[vault.database] = SESSION
+        else:
+            asked.append(vault.database)
+    actor_id = id_of(actor)
+    if not asked:
+        return Asker(grants, actor_id, frozenset(grants))
+    async with remembered(datasette) as known:
+        held = await compat.held(
+            datasette, actor, {name: _collections(known.get(name)) for name in asked}
+        )
+    for name in asked:
+        grants[name] = _grants(held[name], known.get(name), actor, name)
+    configured = {name for name in asked if any(one.database for one in held[name].values())}
+    return Asker(grants, actor_id, frozenset(grants) - set(asked) | configured)
+
+
+def _collections(membership: Membership | None) -> frozenset[str]:
+    return frozenset() if membership is None else membership.collections
+
+
+def _grants(
+    held: Mapping[str, compat.Held], membership: Membership | None, actor: Any, database: str
+) -> Grants:
+    """Grants out of permissions and roles. While locked nobody knows what is closed: nothing."""
+    if membership is None:
+        return NO_GRANTS
+    actor_id = id_of(actor)
+    search, decrypt, write = (
+        held[action].collections & (membership.open | membership.of(actor_id, action))
+        for action in compat.ON_COLLECTIONS
+    )
+    managed = membership.owned(actor_id) & search & decrypt & write
+    return Grants(
+        *(Scope.of(one) for one in (search, decrypt, write)),
+        audit=held[compat.AUDIT].database,
+        create=held[compat.WRITE].database,
+        manage=Scope.of(managed),
+    )
+
+
+def id_of(actor: Any) -> str | None:
+    """An actor's id as text, as members are listed; ``None`` for whoever has none."""
+    given = actor.get("id") if isinstance(actor, Mapping) else None
+    known = isinstance(given, str | int) and not isinstance(given, bool)
+    return str(given) or None if known else None
 
 
 def configured(datasette: Any, actor: Any, action: str, database: str) -> bool:
@@ -71,3 +122,28 @@ def configured(datasette: Any, actor: Any, action: str, database: str) -> bool:
     settings = vaults_of(datasette).settings.get(database)
     settings = settings or configuration.DatabaseSettings(database)
     return compat.matches(actor, settings.allow_block(action))
+
+
+async def rules_by_sql(datasette: Any, actor: Any, action: str) -> Any:
+    """Allow blocks, root's default and membership, for 1.0's ``permission_resources_sql``."""
+    on_databases = [
+        compat.Rule(name, None, True, "datasette-hybrid configuration")
+        for name in datasette.databases
+        if configured(datasette, actor, action, name)
+    ]
+    if action == compat.AUDIT:
+        return compat.permission_rules(on_databases)
+    known = await memberships(datasette)
+    return compat.permission_rules([*on_databases, *rules(known, id_of(actor), action)])
+
+
+async def decide_on_collection(
+    datasette: Any, actor: Any, action: str, database: str, collection: str
+) -> bool | None:
+    """The same for 0.65's ``permission_allowed`` about one collection: ``(database, id)``."""
+    membership = (await memberships(datasette)).get(database)
+    if membership is None or collection not in membership.collections:
+        return None
+    if collection not in membership.open:
+        return membership.lets(id_of(actor), action, collection)
+    return await compat.allowed(datasette, actor, action, database) or None

@@ -35,6 +35,7 @@ from memory_store.records import (
     Reference,
     SearchResponse,
 )
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
 from memory_store.text.tokens import forget_words
 from memory_store.vault.settings import AUTO
@@ -67,13 +68,35 @@ class MemoryStore:
     """
 
     def __init__(
-        self, vault: OpenVault, *, embedder: str | None = None, expander: str | None = None
+        self,
+        vault: OpenVault,
+        *,
+        embedder: str | None = None,
+        expander: str | None = None,
+        vectors: HeldVectors | None = None,
     ) -> None:
         self._vault = vault
         self._embedders = Embedders(vault, embedder)
         self.expander = expander
         """The language model that expands queries; ``None``: ``MEMORY_STORE_EXPANDER``, or none."""
-        self._vectors = HeldVectors(vault)
+        self._vectors = vectors or HeldVectors(vault)
+
+    def limited_to(self, scope: Scope, *, creating: bool = False) -> MemoryStore:
+        """The same opened vault with nothing of other collections in it at all.
+
+        Others' memories are NotFoundError, others' collections do not exist, and every count and
+        score is what it would be without them. Cheap: make one for each request. ``creating``:
+        whether adding to a collection of an unknown name makes one; else that is BadInputError.
+        Closing it does nothing. For the scope of everything it is the store itself.
+        """
+        if scope == EVERYTHING:
+            return self
+        return MemoryStore(
+            self._vault.limited_to(scope, creating=creating),
+            embedder=self._embedders.usual,
+            expander=self.expander,
+            vectors=self._vectors,
+        )
 
     # -- opening and locking ------------------------------------------------------------
 
@@ -213,7 +236,11 @@ class MemoryStore:
         title: str | None = None,
         type: str | None = None,
         topics: Sequence[str] | None = None,
+        add_topics: Sequence[str] = (),
+        remove_topics: Sequence[str] = (),
         metadata: dict[str, Any] | None = None,
+        valid_from: str | None = None,
+        valid_to: str | None = None,
         collection: str | None = None,
         expected_version: int | None = None,
     ) -> Memory:
@@ -280,11 +307,7 @@ class MemoryStore:
         editing.delete_many(self._vault, [*ids], refs=refs)
 
     def import_paths(
-        add_topics: Sequence[str] = (),
-        remove_topics: Sequence[str] = (),
         self,
-        valid_from: str | None = None,
-        valid_to: str | None = None,
         paths: str | Path | Sequence[str | Path] = (),
         *,
         collection: str | None = None,
@@ -356,6 +379,16 @@ class MemoryStore:
         Raises NotFoundError, also for memories of collections that this key may not read.
         """
         return reading.resolve(self._vault, given, refs=refs)
+
+    @_inside
+    def heads(self, ids: Sequence[str]) -> dict[str, MemoryHead]:
+        """Id → title, collection and topics of those memories that are there; opens no body."""
+        return reading.heads(self._vault, ids)
+
+    @_inside
+    def texts(self, contents: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Id of a body (``memories.content``) → the id of a memory that holds it, and the text."""
+        return reading.texts(self._vault, contents)
 
     @_inside
     def list(
@@ -444,7 +477,7 @@ class MemoryStore:
     # -- searching ----------------------------------------------------------------------
 
     @_inside
-    def search(self, query: str, **options: Any) -> SearchResponse:
+    def search(self, query: str = "", **options: Any) -> SearchResponse:
         """Search. Keywords are the fields of :class:`SearchOptions`.
 
         Raises BadInputError naming the parameter, LockedError after a lock.

@@ -35,7 +35,7 @@ class Embedders:
 
     def __init__(self, vault: OpenVault, usual: str | None) -> None:
         self._vault = vault
-        self._usual = usual
+        self.usual = usual
 
     def load(self, collection: str | None = None) -> Embedder:
         """The model of a collection (by id), or of the vault (``None``).
@@ -55,7 +55,7 @@ class Embedders:
         if chosen.embedder:
             there = chosen.folder and Path(chosen.folder).is_dir()
             return chosen.folder if there else chosen.embedder
-        return self._usual or self._vault.settings.embedder or None
+        return self.usual or self._vault.settings.embedder or None
 
     def state(self, collection: str | None = None) -> ModelState:
         """Whether meaning can be searched in a collection, and if not, why and what mends it."""
@@ -74,9 +74,9 @@ class Embedders:
         from memory_store.models.embedder import MODEL_VARIABLE, load_embedder
 
         own = self._vault.settings.chosen(collection).embedder
-        if own or not (self._usual or os.environ.get(MODEL_VARIABLE)):
+        if own or not (self.usual or os.environ.get(MODEL_VARIABLE)):
             return load_embedder(self.name(collection))
-        return load_embedder(self._usual)
+        return load_embedder(self.usual)
 
     def chosen(self, choice: CollectionSettings, given: str) -> CollectionSettings:
         """The choice with the model of that name or folder; ``default`` is the vault's."""

@@ -1,11 +1,15 @@
 """The vector index of an opened vault, made once for each snapshot and wiped with its vectors.
 
 Boundary: an index may hold a second copy of the vectors, so it goes when the vault is locked.
+A search that is limited to some collections has an index of their vectors alone. NumPy's is over
+the same blocks, and ``vec0``'s over the same table where the whole vault has one; only where the
+whole vault has too many vectors for ``vec0`` does such a search fill a small table of its own.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from memory_store.index.opened import OpenVault
@@ -14,6 +18,9 @@ from memory_store.index.snapshot import Snapshot
 if TYPE_CHECKING:
     from memory_store.index.vectors import VectorIndex
 
+VEC0 = "vec0"
+MOST_LIMITED = 8  # small tables kept: 5,000 vectors of 384 dimensions in each are 8 MB
+
 
 class HeldVectors:
     """The index over a vault's newest vectors. Any number of threads may ask for it."""
@@ -21,25 +28,53 @@ class HeldVectors:
     def __init__(self, vault: OpenVault) -> None:
         self._vault = vault
         self._held: tuple[Snapshot, VectorIndex] | None = None
+        self._limited: OrderedDict[tuple[str, ...], tuple[Snapshot, VectorIndex]] = OrderedDict()
         self._lock = threading.Lock()
         vault.when_cleared_up = self._drop
 
     def index(self, snapshot: Snapshot | None = None) -> VectorIndex:
         """The vector index over a snapshot (the newest unless given), made once for each."""
-        from memory_store.index.vectors import make_vector_index
-
         snapshot = snapshot or self._vault.snapshot()
         with self._lock:
             self._vault.keyring.check_open()
-            held = self._held
-            if held is None or held[0] is not snapshot:
-                previous = held[1] if held is not None else None
-                made = make_vector_index(snapshot, strict=self._vault.strict, previous=previous)
-                held = self._held = (snapshot, made)
-            return held[1]
+            if not snapshot.limited:
+                return self._whole_index(snapshot)
+            whole = self._whole_index(self._vault.snapshot())
+            return self._limited_index(snapshot, whole)
+
+    def _whole_index(self, snapshot: Snapshot) -> VectorIndex:
+        held = self._held
+        if held is None or held[0] is not snapshot:
+            made = self._made(snapshot, held[1] if held is not None else None)
+            held = self._held = (snapshot, made)
+        return held[1]
+
+    def _limited_index(self, snapshot: Snapshot, whole: VectorIndex) -> VectorIndex:
+        if whole.kind == VEC0:
+            return self._made(snapshot, whole, shared=True)
+        held = self._limited.get(snapshot.collections)
+        if held is None or held[0] is not snapshot:
+            made = self._made(snapshot, held[1] if held is not None else None)
+            if made.kind != VEC0:
+                return made
+            held = self._limited[snapshot.collections] = (snapshot, made)
+        self._limited.move_to_end(snapshot.collections)
+        if len(self._limited) > MOST_LIMITED:
+            self._limited.popitem(last=False)
+        return held[1]
+
+    def _made(
+        self, snapshot: Snapshot, previous: VectorIndex | None, *, shared: bool = False
+    ) -> VectorIndex:
+        from memory_store.index.vectors import make_vector_index
+
+        strict = self._vault.strict
+        return make_vector_index(snapshot, strict=strict, previous=previous, shared=shared)
 
     def _drop(self) -> None:
         with self._lock:
             held, self._held = self._held, None
-        if held is not None:
-            held[1].wipe()
+            limited = [index for _, index in self._limited.values()]
+            self._limited.clear()
+        for index in (held[1], *limited) if held is not None else limited:
+            index.wipe()

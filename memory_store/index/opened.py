@@ -27,8 +27,10 @@ from memory_store.records import (
     CollectionInfo,
     ModelMismatchError,
     NotFoundError,
+    ReadOnlyError,
 )
-from memory_store.sqlite import connect, sqlite3
+from memory_store.scopes import Scope
+from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
 from memory_store.text.identifiers import CODE
 from memory_store.text.language import LANGUAGES
 from memory_store.vault.expansions import Expansions
@@ -39,6 +41,7 @@ from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import (
     AUTO,
     CollectionSettings,
+    Settings,
     read_settings,
     read_vault_id,
     stored_revision,
@@ -57,23 +60,33 @@ NAME_LIMIT = 200  # characters of a collection's name
 class OpenVault:
     """See the module. Made by :func:`open_vault` and :mod:`memory_store.index.creating`."""
 
-    def __init__(self, path: Path, vault: bytes, keyring: Keyring) -> None:
+    def __init__(
+        self, path: Path, vault: bytes, keyring: Keyring, access: FileAccess = WRITABLE
+    ) -> None:
         self.path = path
+        self.access = access
         self.vault = vault
         self.keyring = keyring
         self.gate = Gate()
         self.when_cleared_up: Callable[[], None] = lambda: None
-        self._writer = connect(path)
+        self._writer = connect(path, access=access)
         self._write_lock = threading.RLock()
         self._readers: list[sqlite3.Connection] = []
         self._readers_lock = threading.Lock()
         self._local = threading.local()
-        self.settings = read_settings(self._writer, keyring)
+        self._settings = read_settings(self._writer, keyring)
         keyring.strict = self.settings.profile == "strict"
-        self.expansions = Expansions(path, keyring, on_disk=not keyring.strict)
-        self.index = LiveIndex(keyring, connect(path, read_only=True))
+        self.expansions = Expansions(
+            path, keyring, on_disk=not keyring.strict and not access.read_only
+        )
+        self.index = LiveIndex(keyring, connect(path, read_only=True, access=access))
         older = rollback_warning(vault, counters(self._writer))
         self.warnings = (older,) if older else ()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they were last read."""
+        return self._settings
 
     @property
     def strict(self) -> bool:
@@ -86,7 +99,10 @@ class OpenVault:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The writing connection, to one thread at a time."""
+        """The writing connection, to one thread at a time. Raises ReadOnlyError."""
+        if self.access.read_only:
+            why = self.access.read_only
+            raise ReadOnlyError(f"nothing can be written to {self.path.name}: {why}")
         with self._write_lock:
             self.keyring.check_open()
             yield self._writer
@@ -96,7 +112,9 @@ class OpenVault:
         self.keyring.check_open()
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = connect(self.path, read_only=True)
+            connection = self._local.connection = connect(
+                self.path, read_only=True, access=self.access
+            )
             with self._readers_lock:
                 self._readers.append(connection)
         return connection
@@ -105,7 +123,7 @@ class OpenVault:
         """The index as last committed by anybody; ``whole`` holds every entry to the accounts."""
         snapshot, settings = self.index.refresh(self.settings, whole=whole)
         if settings.revision > self.settings.revision:
-            self.settings = settings
+            self._settings = settings
         return snapshot
 
     def model(self, collection: str) -> IndexModel:
@@ -121,7 +139,7 @@ class OpenVault:
     def refresh_settings(self) -> None:
         """Read the settings again: another process may have re-indexed with another model."""
         self.keyring.load(self.reader())
-        self.settings = read_settings(self.reader(), self.keyring)
+        self._settings = read_settings(self.reader(), self.keyring)
 
     def check_model(self, embedder: Embedder, collection: str | None = None) -> None:
         """Raise ModelMismatchError unless ``embedder`` made the vectors there (or may).
@@ -167,7 +185,13 @@ class OpenVault:
         present = read_settings(connection, self.keyring)
         changed = replace(present, revision=present.revision + 1, **changes)
         write_settings(connection, self.keyring, changed)
-        self.settings = changed
+        self._settings = changed
+
+    def limited_to(self, scope: Scope, *, creating: bool = False) -> OpenVault:
+        """The vault as if there were no other collections than those in ``scope``."""
+        from memory_store.index.limited import LimitedVault
+
+        return LimitedVault(self, scope, creating=creating)
 
     # -- collections --------------------------------------------------------------------
 
@@ -176,7 +200,7 @@ class OpenVault:
         connection = self.reader()
         known = set(self.keyring.readable())
         rows = connection.execute("select id, name from collections order by rowid").fetchall()
-        if any(collection not in known for collection, _ in rows):
+        if any(self.keyring.lacks(collection) for collection, _ in rows):
             self.keyring.load(connection)
             known = set(self.keyring.readable())
         return {
@@ -237,6 +261,10 @@ class OpenVault:
         name = checked_name(name)
         if name in self.collection_names().values():
             raise BadInputError(f"there is a collection {name!r} already", "collection")
+        return self.insert_collection(name, choice)
+
+    def insert_collection(self, name: str, choice: CollectionSettings | None = None) -> str:
+        """As :meth:`create_collection`, of a name that was looked at before."""
         with self.writing() as connection, transaction(connection):
             collection = insert_collection(connection, self.keyring, name)
             known = read_settings(connection, self.keyring)
@@ -339,14 +367,20 @@ def insert_collection(connection: sqlite3.Connection, keyring: Keyring, name: st
     return collection
 
 
-def open_vault(path: Path, secrets: Iterable[Secret]) -> OpenVault:
-    """Unlock a vault with the first secret that fits. Raises WrongKeyError when none does."""
-    check_is_vault(path)
-    connection = connect(path, read_only=True)
+def open_vault(
+    path: Path, secrets: Iterable[Secret], access: FileAccess | None = None
+) -> OpenVault:
+    """Unlock a vault with the first secret that fits. Raises WrongKeyError when none does.
+
+    ``access``: how its file is opened; ``None`` for whatever the file allows.
+    """
+    access = access or file_access(path)
+    check_is_vault(path, access)
+    connection = connect(path, read_only=True, access=access)
     try:
         vault = read_vault_id(connection)
         principal, root = open_root(connection, vault, secrets)
         keyring = Keyring.unlock(connection, vault, principal, root)
     finally:
         connection.close()
-    return OpenVault(path, vault, keyring)
+    return OpenVault(path, vault, keyring, access)

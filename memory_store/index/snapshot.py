@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,8 @@ import numpy.typing as npt
 from memory_store.index.layout import Segment, unit_rows
 from memory_store.records import DONE_SUFFIX
 from memory_store.text.identifiers import CODE
+
+MOST_LIMITED = 16  # views of some collections kept at once: about 90 bytes a document each
 
 Mask = npt.NDArray[np.bool_]
 HashGroup = Mapping[str, Sequence[int]]
@@ -110,7 +113,41 @@ class Snapshot:
         self._stale_parts = tuple(stale) or (False,) * len(self.parts)
         self.caches: dict[Any, Any] = {}
         self._worked_out: dict[str, Any] = {}
+        self.limited = False
+        """Whether it is one of some collections, see :meth:`limited_to`."""
+        self._limited: OrderedDict[frozenset[str], Snapshot] = OrderedDict()
         self._working = threading.Lock()
+        self._limiting = threading.Lock()
+
+    def limited_to(self, collections: Collection[str]) -> Snapshot:
+        """The snapshot of those collections alone, as if there were no others in the vault.
+
+        Shares the segments, and lives as long as this one: the last ``MOST_LIMITED`` are kept.
+        """
+        wanted = frozenset(collections).intersection(self.collections)
+        if len(wanted) == len(self.collections):
+            return self
+        with self._limiting:
+            found = self._limited.get(wanted)
+            if found is None:
+                found = self._limited[wanted] = self._made_of(wanted)
+            self._limited.move_to_end(wanted)
+            if len(self._limited) > MOST_LIMITED:
+                self._limited.popitem(last=False)
+            return found
+
+    def _made_of(self, collections: Collection[str]) -> Snapshot:
+        chosen = [
+            (part, stale)
+            for part, stale in zip(self.parts, self._stale_parts, strict=True)
+            if part.collection in collections
+        ]
+        made = Snapshot(
+            [(part.segment, part.alive, part.collection) for part, _ in chosen],
+            stale=[stale for _, stale in chosen],
+        )
+        made.limited = True
+        return made
 
     @cached_property
     def stale(self) -> Mask:
@@ -269,6 +306,9 @@ class Snapshot:
 
     def wipe(self) -> None:
         """Overwrite the snapshot's and its segments' arrays with zeros."""
+        for limited in self._limited.values():
+            limited.wipe()
+        self._limited.clear()
         for part in self.parts:
             part.segment.wipe()
         for value in vars(self).values():

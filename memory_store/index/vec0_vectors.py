@@ -99,8 +99,12 @@ class Vec0Vectors:
         *,
         dimensions: int | None = None,
         previous: Vec0Vectors | None = None,
+        shared: bool = False,
     ) -> None:
-        """Over the vectors of those ``dimensions`` (default: the newest segment's)."""
+        """Over the vectors of those ``dimensions`` (default: the newest segment's).
+
+        ``shared``: in the table of ``previous`` in any case, among the rows of other collections.
+        """
         self._snapshot = snapshot
         if dimensions is None:
             dimensions = snapshot.dimensions
@@ -110,7 +114,7 @@ class Vec0Vectors:
         ]
         windows = sum(part.segment.windows for part in parts)
         table = previous._table if previous is not None else None
-        if table is None or not table.serves(dimensions, windows):
+        if table is None or not (shared or table.serves(dimensions, windows)):
             table = _Table(max(dimensions, 1))
         self._table: _Table = table
         firsts = [table.first_row(part.segment) for part in parts]

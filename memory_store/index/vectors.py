@@ -63,12 +63,14 @@ def make_vector_index(
     *,
     strict: bool = False,
     previous: VectorIndex | None = None,
+    shared: bool = False,
 ) -> VectorIndex:
     """An index over the snapshot's vectors, with the reason for its kind in ``reason``.
 
     ``auto`` is ``vec0`` where sqlite-vec loads, the vault is not ``strict`` and there are at most
     ``VEC0_UP_TO`` vectors; else NumPy. ``previous``, the index of an older snapshot, lets
-    ``vec0`` add only what is new. Raises ``ValueError`` for an unknown kind or ``vec0`` in a
+    ``vec0`` add only what is new; ``shared`` keeps to its table however much more that holds,
+    as it does when the snapshot is one of some collections. Raises ``ValueError`` for an unknown kind or ``vec0`` in a
     strict vault, ``ExtensionUnavailable`` when ``vec0`` was asked for and cannot be loaded.
     """
     from memory_store.index.numpy_vectors import NumpyVectors
@@ -85,7 +87,7 @@ def make_vector_index(
     if kind == "auto" and snapshot.vectors > VEC0_UP_TO:
         return NumpyVectors(snapshot, reason=f"more than {VEC0_UP_TO:,} vectors")
     try:
-        return _vec0(snapshot, previous)
+        return _vec0(snapshot, previous, shared=shared)
     except ExtensionUnavailable as error:
         if kind == "vec0":
             raise
@@ -114,12 +116,15 @@ class ByDimensions:
             index.wipe()
 
 
-def _vec0(snapshot: Snapshot, previous: VectorIndex | None) -> VectorIndex:
+def _vec0(snapshot: Snapshot, previous: VectorIndex | None, *, shared: bool) -> VectorIndex:
     """``vec0``, whose tables hold vectors of one length each: one index, or one for each length."""
     from memory_store.index.vec0_vectors import Vec0Vectors
 
     held = previous.indexes if isinstance(previous, ByDimensions) else {0: previous}
     older = {one.dimensions: one for one in held.values() if isinstance(one, Vec0Vectors)}
     lengths = snapshot.all_dimensions or (snapshot.dimensions,)
-    made = {n: Vec0Vectors(snapshot, dimensions=n, previous=older.get(n)) for n in lengths}
+    made = {
+        n: Vec0Vectors(snapshot, dimensions=n, previous=older.get(n), shared=shared)
+        for n in lengths
+    }
     return ByDimensions(made) if len(made) > 1 else made[lengths[0]]

@@ -27,5 +27,5 @@ def stats(vault: OpenVault, vectors: HeldVectors) -> dict[str, Any]:
         "model": settings.embedder or None,
         "fingerprint": settings.fingerprint[:12] or None,
         "profile": settings.profile,
-        "vector_index": vectors.index().reason if snapshot.vectors else "no vectors",
+        "vector_index": vectors.index(snapshot).reason if snapshot.vectors else "no vectors",
     }

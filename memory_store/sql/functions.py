@@ -21,44 +21,55 @@ from memory_store.records import (
     NotFoundError,
     SearchResponse,
 )
+from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.sql import permitted
 from memory_store.sql.options import search_options
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
-NOTHING = "[]"
+NO_ROWS = "[]"
 RRF_K = 60.0  # Cormack, Clarke & Büttcher, SIGIR 2009; also Gnosis and QMD
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What a caller may do with one vault: find, read, change.
+    """What a caller may do with one vault: in which collections find, read and change memories.
 
-    ``models`` is whether they may choose the language model that their query is sent to: remote
-    ones cost money, and see the query. Who only asks through somebody's server may not.
+    ``audit`` is whether they may read the audit trail. ``models`` is whether they may choose the
+    language model that their query is sent to: remote ones cost money, and see the query. Who only
+    asks through somebody's server may not. ``create`` is whether they may make collections,
+    ``manage`` whose members they choose.
     """
 
-    search: bool = False
-    decrypt: bool = False
-    write: bool = False
+    search: Scope = NOTHING
+    decrypt: Scope = NOTHING
+    write: Scope = NOTHING
+    audit: bool = False
     models: bool = False
+    create: bool = False
+    manage: Scope = NOTHING
 
     def __or__(self, other: Grants) -> Grants:
         return Grants(
-            self.search or other.search,
-            self.decrypt or other.decrypt,
-            self.write or other.write,
+            self.search | other.search,
+            self.decrypt | other.decrypt,
+            self.write | other.write,
+            self.audit or other.audit,
             self.models or other.models,
+            self.create or other.create,
+            self.manage | other.manage,
         )
 
     def __bool__(self) -> bool:
-        return self.search or self.decrypt or self.write
+        return bool(self.search or self.decrypt or self.write or self.audit)
 
 
 NO_GRANTS = Grants()
-ALL_GRANTS = Grants(search=True, decrypt=True, write=True)
-KEY_HOLDER = Grants(search=True, decrypt=True, write=True, models=True)
+ALL_GRANTS = Grants(
+    search=EVERYTHING, decrypt=EVERYTHING, write=EVERYTHING, create=True, manage=EVERYTHING
+)
+KEY_HOLDER = replace(ALL_GRANTS, audit=True, models=True)
 """Whoever opened the vault with its key, on their own machine."""
 
 
@@ -154,10 +165,10 @@ def _search(
         found = resolve(database)
     except MemoryStoreError:
         if not _may_search(resolve):
-            return NOTHING  # what is wrong is said to those who may ask
+            return NO_ROWS  # what is wrong is said to those who may ask
         raise
     if found.store is None or not found.grants.search:
-        return NOTHING
+        return NO_ROWS
     if found.budget_ms is not None:
         asked = options.get("budget_ms")
         options["budget_ms"] = min(found.budget_ms, asked) if asked else found.budget_ms
@@ -172,7 +183,7 @@ def _may_search(resolve: Resolve) -> bool:
         found = resolve(None)
     except NotAVaultError:
         return True
-    return found.store is not None and found.grants.search
+    return found.store is not None and bool(found.grants.search)
 
 
 def _second_argument(second: Any) -> dict[str, Any]:
@@ -219,7 +230,7 @@ def _answered(call: Callable[[], str | None]) -> str | None:
     try:
         return call()
     except LockedError:
-        return NOTHING
+        return NO_ROWS
     except MemoryStoreError as error:
         message = str(error)
         status = 403 if isinstance(error, permitted.NotPermittedError) else 400

@@ -8,6 +8,7 @@ is one kind of slot.)
 from __future__ import annotations
 
 import uuid
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +23,7 @@ from memory_store.crypto.sealing import (
     unseal,
 )
 from memory_store.records import LockedError, NotFoundError
+from memory_store.scopes import Scope
 from memory_store.sqlite import sqlite3
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
@@ -63,6 +65,12 @@ class CollectionKeys:
     ) -> memoryview:
         return unseal(self._sealing[purpose], place, blob, counter)
 
+    def only(self, *purposes: str) -> CollectionKeys:
+        """The same keys without the sealing of anything but ``purposes``."""
+        fewer = copy(self)
+        fewer._sealing = {purpose: self._sealing[purpose] for purpose in purposes}
+        return fewer
+
     def wipe(self) -> None:
         for key in self._sealing.values():
             key.wipe()
@@ -91,8 +99,13 @@ class Keyring:
     root: SecretKey
     counter: OpenCounter = field(default_factory=OpenCounter)
     collections: dict[str, CollectionKeys] = field(default_factory=dict)
-    locked: bool = False
     strict: bool = False
+    _wiped: bool = False
+
+    @property
+    def locked(self) -> bool:
+        """Whether its keys are gone."""
+        return self._wiped
 
     @classmethod
     def unlock(
@@ -160,10 +173,18 @@ class Keyring:
             raise NotFoundError(f"no collection {collection!r} that this key may read")
         return keys
 
+    def held(self) -> dict[str, CollectionKeys]:
+        """The keys by collection, without the vault's own scope."""
+        return {name: self.of(name) for name in self.readable()}
+
     def readable(self) -> list[str]:
         """The ids of the collections this principal may read, without the vault's own scope."""
         self.check_open()
-        return [name for name in self.collections if name != VAULT_SCOPE]
+        return [name for name in list(self.collections) if name != VAULT_SCOPE]
+
+    def lacks(self, collection: str) -> bool:
+        """Whether the principal's keys should be looked at again for that collection's."""
+        return collection not in self.collections
 
     def check_open(self) -> None:
         if self.locked:
@@ -173,7 +194,7 @@ class Keyring:
         """Overwrite every key. The keyring answers with LockedError from now on."""
         if self.locked:
             return
-        self.locked = True
+        self._wiped = True
         for keys in self.collections.values():
             keys.wipe()
         self.collections.clear()
@@ -182,3 +203,56 @@ class Keyring:
     def __repr__(self) -> str:
         state = "locked" if self.locked else f"{len(self.collections)} collections"
         return f"<Keyring {state}>"
+
+
+class LimitedKeyring(Keyring):
+    """The keys of some collections alone, for as long as the keyring that they come from.
+
+    Holds no root key and no other collection's. Of the vault's own scope it has what tells of
+    no collection: the tags of contents, the seals of pages and of expansions, not the settings.
+    """
+
+    __slots__ = ("_scope", "_whole")
+
+    def __init__(self, whole: Keyring, scope: Scope) -> None:
+        self._whole = whole
+        self._scope = scope
+        self.vault, self.principal = whole.vault, whole.principal
+        self.counter, self.strict = whole.counter, whole.strict
+        self.collections = {}
+        self.follow()
+
+    @property
+    def locked(self) -> bool:
+        """Whether the keyring behind it is."""
+        return self._whole.locked
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        """Hold those keys of its scope that came into the vault meanwhile."""
+        self._whole.load(connection)
+        self.follow()
+
+    def lacks(self, collection: str) -> bool:
+        """Whether a key of its scope is missing."""
+        return collection in self._scope and collection not in self.collections
+
+    def extend(self, collection: str) -> None:
+        """Hold the keys of one more collection."""
+        self._scope |= Scope.of([collection])
+        self.follow()
+
+    def follow(self) -> None:
+        """Hold what the keyring behind it holds by now of its scope."""
+        held = {name: keys for name, keys in self._whole.held().items() if name in self._scope}
+        held[VAULT_SCOPE] = self._whole.of(VAULT_SCOPE).only("page", "expansion")
+        self.collections = held
+
+    def create_collection_key(
+        self, connection: sqlite3.Connection, collection: str | None = None
+    ) -> CollectionKeys:
+        """Refused: the keyring that this one comes from makes keys."""
+        raise NotFoundError("these keys are limited to some collections: they make no new ones")
+
+    def wipe(self) -> None:
+        """Let go of the keys; they are wiped where they come from."""
+        self.collections = {}

@@ -18,6 +18,7 @@ from memory_store.records import (
     ModelUnavailableError,
     NotFoundError,
 )
+from memory_store.scopes import EVERYTHING
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
@@ -364,7 +365,7 @@ class TestChangingSettings:
         self, two_models: MemoryStore
     ) -> None:
         two_models.set_collection("job", embedder="default")
-        answer = permitted.search(two_models, Grants(search=True), "car", {"rerank": False})
+        answer = permitted.search(two_models, Grants(search=EVERYTHING), "car", {"rerank": False})
         assert len(answer.degraded) == 1
         assert "job" not in answer.degraded[0]
         assert "tiny" not in answer.degraded[0]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memory_store.records import NotAVaultError
+from memory_store.scopes import EVERYTHING
 from memory_store.sql.functions import (
     ALL_GRANTS,
     KEY_HOLDER,
@@ -103,11 +104,11 @@ def test_memory_text_is_the_whole_text_or_null(ask: Any) -> None:
 
 def test_reading_alone_does_not_search_and_searching_alone_does_not_read(ask: Any) -> None:
     sql = "select hybrid_search('tomatoes', 1), memory_text(?), topic_hash('garden') is null"
-    ((found, text, hidden),) = ask(sql, ONE, grants=Grants(search=True))
+    ((found, text, hidden),) = ask(sql, ONE, grants=Grants(search=EVERYTHING))
     assert json.loads(found)[0]["id"] == ONE
     assert json.loads(found)[0]["title"] is None
     assert (text, hidden) == (None, 0)
-    ((found, text, hidden),) = ask(sql, ONE, grants=Grants(decrypt=True))
+    ((found, text, hidden),) = ask(sql, ONE, grants=Grants(decrypt=EVERYTHING))
     assert (found, hidden) == ("[]", 1)
     assert "every second day" in text
 

@@ -1,0 +1,118 @@
+"""A vault as it is for somebody who may use some of its collections: the others do not exist.
+
+Boundary: everything in here is made of the keys of those collections alone. What needs other keys
+(to write settings, to make a collection) is left to the whole vault, which tells nothing back.
+A limited vault is cheap to make, one for each request: connections, index and settings are the
+whole vault's, and the columns of its snapshot are kept beside the whole one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from memory_store.index.opened import OpenVault
+from memory_store.index.snapshot import Snapshot
+from memory_store.records import BadInputError, NotFoundError
+from memory_store.scopes import Scope
+from memory_store.sqlite import sqlite3
+from memory_store.vault.keyring import LimitedKeyring
+from memory_store.vault.settings import CollectionSettings, Settings
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+
+
+class LimitedVault(OpenVault):
+    """An :class:`OpenVault` of some collections, and of those that are made through it.
+
+    ``creating``: whether writing to a collection of an unknown name makes one, as it does in the
+    whole vault. Names are told apart among the collections in here alone, so that none gives away
+    whether a hidden collection has it; two of one name differ in their ids.
+    """
+
+    keyring: LimitedKeyring
+
+    def __init__(self, whole: OpenVault, scope: Scope, *, creating: bool = False) -> None:
+        self.whole = whole
+        self.scope = scope
+        self.creating = creating
+        self.path, self.vault, self.access = whole.path, whole.vault, whole.access
+        self.gate, self.index, self.expansions = whole.gate, whole.index, whole.expansions
+        self.warnings = whole.warnings
+        self.keyring = LimitedKeyring(whole.keyring, scope)
+
+    @property
+    def settings(self) -> Settings:
+        """The vault's settings, without those of other collections."""
+        settings = self.whole.settings
+        held = self.keyring.collections
+        return replace(
+            settings,
+            personal=settings.personal if settings.personal in held else "",
+            collections=tuple(one for one in settings.collections if one in held),
+            choices=tuple(one for one in settings.choices if one.collection in held),
+        )
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection of the vault, to one thread at a time."""
+        with self.whole.writing() as connection:
+            yield connection
+
+    def reader(self) -> sqlite3.Connection:
+        """This thread's reading connection."""
+        return self.whole.reader()
+
+    def snapshot(self, *, whole: bool = False) -> Snapshot:
+        """The index of its collections as last committed by anybody."""
+        snapshot = self.whole.snapshot(whole=whole)
+        self.keyring.follow()
+        return snapshot.limited_to(self.keyring.readable())
+
+    def refresh_settings(self) -> None:
+        """Read the settings again."""
+        self.whole.refresh_settings()
+        self.keyring.follow()
+
+    def adopt_model(
+        self, connection: sqlite3.Connection, embedder: Embedder, collection: str | None = None
+    ) -> None:
+        """Make ``embedder`` the model of a collection that has its own, else of the vault."""
+        self.whole.adopt_model(connection, embedder, collection)
+
+    def choose(self, choice: CollectionSettings) -> None:
+        """Set how one of its collections is indexed from now on."""
+        self.keyring.of(choice.collection)
+        self.whole.choose(choice)
+
+    def find_collection(self, given: str | None) -> str:
+        """As in the whole vault; without a name BadInputError where the personal one is hidden."""
+        if given is None and not self.settings.personal:
+            known = ", ".join(sorted(self.collection_names().values())) or "none"
+            raise BadInputError(f"collection: name one of those there are: {known}", "collection")
+        return super().find_collection(given)
+
+    def find_or_create_collection(self, given: str | None) -> str:
+        """As in the whole vault; BadInputError for an unknown name unless ``creating``."""
+        if self.creating or given is None:
+            return super().find_or_create_collection(given)
+        try:
+            return super().find_collection(given)
+        except NotFoundError as error:
+            raise BadInputError(f"collection: {error}", "collection") from None
+
+    def insert_collection(self, name: str, choice: CollectionSettings | None = None) -> str:
+        """A new collection in the vault, and in here from now on."""
+        collection = self.whole.insert_collection(name, choice)
+        self.keyring.extend(collection)
+        return collection
+
+    def limited_to(self, scope: Scope, *, creating: bool = False) -> LimitedVault:
+        """Of its collections those in ``scope``, too."""
+        return LimitedVault(self.whole, self.scope & scope, creating=creating)
+
+    def lock(self) -> None:
+        """Nothing: the whole vault is locked by whoever opened it, and this one with it."""

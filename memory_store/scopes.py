@@ -1,0 +1,54 @@
+"""Which collections somebody may do something with: all of them, some, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Collections by id; ``None`` for all that there are and will be. Falsy when there are none.
+
+    ``scope & other`` is what both hold, ``scope | other`` what either does.
+    """
+
+    collections: frozenset[str] | None = frozenset()
+
+    @classmethod
+    def of(cls, collections: Iterable[str]) -> Scope:
+        """Those collections alone."""
+        return cls(frozenset(collections))
+
+    @classmethod
+    def all_or_none(cls, allowed: bool) -> Scope:
+        """Everything for whoever is allowed it, else nothing."""
+        return EVERYTHING if allowed else NOTHING
+
+    def __bool__(self) -> bool:
+        return self.collections is None or bool(self.collections)
+
+    def __contains__(self, collection: object) -> bool:
+        return self.collections is None or collection in self.collections
+
+    def __and__(self, other: Scope) -> Scope:
+        if self.collections is None:
+            return other
+        if other.collections is None:
+            return self
+        return Scope(self.collections & other.collections)
+
+    def __or__(self, other: Scope) -> Scope:
+        if self.collections is None or other.collections is None:
+            return EVERYTHING
+        return Scope(self.collections | other.collections)
+
+    def covers(self, other: Scope) -> bool:
+        """Whether every collection of ``other`` is in here."""
+        if self.collections is None:
+            return True
+        return other.collections is not None and other.collections <= self.collections
+
+
+EVERYTHING = Scope(None)
+NOTHING = Scope()
