@@ -402,8 +402,13 @@ class MemoryStore:
         until: str | None = None,
         limit: int = 100,
         offset: int = 0,
+        after: tuple[str, str] | None = None,
     ) -> builtins.list[Memory]:
-        """Memories, newest first, with their texts."""
+        """Memories, newest first, with their texts.
+
+        ``after``, the ``created`` and the id of the last one seen, goes on behind it, whatever was
+        added or deleted meanwhile.
+        """
         return reading.newest_first(
             self._vault,
             collections=several(collection),
@@ -414,6 +419,7 @@ class MemoryStore:
             until=until,
             limit=limit,
             offset=offset,
+            after=after,
         )
 
     @_inside

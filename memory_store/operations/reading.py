@@ -5,12 +5,15 @@ Boundary: opens what it returns. Memories of collections that the key cannot rea
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memory_store.dates import parse_moment
+import numpy as np
+
+from memory_store.dates import epoch, parse_moment
 from memory_store.index.opened import OpenVault
-from memory_store.index.snapshot import Filters
+from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.operations.collections import collection_ids
 from memory_store.records import STATUSES, BadInputError, Memory, NotFoundError, Reference
 from memory_store.text.canonical import normalise_topic
@@ -77,8 +80,11 @@ def newest_first(
     limit: int,
     offset: int,
 ) -> list[Memory]:
-    """What the filters let through, with texts, newest first. Raises BadInputError, NotFoundError
-    for a collection that is not there."""
+    """What the filters let through, with texts, newest first, of one moment by id.
+
+    ``after`` is the ``created`` and the id of a memory: only what comes behind it, whether or not
+    it is still there. Raises BadInputError, NotFoundError for a collection that is not there.
+    """
     if status not in STATUSES:
         raise BadInputError(f"no status {status!r}; there is: {', '.join(STATUSES)}", "status")
     if limit < 0 or offset < 0:
@@ -95,7 +101,8 @@ def newest_first(
         )
     )
     ordinals = mask.nonzero()[0]
-    newest = ordinals[(-snapshot.created[ordinals]).argsort(kind="stable")]
+    high, low = snapshot.id_words[ordinals].T
+    newest = ordinals[np.lexsort((low, high, -snapshot.created[ordinals]))]
     return shown(vault, open_all(vault, snapshot.ids(newest[offset : offset + limit])))
 
 
@@ -113,6 +120,7 @@ def references(vault: OpenVault) -> list[Reference]:
         for ordinal in snapshot.alive.nonzero()[0]
     ]
 
+    after: tuple[str, str] | None = None,
 
 def _topic_group(vault: OpenVault, topic: str) -> dict[str, list[bytes]]:
     """A topic's hashes in every collection that the key can read."""
@@ -123,3 +131,15 @@ def _topic_group(vault: OpenVault, topic: str) -> dict[str, list[bytes]]:
         collection: [vault.keyring.of(collection).blinder.topic(normalised)]
         for collection in vault.keyring.readable()
     }
+    if after is not None:
+        mask &= _behind(snapshot, *after)
+def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:
+    """bool [size]: what comes behind a place in the order of :func:`newest_first`."""
+    moment = epoch(created, parameter="after")
+    number = uuid.UUID(memory_id).int
+    high, low = np.uint64(number >> 64), np.uint64(number & 0xFFFF_FFFF_FFFF_FFFF)
+    highs, lows = snapshot.id_words.T
+    later_id = (highs > high) | ((highs == high) & (lows > low))
+    return (snapshot.created < moment) | ((snapshot.created == moment) & later_id)
+
+
