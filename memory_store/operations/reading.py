@@ -15,10 +15,24 @@ from memory_store.dates import epoch, parse_moment
 from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.operations.collections import collection_ids
-from memory_store.records import STATUSES, BadInputError, Memory, NotFoundError, Reference
+from memory_store.records import (
+    STATUSES,
+    BadInputError,
+    Memory,
+    MemoryHead,
+    NotFoundError,
+    Reference,
+)
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.heads import find_by_ref, read_refs
-from memory_store.vault.rows import open_memories, read_rows, resolve_id
+from memory_store.vault.rows import (
+    open_bodies,
+    open_head,
+    open_memories,
+    read_rows,
+    resolve_id,
+    topic_tags,
+)
 from memory_store.vault.transactions import reading
 
 
@@ -62,6 +76,29 @@ def get(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
     return shown(vault, [open_one(vault, given, refs=refs)])[0]
 
 
+def heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
+    """Id → head of those memories, less those that are gone or not this key's to read."""
+    names = vault.collection_names()
+    opened = {}
+    for row in read_rows(vault.reader(), ids).values():
+        if row.collection in names:
+            head = open_head(vault.keyring, row)
+            hashes = {
+                topic_tags(vault.keyring.of(row.collection), [topic])[0].hex(): topic
+                for topic in head["topics"]
+                if normalise_topic(topic)
+            }
+            opened[row.id] = MemoryHead(
+                row.id, names[row.collection], head["title"], row.content, hashes
+            )
+    return opened
+
+
+def texts(vault: OpenVault, contents: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Id of a body → a memory that holds it, and its text; less those not this key's to read."""
+    return open_bodies(vault.reader(), vault.keyring, contents)
+
+
 def found_again(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
     """The memories of those ids, in that order, less those deleted meanwhile."""
     opened = {memory.id: memory for memory in open_all(vault, ids)}
@@ -79,6 +116,7 @@ def newest_first(
     until: str | None,
     limit: int,
     offset: int,
+    after: tuple[str, str] | None = None,
 ) -> list[Memory]:
     """What the filters let through, with texts, newest first, of one moment by id.
 
@@ -100,10 +138,22 @@ def newest_first(
             until=parse_moment(until, parameter="until", end=True) if until else None,
         )
     )
+    if after is not None:
+        mask &= _behind(snapshot, *after)
     ordinals = mask.nonzero()[0]
     high, low = snapshot.id_words[ordinals].T
     newest = ordinals[np.lexsort((low, high, -snapshot.created[ordinals]))]
     return shown(vault, open_all(vault, snapshot.ids(newest[offset : offset + limit])))
+
+
+def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:
+    """bool [size]: what comes behind a place in the order of :func:`newest_first`."""
+    moment = epoch(created, parameter="after")
+    number = uuid.UUID(memory_id).int
+    high, low = np.uint64(number >> 64), np.uint64(number & 0xFFFF_FFFF_FFFF_FFFF)
+    highs, lows = snapshot.id_words.T
+    later_id = (highs > high) | ((highs == high) & (lows > low))
+    return (snapshot.created < moment) | ((snapshot.created == moment) & later_id)
 
 
 def references(vault: OpenVault) -> list[Reference]:
@@ -120,7 +170,6 @@ def references(vault: OpenVault) -> list[Reference]:
         for ordinal in snapshot.alive.nonzero()[0]
     ]
 
-    after: tuple[str, str] | None = None,
 
 def _topic_group(vault: OpenVault, topic: str) -> dict[str, list[bytes]]:
     """A topic's hashes in every collection that the key can read."""
@@ -131,15 +180,3 @@ def _topic_group(vault: OpenVault, topic: str) -> dict[str, list[bytes]]:
         collection: [vault.keyring.of(collection).blinder.topic(normalised)]
         for collection in vault.keyring.readable()
     }
-    if after is not None:
-        mask &= _behind(snapshot, *after)
-def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:
-    """bool [size]: what comes behind a place in the order of :func:`newest_first`."""
-    moment = epoch(created, parameter="after")
-    number = uuid.UUID(memory_id).int
-    high, low = np.uint64(number >> 64), np.uint64(number & 0xFFFF_FFFF_FFFF_FFFF)
-    highs, lows = snapshot.id_words.T
-    later_id = (highs > high) | ((highs == high) & (lows > low))
-    return (snapshot.created < moment) | ((snapshot.created == moment) & later_id)
-
-

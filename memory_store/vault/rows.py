@@ -190,6 +190,34 @@ def _read_bodies(
     return bodies
 
 
+def open_bodies(
+    connection: sqlite3.Connection, keyring: Keyring, contents: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """Body id → the id of a memory that holds it, and its text, in collections that can be read.
+
+    Raises TamperedError naming the body that does not authenticate.
+    """
+    readable = set(keyring.readable())
+    opened: dict[str, tuple[str, str]] = {}
+    for part in _parts(contents):
+        marks = ", ".join("?" * len(part))
+        rows = connection.execute(
+            f"""
+            select memory_bodies.id, memory_bodies.collection, tag, body, min(memories.id)
+            from memory_bodies join memories on memories.content = memory_bodies.id
+            where memory_bodies.id in ({marks}) group by memory_bodies.id
+            """,
+            part,
+        )
+        for content, collection, tag, body, memory in rows:
+            if collection in readable:
+                keys = keyring.of(collection)
+                place = _body_place(keys, content, tag)
+                text = keys.unseal("body", place, body, keyring.counter)
+                opened[content] = (memory, str(text, "utf-8", "surrogatepass"))
+    return opened
+
+
 def _open_row(keyring: Keyring, row: MemoryRow, bodies: dict[str, tuple[bytes, bytes]]) -> Memory:
     keys = keyring.of(row.collection)
     head = open_head(keyring, row)
