@@ -221,6 +221,8 @@ class SearchOptions:
     ``(key, value)`` pairs; ``min_score`` is 0–1; ``budget`` is in tokens, ``budget_ms`` in
     milliseconds. ``continue_`` is the ``next`` token of an earlier response. ``expander`` names
     the language model that may word the query in other ways; it is then sent the query's words.
+    ``like`` is the id of a memory (or its beginning): others like it are wanted, by themselves or
+    together with the query.
     """
 
     mode: str = "hybrid"
@@ -242,6 +244,7 @@ class SearchOptions:
     sealed: bool = False
     budget: int | None = None
     budget_ms: int | None = None
+    like: str | None = None
     continue_: str | None = None
     explain: bool = False
     why: str | None = None

@@ -43,7 +43,7 @@ class QueryCommand(click.Command):
 
 @click.command(cls=QueryCommand)
 @database_argument
-@click.argument("query")
+@click.argument("query", default="")
 @click.option(
     "--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search"
 )
@@ -57,6 +57,11 @@ class QueryCommand(click.Command):
     help=f"How many results, at most {LIMIT_STANDARD} (--deep: {LIMIT_DEEP})",
 )
 @scope_options
+@click.option(
+    "--like",
+    metavar="ID",
+    help="Find memories like this one (id, its beginning, or ref), with or without a QUERY",
+)
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata that must match")
 @click.option("--min-score", type=float, metavar="0-1", help="Leave out results scored below")
 @click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
@@ -112,6 +117,8 @@ def search(
     response = store.search(
         text_or_stdin(query).strip() if query == "-" else query,
         meta=key_value_pairs(meta, "meta"),
+    memory-store search notes.db --like 3f2a91c0
+
         rerank=not no_rerank,
         expand=not no_expand,
         **options,

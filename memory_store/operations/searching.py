@@ -23,6 +23,7 @@ from memory_store.records import (
     SearchOptions,
     SearchResponse,
 )
+from memory_store.search.likeness import unknown
 from memory_store.search.options import search_options
 from memory_store.vault.page_keys import PageKeys
 
@@ -43,6 +44,7 @@ def search(
     if wanted.why is not None:
         with contextlib.suppress(NotFoundError):  # the answer itself says so
             wanted = replace(wanted, why=resolve(vault, wanted.why))
+    wanted = _with_whole_id(vault, wanted)
     response = run(context(), query, wanted, started=started)
     return replace(response, degraded=_runnable(response.degraded, vault))
 
@@ -57,7 +59,7 @@ def rank(
     """The order of the same search to ``depth``. Raises as :func:`search`."""
     from memory_store.search.pipeline import rank as ranked
 
-    wanted = _checked(options)
+    wanted = _with_whole_id(vault, _checked(options))
     ranking = ranked(context(), query, wanted, depth)
     return replace(ranking, degraded=_runnable(ranking.degraded, vault))
 
@@ -104,6 +106,16 @@ def _checked(options: dict[str, Any]) -> SearchOptions:
     if wanted.reranker is not None:
         _check_reranker(wanted.reranker)
     return wanted
+
+
+def _with_whole_id(vault: OpenVault, options: SearchOptions) -> SearchOptions:
+    """The options with the whole id of the memory that others should be like."""
+    if options.like is None:
+        return options
+    try:
+        return replace(options, like=resolve(vault, options.like))
+    except NotFoundError:
+        raise unknown(options.like) from None
 
 
 def _check_reranker(name: str) -> None:

@@ -23,6 +23,7 @@ from memory_store.index.snapshot import Filters, HashGroup, Mask, TopicGroup
 from memory_store.index.terms import has_pair, has_term
 from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, SearchOptions
 from memory_store.search.context import SearchContext
+from memory_store.search.likeness import Likeness, likeness, twins
 from memory_store.search.query import ParsedQuery, Phrase, Variant, is_symbol_like
 from memory_store.text.canonical import folded, normalise_topic
 from memory_store.text.identifiers import CODE, code_words, identifiers, name_terms
@@ -46,7 +47,8 @@ class Analysis:
     ``keywords`` are its words without stop words (with them, if there is nothing else), repeats
     kept; ``groups`` the same as keyed hashes. ``topics`` has one group per query word: the hashes
     of every topic of one to three words that the word is part of, so that the groups a memory
-    matches count the words matched. ``mask`` (bool [documents]) is what may be an answer.
+    matches count the words matched. ``mask`` (bool [documents]) is what may be an answer. ``like``
+    is the memory that others should be like.
     """
 
     parsed: ParsedQuery
@@ -57,6 +59,12 @@ class Analysis:
     topics: tuple[TopicGroup, ...]
     mask: Mask
     symbol_like: bool
+    like: Likeness | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the search is for anything, rather than a list of what filters let through."""
+        return bool(self.parsed.reading or self.like)
 
 
 class Blinding:
@@ -126,6 +134,9 @@ def analyse(parsed: ParsedQuery, context: SearchContext, options: SearchOptions)
     language = query_language(parsed.reading, context)
     keywords = without_stop_words(parsed.words, language)
     mask = context.snapshot.mask(filters(parsed, context, options, blinding))
+    like = likeness(context.snapshot, options.like) if options.like else None
+    if like is not None:
+        mask &= ~twins(context.snapshot, like.ordinal)
     lexical = [variant.text for variant in parsed.variants if variant.kind == "lex"]
     return Analysis(
         parsed=parsed,
@@ -138,6 +149,7 @@ def analyse(parsed: ParsedQuery, context: SearchContext, options: SearchOptions)
         topics=tuple(blinding.topics(names) for names in topic_names(parsed.text, language)),
         mask=with_conditions(mask, parsed, context, blinding),
         symbol_like=is_symbol_like(parsed.text),
+        like=like,
     )
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from memory_store.search.legs.scopes import Scope
 
 NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: memory-store reindex {}"
+NO_VECTOR = (
+    "like: this memory has no vector yet, so others are compared by words and topics. "
+    "Try: memory-store reindex {}"
+)
 STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memory-store reindex {}"
 UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex {}"
 UNNAMED = "collection "  # how a line begins that names collections
@@ -44,6 +48,12 @@ def missing_model(
     model = context.indexed_with[scope.collections[0]].embedder
     named = named_collections(scope.collections, context)
     return f"{named} cannot be searched by meaning without {model}: {line}"
+
+
+def other_model(scope: Scope, context: SearchContext) -> str:
+    """The line for ``degraded`` where a memory's vectors cannot be compared with others."""
+    named = named_collections(scope.collections, context)
+    return f"{named} cannot be compared by meaning, for its vectors come from another model"
 
 
 def missing_embedder(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:

@@ -15,6 +15,7 @@ from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Candidate, Fetched, LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.leg_weights import all_factors, vector_names
+from memory_store.search.likeness import LIKE
 from memory_store.search.recipes import Recipe
 
 Item = TypeVar("Item", bound=Hashable)
@@ -219,7 +220,7 @@ def _weighed(
 
 
 def _share_of(one: LegList, recipe: Recipe) -> float:
-    if one.kind == "original":
+    if one.kind in ("original", LIKE):
         return recipe.original_weight
     named = {"hyde": recipe.hyde_weight, "feedback": recipe.feedback_weight}
     return named.get(one.kind, recipe.variant_weight)

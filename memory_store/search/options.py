@@ -35,6 +35,8 @@ def search_options(**options: Any) -> SearchOptions:
         options["meta"] = tuple((str(k), str(v)) for k, v in options["meta"].items())
     elif options.get("meta"):
         options["meta"] = tuple(map(_key_and_value, options["meta"]))
+    if not options.get("like", True):
+        options["like"] = None
     return SearchOptions(**options)
 
 

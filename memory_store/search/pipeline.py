@@ -39,6 +39,7 @@ from memory_store.search.tracing import Trace
 from memory_store.search.why import why
 
 STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for patterns"
+LIKE_NO_PATTERN = "like: a literal search is for a pattern; memories are like others, or not"
 
 
 def run(
@@ -93,11 +94,13 @@ def _plan(
     depth: int = 0,
     started: float | None = None,
 ) -> Plan:
-    clean = checked(query)
+    clean = checked(query, options.like)
     mode = resolve_mode(clean, options.mode)
     if mode == "structural":
         raise BadInputError(STRUCTURAL_LATER, parameter="mode")
     place = continue_place(context.page_keys(), clean, options) if options.continue_ else None
+    if mode == "literal" and options.like:
+        raise BadInputError(LIKE_NO_PATTERN, parameter="like")
     return make_plan(clean, mode, options, depth=depth, started=started, place=place)
 
 
@@ -106,7 +109,7 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     with trace.stage("analyse"):
         analysis = analyse(parse(plan.query, plan.options), context, plan.options)
         check_deep(plan.options, analysis.keywords)
-    listed = None if analysis.parsed.reading else analysis.mask
+    listed = None if analysis.asks else analysis.mask
     analysis = _unlisted(context, plan, analysis)
     conditional = is_conditional(analysis.parsed, plan.options)
     plan = plan.reaching(plan.tries) if conditional else plan
@@ -146,7 +149,7 @@ def _fused(
 ) -> tuple[Merged, Fetched]:
     """Fetch, fuse and cut: the final pool, still sealed."""
     with trace.stage("fetch") as details:
-        if analysis.parsed.reading:
+        if analysis.asks:
             fetched = fetch(analysis, context, plan.recipe, plan.legs, plan.depths, probe)
             told = told_in_order(context, plan.recipe)
             details |= {"told_in_order": told} if told else {}
@@ -155,10 +158,10 @@ def _fused(
         if plan.recipe.feedback and plan.mode == "hybrid":
             fetched = with_feedback(fetched, analysis, context, plan, details)
     with trace.stage("fuse"):
-        pool = plan.pool if analysis.parsed.reading else MOST_NEWEST  # a list to leaf through
+        pool = plan.pool if analysis.asks else MOST_NEWEST  # a list to leaf through
         pool = pool if plan.place is None else NO_CUT
         merged = merge(fetched, analysis, context, plan.recipe, plan.mode, pool)
-        if is_conditional(analysis.parsed, plan.options) and analysis.parsed.reading:
+        if is_conditional(analysis.parsed, plan.options) and analysis.asks:
             wide = merge(fetched, analysis, context, plan.recipe, plan.mode, plan.tries)
             merged = reaching(merged, wide, plan.tries)
     return merged, fetched
@@ -168,7 +171,7 @@ def _paged(
     context: SearchContext, plan: Plan, analysis: Analysis, merged: Merged
 ) -> tuple[Plan, Merged]:
     """On a later page: the pool of the first one, and what waits of it."""
-    if plan.place is None or not analysis.parsed.reading:
+    if plan.place is None or not analysis.asks:
         return plan, merged
     likely = [one.ordinal for one in merged.ordered]
     found = members(plan.place, context.page_keys(), context.snapshot, analysis.mask, likely)
@@ -177,7 +180,7 @@ def _paged(
 
 def _unlisted(context: SearchContext, plan: Plan, analysis: Analysis) -> Analysis:
     """On a later page of a list by filters alone: what was not on the pages before."""
-    if plan.place is None or analysis.parsed.reading:
+    if plan.place is None or analysis.asks:
         return analysis
     keys, snapshot = context.page_keys(), context.snapshot
     return replace(analysis, mask=not_yet_listed(plan.place, keys, snapshot, analysis.mask))

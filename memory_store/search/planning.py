@@ -46,9 +46,9 @@ class Plan:
 
     @property
     def reads(self) -> bool:
-        """Whether a reranker may read the pool."""
+        """Whether a reranker may read the pool. None reads for what is like a whole memory."""
         wanted = self.options.rerank and self.recipe.rerank and not self.options.sealed
-        return wanted and self.mode == "hybrid"
+        return wanted and self.mode == "hybrid" and not self.options.like
 
     @property
     def out_of_time(self) -> bool:
@@ -146,8 +146,12 @@ def make_plan(
 
 
 def check_deep(options: SearchOptions, keywords: tuple[str, ...]) -> None:
-    """Deep search needs two different keywords, lest a broad word fill the answer."""
-    if options.deep and len({word.casefold() for word in keywords}) < DEEP_KEYWORDS:
+    """Deep search needs two different keywords, lest a broad word fill the answer.
+
+    (A memory that others should be like is no broad word.)
+    """
+    few = len({word.casefold() for word in keywords}) < DEEP_KEYWORDS
+    if options.deep and few and not options.like:
         raise BadInputError(
             f"deep: a deep search needs at least {DEEP_KEYWORDS} keywords", parameter="deep"
         )

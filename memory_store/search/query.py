@@ -87,11 +87,12 @@ class ParsedQuery:
         return self.text or next((variant.text for variant in self.variants), "")
 
 
-def checked(query: object) -> str:
+def checked(query: object, like: str | None = None) -> str:
     """The query in the spelling of stored texts (see :func:`canonical_text`).
 
-    Raises :class:`BadInputError` (parameter ``q``) when it is empty or longer than
-    ``MAX_QUERY_CHARACTERS``; the length is looked at before anything else is done with it.
+    Raises :class:`BadInputError` (parameter ``q``) when it is longer than
+    ``MAX_QUERY_CHARACTERS``, or empty where no memory is named that others should be ``like``; the
+    length is looked at before anything else is done with it.
     """
     if not isinstance(query, str):
         raise BadInputError("q: the query must be text", parameter="q")
@@ -102,7 +103,7 @@ def checked(query: object) -> str:
             parameter="q",
         )
     clean = canonical_text(query)
-    if not clean.strip():
+    if not clean.strip() and not like:
         raise BadInputError("q: the query is empty", parameter="q")
     return clean
 
@@ -113,7 +114,7 @@ def parse(query: str, options: SearchOptions) -> ParsedQuery:
     Raises only :class:`BadInputError`: for an empty or over-long query, one without any word or
     filter, or a minus before a prefix.
     """
-    clean = checked(query).translate(_QUOTES)
+    clean = checked(query, options.like).translate(_QUOTES)
     variants: list[Variant] = []
     intent: list[str] = []
     plain: list[str] = []
@@ -127,7 +128,7 @@ def parse(query: str, options: SearchOptions) -> ParsedQuery:
             variants.append(Variant(typed[1], typed[2].strip()))
     parsed = _with_options(_items("\n".join(plain)), options)
     parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
-    if not parsed.words and not parsed.variants and not parsed.has_filters:
+    if not (parsed.words or parsed.variants or parsed.has_filters or options.like):
         raise BadInputError("q: the query holds no word to search for", parameter="q")
     return parsed
 

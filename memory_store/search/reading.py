@@ -66,7 +66,7 @@ class Reading:
         """Open what the plan allows of ``pool`` and put it into its final order."""
         parsed, plan = self.analysis.parsed, self.plan
         degraded: tuple[str, ...] = ()
-        if plan.goes_by_files and parsed.reading:
+        if plan.goes_by_files and self.analysis.asks:
             return self._by_files(pool)
         if plan.reads and parsed.reading and pool:
             if skips_reranker(len(pool), plan.recipe, plan.options.deep):
@@ -318,6 +318,8 @@ def unread_because(plan: Plan, text: str) -> str:
         return "sealed: nothing may be read to rank it"
     if not plan.options.rerank:
         return "switched off"
+    if plan.options.like:
+        return "no reranker reads for what is like a whole memory"
     return "no reranking model on this machine" if text else "the query has no words to read for"
 
 

@@ -16,6 +16,7 @@ from memory_store.records import SearchOptions
 from memory_store.search.context import SearchContext
 from memory_store.search.explaining import FusionAccounts, Search, account, ways_of
 from memory_store.search.leg_places import leg_places, leg_sentence, words_held
+from memory_store.search.likeness import twins
 from memory_store.search.planning import Plan
 from memory_store.search.query import ParsedQuery
 from memory_store.search.restrictions import restrictions
@@ -50,6 +51,8 @@ def why(search: Search, shown: Collection[str]) -> Told:
     if ordinal is None:
         return unknown(id_)
     told = {"id": id_, "returned": id_ in shown}
+    if (same := _is_the_question(search, ordinal)) is not None:
+        return told | same
     refused = left_out(search.analysis.parsed, search.context, search.plan.options, ordinal)
     if refused is not None:
         return told | refused
@@ -61,6 +64,18 @@ def why(search: Search, shown: Collection[str]) -> Told:
     if fusion_rank > len(search.merged.pool):
         return told | _below_the_pool(search, ordinal, fusion_rank)
     return told | _after_the_pool(search, fusion_rank, shown)
+
+
+def _is_the_question(search: Search, ordinal: int) -> Told | None:
+    """Whether it is the memory itself that others should be like, or a copy of it."""
+    like = search.analysis.like
+    if like is None or not twins(search.context.snapshot, like.ordinal)[ordinal]:
+        return None
+    itself = "it is the memory that others should be like"
+    return {
+        "stage": "like",
+        "reason": itself if ordinal == like.ordinal else f"{itself}, or has the same content",
+    }
 
 
 def left_out(
@@ -94,7 +109,7 @@ def _stood_for(search: Search, ordinal: int, order: list[int]) -> Told | None:
 
 def _not_fetched(search: Search, ordinal: int) -> Told:
     """No leg had it among its first: at which place would each have had it?"""
-    if not search.analysis.parsed.reading:
+    if not search.analysis.asks:
         place, created = search.plan.place, search.context.snapshot.created[ordinal]
         if place is not None and place.after is not None and created >= place.after[0]:
             return {"stage": "page", "reason": "an earlier page has listed it"}

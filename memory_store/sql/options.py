@@ -122,6 +122,7 @@ _READERS: Mapping[str, Callable[[str, Any], Any]] = {
     "expand": _flag,
     "sealed": _flag,
     "budget": _whole,
+    "like": _text,
     "budget_ms": _whole,
     "continue": _text,
     "explain": _flag,

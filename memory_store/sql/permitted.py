@@ -29,6 +29,7 @@ from memory_store.records import (
     StageReport,
 )
 from memory_store.search.degraded import NOT_READ, for_searchers
+from memory_store.search.likeness import unknown
 from memory_store.search.options import search_options
 from memory_store.search.query import checked, parse, resolve_mode
 from memory_store.search.recipes import recipe_named
@@ -139,6 +140,8 @@ def search(
     if not grants.models:
         _refuse_other_models(store, wanted.pop("expander", None))
     about = wanted.pop("why", None)
+    if wanted.get("like"):
+        wanted["like"] = _whole_id(store, wanted["like"])
     if about is not None:
         with contextlib.suppress(NotFoundError):
             wanted["why"] = store.find_id(about, refs=False)
@@ -154,6 +157,14 @@ def search(
 
 
 def _as_asked_here(report: StageReport) -> StageReport:
+def _whole_id(store: MemoryStore, like: str) -> str:
+    """The id of the memory that others should be like: by its id or the id's beginning alone."""
+    try:
+        return store.find_id(like, refs=False)
+    except NotFoundError:
+        raise unknown(like) from None
+
+
     """A stage without what a language model was sent: that is for whoever holds the key."""
     shown = {name: value for name, value in report.details.items() if name != "sent"}
     return replace(report, details=shown)
@@ -183,7 +194,7 @@ def without_text(record: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
 
 
 def _refuse_to_read(query: str, options: Mapping[str, Any], *, strict: bool) -> None:
-    clean = checked(query)
+    clean = checked(query, options.get("like"))
     mode = resolve_mode(clean, options.get("mode", "hybrid"))
     if mode not in UNREAD_MODES:
         raise _needs_decrypt("mode", f"a {mode} search reads the text of memories")
@@ -204,8 +215,8 @@ def _refuse_to_read(query: str, options: Mapping[str, Any], *, strict: bool) -> 
 def _would_be_read(query: str, options: Mapping[str, Any]) -> bool:
     """Whether a reranker would be asked, were it somebody's who may read."""
     asked = search_options(**options)
-    clean = checked(query)
-    wanted = asked.rerank and not asked.sealed and recipe_named(asked.recipe).rerank
+    clean = checked(query, asked.like)
+    wanted = asked.rerank and not (asked.sealed or asked.like) and recipe_named(asked.recipe).rerank
     by_rank = wanted and resolve_mode(clean, asked.mode) == "hybrid"
     return by_rank and bool(parse(clean, asked).reading)
 

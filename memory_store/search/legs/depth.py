@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 
 from memory_store.search.candidates import LegList
 from memory_store.search.context import SearchContext
+from memory_store.search.likeness import LIKE
 from memory_store.search.recipes import Recipe
 
 
 def depth_of(leg: str, kind: str, depths: Mapping[str, int]) -> int:
     """How long a list may be: as ``depths`` says for its leg, or for a ``variant``."""
     usual = depths.get(leg, 0)
-    return usual if kind == "original" else depths.get("variant", usual)
+    return usual if kind in ("original", LIKE) else depths.get("variant", usual)
 
 
 def enough(

@@ -1,5 +1,7 @@
 """The keyword leg: BM25 over keyed hashes of words, for the query and each ``lex`` variant.
 
+For a memory that others should be like, the words are its most telling ones.
+
 Boundary: works on keyed hashes and ordinals; opens nothing.
 """
 
@@ -16,6 +18,7 @@ from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.depth import depth_of, enough
 from memory_store.search.legs.surroundings import lifted_coverage, lifted_keywords, neighbours_for
+from memory_store.search.likeness import LIKE
 from memory_store.search.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -36,7 +39,8 @@ def keyword_leg(
         for groups in analysis.variant_groups
         if groups
     ]
-    return Fetched((*((probe,) if probe else ()), *variants))
+    alike = like_list(analysis, context, recipe, depth_of("keyword", LIKE, depths))
+    return Fetched((*((probe,) if probe else ()), *variants, *alike))
 
 
 def probe_keywords(
@@ -46,6 +50,41 @@ def probe_keywords(
     if not analysis.groups:
         return None
     return keyword_list("original", analysis.groups, analysis, context, recipe, depths["keyword"])
+
+
+def like_list(
+    analysis: Analysis, context: SearchContext, recipe: Recipe, depth: int
+) -> tuple[LegList, ...]:
+    """The memories that share the telling words of one, as a share of what the best one shares.
+
+    Only its own collection is looked at and counted in: nowhere else the hashes mean anything.
+    """
+    like, snapshot = analysis.like, context.snapshot
+    if like is None or not like.terms:
+        return ()
+    own = (like.collection,)
+    found = keyword_scores(
+        snapshot,
+        like.terms,
+        k1=recipe.k1,
+        b=recipe.b,
+        title_weight=recipe.title_weight,
+        mask=analysis.mask,
+        visible=own,
+    )
+
+    def best(k: int) -> LegList:
+        top = top_k(snapshot, found.ordinals, found.scores, k)
+        scores = tuple(top.scores.tolist())
+        return LegList(
+            "keyword",
+            tuple(top.ordinals.tolist()),
+            scores,
+            LIKE,
+            strengths=tuple(score / scores[0] for score in scores),
+        )
+
+    return (enough(best, depth, context, recipe),)
 
 
 def keyword_list(

@@ -1,23 +1,33 @@
 """The vector leg: the nearest windows to the query, and to each ``vec`` and ``hyde`` variant.
 
+Also to a memory that others should be like, by the vectors that it has already.
+
 Boundary: the query and its variants go to the embedding model; the rest is vectors and ordinals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memory_store.index.numpy_vectors import best_windows
 from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Fetched, LegList, QueryModel
 from memory_store.search.context import SearchContext
-from memory_store.search.degraded import NO_VECTORS, missing_model, unembedded_lines
+from memory_store.search.degraded import (
+    NO_VECTOR,
+    NO_VECTORS,
+    missing_model,
+    other_model,
+    unembedded_lines,
+)
 from memory_store.search.legs.depth import depth_of, enough
 from memory_store.search.legs.scopes import Scope, scopes
 from memory_store.search.legs.surroundings import blended_meaning, neighbours_for
+from memory_store.search.likeness import LIKE
 from memory_store.search.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -37,7 +47,7 @@ def vector_leg(
     parsed = analysis.parsed
     wanted = [("original", parsed.text)] if parsed.text else []
     wanted += [(variant.kind, variant.text) for variant in parsed.variants if variant.kind != "lex"]
-    if not wanted:
+    if not wanted and analysis.like is None:
         return Fetched(())
     index = context.vector_index
     if index is None or not context.snapshot.vectors:
@@ -45,7 +55,8 @@ def vector_leg(
     lists: list[LegList] = []
     models: list[QueryModel] = []
     missing: dict[str, Exception] = {}
-    for scope in scopes(analysis.mask, context):
+    searched = scopes(analysis.mask, context)
+    for scope in searched if wanted else ():
         try:
             embedder = scope.embedder(context)
         except (ModelUnavailableError, ModelMismatchError) as error:
@@ -58,8 +69,51 @@ def vector_leg(
             lists.append(nearest(kind, vector, index, scope, context, recipe, depth))
     if alone and missing and not models:
         raise next(iter(missing.values()))
+    alike, unlike = like_list(analysis, index, searched, context, recipe, depths)
     lacking = unembedded_lines(analysis.mask, context)
-    return Fetched(tuple(lists), (*missing, *lacking), tuple(models))
+    return Fetched((*lists, *alike), (*missing, *unlike, *lacking), tuple(models))
+
+
+def like_list(
+    analysis: Analysis,
+    index: VectorIndex,
+    searched: Sequence[Scope],
+    context: SearchContext,
+    recipe: Recipe,
+    depths: Mapping[str, int],
+) -> tuple[tuple[LegList, ...], tuple[str, ...]]:
+    """The memories nearest to one, window by window, and what cannot be compared with it.
+
+    Each counts with its best pair of windows. No model is asked: vectors are compared with
+    vectors, those of other models not at all.
+    """
+    like = analysis.like
+    if like is None:
+        return (), ()
+    if not len(like.vectors):
+        return (), (NO_VECTOR.format(context.database),)
+    model = context.indexed_with[like.collection].fingerprint
+    scope = next((one for one in searched if one.model == model), None)
+    others = [one for one in searched if one is not scope]
+    lines = tuple(other_model(one, context) for one in others)
+    if scope is None:
+        return (), lines
+    within, depth = scope, depth_of("vector", LIKE, depths)
+
+    def best(k: int) -> LegList:
+        found = [index.search(vector, k, within.mask) for vector in like.vectors]
+        hits = best_windows(context.snapshot, *(map(np.concatenate, zip(*found, strict=True))), k)
+        return LegList(
+            "vector",
+            tuple(hits.ordinals.tolist()),
+            tuple(hits.similarities.tolist()),
+            LIKE,
+            tuple(hits.windows.tolist()),
+            _of_the_best(hits.similarities),
+            within.model,
+        )
+
+    return (enough(best, depth, context, recipe),), lines
 
 
 def nearest(
