@@ -7,7 +7,7 @@ before: the command line's user holds the key, Datasette asks its grants.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,15 @@ from memory_store.index.embedders import Embedders, ModelState
 from memory_store.index.held_vectors import HeldVectors
 from memory_store.index.opened import OpenVault, open_vault
 from memory_store.keys import secrets_to_create, secrets_to_open
-from memory_store.operations import collections, editing, reading, searching, statistics, writing
+from memory_store.operations import (
+    collections,
+    editing,
+    members,
+    reading,
+    searching,
+    statistics,
+    writing,
+)
 from memory_store.records import (
     ANSWER_BUDGET,
     ANSWER_SOURCES,
@@ -429,14 +437,21 @@ class MemoryStore:
 
     @_inside
     def create_collection(
-        self, name: str, *, embedder: str | None = None, analyser: str = AUTO
+        self,
+        name: str,
+        *,
+        embedder: str | None = None,
+        analyser: str = AUTO,
+        owner: str | None = None,
     ) -> CollectionInfo:
         """A new collection. ``embedder`` (a name or folder) and ``analyser`` are for it alone.
 
-        Raises BadInputError for a name that is taken or an analyser nobody knows,
-        ModelUnavailableError.
+        With an ``owner`` (an actor's id) it is closed to all but its members. Raises BadInputError
+        for a name that is taken or an analyser nobody knows, ModelUnavailableError.
         """
-        return collections.create_collection(self._vault, self._embedders, name, embedder, analyser)
+        return collections.create_collection(
+            self._vault, self._embedders, name, embedder, analyser, owner
+        )
 
     @_inside
     def set_collection(
@@ -457,6 +472,48 @@ class MemoryStore:
     @_inside
     def rename_collection(self, name: str, new_name: str) -> None:
         self._vault.rename_collection(name, new_name)
+
+    # -- members ------------------------------------------------------------------------
+
+    @_inside
+    def members(self, collection: str) -> Mapping[str, str]:
+        """Actor id → role (see :data:`memory_store.vault.members.ROLES`) in a collection.
+
+        Empty where it is open. Raises NotFoundError.
+        """
+        return members.members(self._vault, collection)
+
+    @_inside
+    def change_members(
+        self, collection: str, add: Mapping[str, str] | None = None, remove: Sequence[str] = ()
+    ) -> Mapping[str, str]:
+        """Let actors in by role, or change theirs, and let others go, all at once.
+
+        Returns the members afterwards. The first member closes a collection and owns it; one with
+        members keeps an owner. Raises NotFoundError, BadInputError.
+        """
+        return members.change_members(self._vault, collection, add or {}, remove)
+
+    def set_member(self, collection: str, actor: str, role: str) -> None:
+        """Give an actor a role in a collection. Raises as :meth:`change_members`."""
+        self.change_members(collection, {actor: role})
+
+    def remove_member(self, collection: str, actor: str) -> None:
+        """Take an actor's role away. Raises as :meth:`change_members`."""
+        self.change_members(collection, remove=[actor])
+
+    @_inside
+    def open_collection(self, collection: str) -> None:
+        """Take away all members of a collection: it is open again. Raises NotFoundError."""
+        members.open_collection(self._vault, collection)
+
+    @_inside
+    def membership(self) -> Mapping[str, Mapping[str, str]]:
+        """Id of every collection → actor → role; no actor where it is open.
+
+        Cheap enough for every request: made anew only when the settings changed.
+        """
+        return self._vault.membership()
 
     @_inside
     def topics(self, *, collection: str | Sequence[str] = ()) -> dict[str, int]:

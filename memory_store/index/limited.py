@@ -8,7 +8,7 @@ whole vault's, and the columns of its snapshot are kept beside the whole one's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -54,6 +54,7 @@ class LimitedVault(OpenVault):
             personal=settings.personal if settings.personal in held else "",
             collections=tuple(one for one in settings.collections if one in held),
             choices=tuple(one for one in settings.choices if one.collection in held),
+            members=tuple(one for one in settings.members if one.collection in held),
         )
 
     @contextmanager
@@ -104,9 +105,29 @@ class LimitedVault(OpenVault):
         except NotFoundError as error:
             raise BadInputError(f"collection: {error}", "collection") from None
 
-    def insert_collection(self, name: str, choice: CollectionSettings | None = None) -> str:
+    def change_members(
+        self, collection: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> None:
+        """Give one of its collections other members."""
+        self.keyring.of(collection)
+        self.whole.change_members(collection, change)
+
+    def membership(self) -> Mapping[str, Mapping[str, str]]:
+        """Of its collections alone, what :meth:`OpenVault.membership` says."""
+        known = self.whole.membership()
+        self.keyring.follow()
+        return {name: roles for name, roles in known.items() if name in self.keyring.collections}
+
+    def follow_settings(self) -> None:
+        """Read the settings again if another process has written newer ones."""
+        self.whole.follow_settings()
+        self.keyring.follow()
+
+    def insert_collection(
+        self, name: str, choice: CollectionSettings | None, owner: str | None
+    ) -> str:
         """A new collection in the vault, and in here from now on."""
-        collection = self.whole.insert_collection(name, choice)
+        collection = self.whole.insert_collection(name, choice, owner)
         self.keyring.extend(collection)
         return collection
 

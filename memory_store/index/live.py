@@ -107,7 +107,9 @@ class LiveIndex:
         self, made_of: Sequence[tuple[SegmentRow, npt.NDArray[np.bool_]]], settings: Settings
     ) -> bool:
         """Whether what was committed is nothing to the index, so that its caches hold."""
-        if self._state is None or self._state[1] != settings or len(made_of) != len(self._made_of):
+        if self._state is None or self._state[1].indexing != settings.indexing:
+            return False
+        if len(made_of) != len(self._made_of):
             return False
         pairs = zip(made_of, self._made_of, strict=True)
         return all(row == old and alive is held for (row, alive), (old, held) in pairs)

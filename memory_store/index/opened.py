@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,6 +38,7 @@ from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.last_seen import counters, remember, rollback_warning
 from memory_store.vault.manifest import Manifest, write_manifest
 from memory_store.vault.schema import check_is_vault
+from memory_store.vault.members import OWNER_ROLE, changed_members
 from memory_store.vault.settings import (
     AUTO,
     CollectionSettings,
@@ -75,6 +76,7 @@ class OpenVault:
         self._readers_lock = threading.Lock()
         self._local = threading.local()
         self._settings = read_settings(self._writer, keyring)
+        self._membership: tuple[Settings, Mapping[str, Mapping[str, str]]] | None = None
         keyring.strict = self.settings.profile == "strict"
         self.expansions = Expansions(
             path, keyring, on_disk=not keyring.strict and not access.read_only
@@ -180,12 +182,16 @@ class OpenVault:
 
     def change_settings(self, connection: sqlite3.Connection, **changes: Any) -> None:
         """Write the settings anew (inside the caller's transaction), one revision on."""
-        if stored_revision(connection) > self.settings.revision:
-            self.keyring.load(connection)  # another process may have made collections
-        present = read_settings(connection, self.keyring)
+        present = self._stored_settings(connection)
         changed = replace(present, revision=present.revision + 1, **changes)
         write_settings(connection, self.keyring, changed)
         self._settings = changed
+
+    def _stored_settings(self, connection: sqlite3.Connection) -> Settings:
+        """The settings as they are in the caller's transaction."""
+        if stored_revision(connection) > self.settings.revision:
+            self.keyring.load(connection)  # another process may have made collections
+        return read_settings(connection, self.keyring)
 
     def limited_to(self, scope: Scope, *, creating: bool = False) -> OpenVault:
         """The vault as if there were no other collections than those in ``scope``."""
@@ -256,31 +262,63 @@ class OpenVault:
         except NotFoundError:
             return self.create_collection(str(given))
 
-    def create_collection(self, name: str, choice: CollectionSettings | None = None) -> str:
-        """A new collection with a key of its own, indexed as chosen. Returns its id."""
+    def create_collection(
+        self, name: str, choice: CollectionSettings | None = None, owner: str | None = None
+    ) -> str:
+        """A new collection with a key of its own, indexed as chosen. Returns its id.
+
+        With an ``owner`` (an actor's id) it is closed, else open.
+        """
         name = checked_name(name)
         if name in self.collection_names().values():
             raise BadInputError(f"there is a collection {name!r} already", "collection")
-        return self.insert_collection(name, choice)
+        return self.insert_collection(name, choice, owner)
 
-    def insert_collection(self, name: str, choice: CollectionSettings | None = None) -> str:
+    def insert_collection(
+        self, name: str, choice: CollectionSettings | None, owner: str | None
+    ) -> str:
         """As :meth:`create_collection`, of a name that was looked at before."""
         with self.writing() as connection, transaction(connection):
+            known = self._stored_settings(connection)
             collection = insert_collection(connection, self.keyring, name)
-            known = read_settings(connection, self.keyring)
+            owners = {} if owner is None else changed_members({}, {owner: OWNER_ROLE}, ())
             chosen = replace(choice or CollectionSettings(""), collection=collection)
             self.change_settings(
                 connection,
                 collections=(*known.collections, collection),
                 choices=known.with_choice(chosen),
+                members=known.with_members(collection, owners),
             )
             return collection
 
     def choose(self, choice: CollectionSettings) -> None:
         """Set how a collection is indexed from now on. What is there is stale until reindexed."""
         with self.writing() as connection, transaction(connection):
-            known = read_settings(connection, self.keyring)
+            known = self._stored_settings(connection)
             self.change_settings(connection, choices=known.with_choice(choice))
+
+    def change_members(
+        self, collection: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> None:
+        """Give a collection the members (actor → role) that ``change`` makes of the present ones.
+
+        No members at all open it.
+        """
+        with self.writing() as connection, transaction(connection):
+            known = self._stored_settings(connection)
+            roles = change(known.members_of(collection))
+            self.change_settings(connection, members=known.with_members(collection, roles))
+
+    def membership(self) -> Mapping[str, Mapping[str, str]]:
+        """Collection id → actor → role, of every collection; no actor where it is open.
+
+        Follows what other processes write, at the cost of one look at the settings' revision.
+        """
+        self.follow_settings()
+        settings, known = self.settings, self._membership
+        if known is None or known[0] is not settings:
+            known = self._membership = (settings, settings.membership())
+        return known[1]
 
     def rename_collection(self, given: str, name: str) -> None:
         """Give a collection another name. Its id and its memories stay as they are."""

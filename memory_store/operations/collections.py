@@ -23,12 +23,17 @@ def collection_ids(vault: OpenVault, names: Sequence[str]) -> tuple[str, ...] | 
 
 
 def create_collection(
-    vault: OpenVault, embedders: Embedders, name: str, embedder: str | None, analyser: str
+    vault: OpenVault,
+    embedders: Embedders,
+    name: str,
+    embedder: str | None,
+    analyser: str,
+    owner: str | None = None,
 ) -> CollectionInfo:
     """A new collection with a choice of its own; see :meth:`MemoryStore.create_collection`."""
     choice = CollectionSettings("", checked_analyser(analyser))
     choice = embedders.chosen(choice, embedder) if embedder else choice
-    return _info(vault, vault.create_collection(name, choice))
+    return _info(vault, vault.create_collection(name, choice, owner))
 
 
 def set_collection(

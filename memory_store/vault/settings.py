@@ -7,12 +7,15 @@ write the file must not be able to change them: they are read only from the seal
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 
 from memory_store.records import FormatError, NotAVaultError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.manifest import note_revision, read_manifest
+from memory_store.vault.members import Member
 
 OWNER = 0  # the principal who made the vault and may read all of it
 
@@ -44,7 +47,8 @@ class Settings:
 
     ``analyser`` is the version of the text analysis that index entries without a mark of their
     own were made with. ``collections`` are the ids of all that were made, so that none can be
-    taken away unnoticed; ``choices`` the settings of those that differ from the vault.
+    taken away unnoticed; ``choices`` the settings of those that differ from the vault;
+    ``members`` those of closed collections.
     ``revision`` grows with every change; the personal collection's account knows the newest.
     """
 
@@ -58,6 +62,12 @@ class Settings:
     revision: int = 0
     collections: tuple[str, ...] = ()
     choices: tuple[CollectionSettings, ...] = ()
+    members: tuple[Member, ...] = ()
+
+    @property
+    def indexing(self) -> Settings:
+        """These settings as far as they say how memories are indexed."""
+        return replace(self, revision=0, collections=(), members=())
 
     def chosen(self, collection: str) -> CollectionSettings:
         """What was chosen for a collection; no ``embedder`` where that is the vault's."""
@@ -81,6 +91,22 @@ class Settings:
         others = tuple(one for one in self.choices if one.collection != choice.collection)
         usual = choice == CollectionSettings(choice.collection)
         return others if usual else (*others, choice)
+
+    def members_of(self, collection: str) -> dict[str, str]:
+        """Actor → role in one collection; empty where it is open."""
+        return {one.actor: one.role for one in self.members if one.collection == collection}
+
+    def with_members(self, collection: str, roles: Mapping[str, str]) -> tuple[Member, ...]:
+        """``members`` with those of one collection set anew."""
+        others = (one for one in self.members if one.collection != collection)
+        return (*others, *(Member(collection, actor, role) for actor, role in roles.items()))
+
+    def membership(self) -> Mapping[str, Mapping[str, str]]:
+        """Every collection's id → its members' roles by actor, none where it is open."""
+        found: dict[str, dict[str, str]] = {collection: {} for collection in self.collections}
+        for one in self.members:
+            found[one.collection][one.actor] = one.role
+        return MappingProxyType({name: MappingProxyType(roles) for name, roles in found.items()})
 
 
 def read_vault_id(connection: sqlite3.Connection) -> bytes:
@@ -111,6 +137,7 @@ def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
             **data,
             "collections": tuple(data["collections"]),
             "choices": tuple(CollectionSettings(**one) for one in data.get("choices", ())),
+            "members": tuple(Member(**one) for one in data.get("members", ())),
         }
     )
     _check_complete(connection, keyring, settings)
@@ -141,8 +168,9 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", settings.revision)
     data = asdict(settings)
-    if not settings.choices:
-        del data["choices"]  # as every vault was written before collections had any
+    for later in ("choices", "members"):
+        if not data[later]:
+            del data[later]  # as every vault was written before collections had any
     sealed = keys.seal("head", place, json.dumps(data).encode())
     connection.execute(
         """
