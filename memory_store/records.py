@@ -221,6 +221,7 @@ class SearchOptions:
     ``(key, value)`` pairs; ``min_score`` is 0–1; ``budget`` is in tokens, ``budget_ms`` in
     milliseconds. ``continue_`` is the ``next`` token of an earlier response. ``expander`` names
     the language model that may word the query in other ways; it is then sent the query's words.
+    ``narrow`` holds ``FACET:VALUE`` texts: what of the result is shown, by its facets.
     ``like`` is the id of a memory (or its beginning): others like it are wanted, by themselves or
     together with the query.
     """
@@ -236,15 +237,16 @@ class SearchOptions:
     since: str | None = None
     until: str | None = None
     min_score: float | None = None
+    narrow: tuple[str, ...] = ()
     recipe: str = "default"
     reranker: str | None = None
     rerank: bool = True
     expander: str | None = None
     expand: bool = True
     sealed: bool = False
+    like: str | None = None
     budget: int | None = None
     budget_ms: int | None = None
-    like: str | None = None
     continue_: str | None = None
     explain: bool = False
     why: str | None = None

@@ -64,6 +64,12 @@ class QueryCommand(click.Command):
 )
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata that must match")
 @click.option("--min-score", type=float, metavar="0-1", help="Leave out results scored below")
+@click.option(
+    "--narrow",
+    multiple=True,
+    metavar="FACET:VALUE",
+    help="Of what was found show only these: type:task, topic:garden, created:2025",
+)
 @click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
 @reranker_options
 @expansion_options
@@ -111,14 +117,14 @@ def search(
     memory-store search notes.db '"exact phrase" -unwanted topic:home'
     memory-store search notes.db budget --since 3w --type decision --json
 
+    memory-store search notes.db --like 3f2a91c0
+
     QUERY may be - for standard input.
     """
     form = one_format(as_json, nl, csv, table)
     response = store.search(
         text_or_stdin(query).strip() if query == "-" else query,
         meta=key_value_pairs(meta, "meta"),
-    memory-store search notes.db --like 3f2a91c0
-
         rerank=not no_rerank,
         expand=not no_expand,
         **options,

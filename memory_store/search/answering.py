@@ -16,6 +16,7 @@ from memory_store.search.context import SearchContext
 from memory_store.search.facets import counted, facets
 from memory_store.search.paging import continue_token, following
 from memory_store.search.planning import Plan
+from memory_store.search.pool import still_to_come
 from memory_store.search.previews import Marker, Preview, expands, preview
 from memory_store.search.tracing import Trace
 
@@ -119,7 +120,7 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
         total=context.snapshot.total,
         topics=counted(topic for row in rows for topic in row.topics),
         types=counted(row.type for row in rows),
-        facets=facets(context, whole, outcome.rows, _all_listed(outcome)),
+        facets=facets(context, whole, outcome.rows, _all_listed(outcome), plan.narrowing),
         budget=budget,
         next=next_token,
         truncated=next_token is not None or len(rows) < len(shown),
@@ -177,6 +178,7 @@ def _next(context: SearchContext, plan: Plan, outcome: Outcome, spending: Spendi
     page, ordinals = outcome.page, [result.candidate.ordinal for result in outcome.ranking]
     skipped = {outcome.rows[n].candidate.ordinal for n in spending.skipped}
     gone = outcome.refused | {row.candidate.ordinal for row in outcome.rows} - skipped
+    left = still_to_come(ordinals, page.waiting, plan.kept)
     keys = context.page_keys()
     place = following(
         plan.place,
@@ -185,9 +187,7 @@ def _next(context: SearchContext, plan: Plan, outcome: Outcome, spending: Spendi
         shown=len(spending.taken),
         tried=page.tried,
         pool=ordinals,
-        waiting=[
-            o for o in ordinals if o not in gone and (page.waiting is None or o in page.waiting)
-        ],
+        waiting=[o for o in ordinals if o in left and o not in gone],
         listing=page.listed is not None,
     )
     return None if place is None else continue_token(keys, plan.query, plan.options, place)

@@ -1,4 +1,7 @@
-"""Facets: how a whole result divides by type, status, collection and topic, not the page alone.
+"""Facets: how a whole result divides by type, status, collection, topic and time of writing.
+
+Not the page alone is counted. Where the result is :mod:`narrowed <memory_store.search.narrowing>`,
+each facet counts what the others keep: another value of it adds as many as its number says.
 
 Types, dates and collections of sealed memories are in the index. Topics are there as keyed
 hashes: those whose names are known, from memories opened anyhow, can be counted in all others.
@@ -19,35 +22,51 @@ import numpy.typing as npt
 from memory_store.search.adjustments import Scored, base_type
 from memory_store.search.analysis import Blinding
 from memory_store.search.context import SearchContext
+from memory_store.search.narrowing import Narrowing, periods
 from memory_store.text.canonical import normalise_topic
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
 
 Facets = dict[str, dict[str, int]]
+Ordinals = npt.NDArray[np.intp]
+
+MOST_MONTHS = 12  # more are told as years: a list that one reads at a glance
 
 
 def facets(
-    context: SearchContext, results: Sequence[Scored], rows: Sequence[Scored], listed: Mask | None
+    context: SearchContext,
+    results: Sequence[Scored],
+    rows: Sequence[Scored],
+    listed: Mask | None,
+    narrowing: Narrowing | None = None,
 ) -> Facets:
-    """Facet → value → how many of ``results`` have it, most frequent first.
+    """Facet → value → how many of ``results`` have it, most frequent first; times newest first.
 
     With ``listed`` (bool [documents], of a list by filters alone) all of those are counted.
     Topics are complete where every result is open; else they are those of the ``rows``.
     """
     snapshot = context.snapshot
     if listed is None:
-        among = np.array([result.candidate.ordinal for result in results], dtype=np.intp)
+        whole = np.array([result.candidate.ordinal for result in results], dtype=np.intp)
     else:
-        among = np.flatnonzero(listed)
+        whole = np.flatnonzero(listed)
+
+    def among(facet: str) -> Ordinals:
+        kept = None if narrowing is None else narrowing.besides(facet)
+        return whole if kept is None else whole[kept[whole]]
+
     names = [context.collection_names.get(id_, id_) for id_ in snapshot.collections]
     types = [base_type(name) for name in snapshot.types]
-    done = int(np.count_nonzero(snapshot.done[among]))
+    by_status = among("status")
+    done = int(np.count_nonzero(snapshot.done[by_status]))
+    topics = _topics(context, results, rows, among("topic"), listed is not None)
     return {
-        "type": _sorted(_coded(types, snapshot.type_codes[among])),
-        "status": _sorted({"open": len(among) - done, "done": done}),
-        "collection": _sorted(_coded(names, snapshot.collection_codes[among])),
-        "topic": _sorted(_topics(context, results, rows, among, listed is not None)),
+        "type": _sorted(_coded(types, snapshot.type_codes[among("type")])),
+        "status": _sorted({"open": len(by_status) - done, "done": done}),
+        "collection": _sorted(_coded(names, snapshot.collection_codes[among("collection")])),
+        "topic": _sorted(topics),
+        "created": _created(context, whole, among("created")),
     }
 
 
@@ -64,18 +83,32 @@ def _coded(names: Sequence[str], codes: npt.NDArray[np.int16]) -> Counter[str]:
     return counts
 
 
+def _created(context: SearchContext, whole: Ordinals, among: Ordinals) -> dict[str, int]:
+    """Month or year → how many were created in it; the unit is that of the whole result."""
+    if not len(whole):
+        return {}
+    months = periods(context, "M")
+    by_month = len(np.unique(months[whole])) <= MOST_MONTHS
+    written = months if by_month else periods(context, "Y")
+    values, counts = np.unique(written[among], return_counts=True)
+    return dict(zip(values[::-1].astype(str).tolist(), counts[::-1].tolist(), strict=True))
+
+
 def _topics(
     context: SearchContext,
     results: Sequence[Scored],
     rows: Sequence[Scored],
-    among: npt.NDArray[np.intp],
+    among: Ordinals,
     listing: bool,
 ) -> Counter[str]:
     """Topic → how many carry it, by the names that opened memories give them."""
     whole = not listing and all(result.memory is not None for result in results)
+    shown = set(among.tolist())
     named: dict[str, str] = {}
     carried: Counter[str] = Counter()
     for result in results if whole else rows:
+        if result.candidate.ordinal not in shown:
+            continue
         assert result.memory is not None, "rows are opened"
         for name in result.memory.topics:
             topic = normalise_topic(name)

@@ -12,7 +12,7 @@ from typing import Any
 from memory_store.records import BadInputError, SearchOptions
 
 _OPTION_NAMES = {f.name for f in fields(SearchOptions)}
-_LISTED_OPTIONS = ("collection", "type", "topic")
+_LISTED_OPTIONS = ("collection", "type", "topic", "narrow")
 
 
 def search_options(**options: Any) -> SearchOptions:

@@ -23,6 +23,7 @@ from memory_store.search.fetching import MOST_NEWEST, fetch, newest
 from memory_store.search.fusion import Merged, merge
 from memory_store.search.legs.surroundings import told_in_order
 from memory_store.search.literal import search_literally
+from memory_store.search.narrowing import narrowing
 from memory_store.search.opening import Opening
 from memory_store.search.paging import continue_place, members, not_yet_listed
 from memory_store.search.planning import NO_CUT, Plan, check_deep, make_plan
@@ -38,8 +39,8 @@ from memory_store.search.reading import Reading
 from memory_store.search.tracing import Trace
 from memory_store.search.why import why
 
-STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for patterns"
 LIKE_NO_PATTERN = "like: a literal search is for a pattern; memories are like others, or not"
+STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for patterns"
 
 
 def run(
@@ -98,10 +99,12 @@ def _plan(
     mode = resolve_mode(clean, options.mode)
     if mode == "structural":
         raise BadInputError(STRUCTURAL_LATER, parameter="mode")
-    place = continue_place(context.page_keys(), clean, options) if options.continue_ else None
     if mode == "literal" and options.like:
         raise BadInputError(LIKE_NO_PATTERN, parameter="like")
-    return make_plan(clean, mode, options, depth=depth, started=started, place=place)
+    place = continue_place(context.page_keys(), clean, options) if options.continue_ else None
+    plan = make_plan(clean, mode, options, depth=depth, started=started, place=place)
+    kept = narrowing(context, options.narrow)
+    return plan if kept is None else replace(plan, narrowing=kept, kept=kept.mask)
 
 
 def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
@@ -110,6 +113,8 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
         analysis = analyse(parse(plan.query, plan.options), context, plan.options)
         check_deep(plan.options, analysis.keywords)
     listed = None if analysis.asks else analysis.mask
+    if listed is not None and plan.kept is not None:
+        analysis = replace(analysis, mask=analysis.mask & plan.kept)
     analysis = _unlisted(context, plan, analysis)
     conditional = is_conditional(analysis.parsed, plan.options)
     plan = plan.reaching(plan.tries) if conditional else plan

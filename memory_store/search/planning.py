@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, BadInputError, SearchOptions
 from memory_store.search.paging import Place
 from memory_store.search.recipes import Depth, Recipe, recipe_named
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask
+    from memory_store.search.narrowing import Narrowing
 
 DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
 SINGLE_LEG = ("keyword", "vector")  # modes that are one leg, in its own order and on its own scale
@@ -28,6 +33,7 @@ class Plan:
     ``place`` is where this page starts (``None``: at the top), ``waiting`` what of its pool, as
     ordinals, earlier pages have left (``None``: all of it); ``deadline`` is a
     :func:`time.monotonic` moment or ``None``.
+    ``kept`` (bool [documents]) is what ``narrowing`` shows of the result.
     What is not ``shown`` is ranked to be measured: no row is opened only for being on the page.
     """
 
@@ -43,6 +49,8 @@ class Plan:
     place: Place | None = None
     waiting: frozenset[int] | None = None
     shown: bool = True
+    narrowing: Narrowing | None = None
+    kept: Mask | None = None
 
     @property
     def reads(self) -> bool:

@@ -10,8 +10,9 @@ Boundary: works on ordinals and ranks; opens nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from memory_store.records import SearchOptions
 from memory_store.search.adjustments import Scored
@@ -22,6 +23,9 @@ from memory_store.search.legs.depth import depth_of
 from memory_store.search.paging import Members
 from memory_store.search.planning import Plan
 from memory_store.search.query import ParsedQuery
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask
 
 
 def is_conditional(parsed: ParsedQuery, options: SearchOptions) -> bool:
@@ -73,10 +77,21 @@ def with_waiting(plan: Plan, results: Sequence[Scored], scored: Sequence[Scored]
 
 
 def to_come(plan: Plan, results: Sequence[Scored]) -> list[Scored]:
-    """What earlier pages have left of ``results``."""
-    if plan.waiting is None:
-        return list(results)
-    return [result for result in results if result.candidate.ordinal in plan.waiting]
+    """What earlier pages and narrowing have left of ``results``."""
+    ordinals = [result.candidate.ordinal for result in results]
+    left = still_to_come(ordinals, plan.waiting, plan.kept)
+    return [result for result in results if result.candidate.ordinal in left]
+
+
+def still_to_come(
+    ordinals: Iterable[int], waiting: frozenset[int] | None, kept: Mask | None
+) -> set[int]:
+    """Those that wait from the pages before (``None``: all), and that narrowing keeps."""
+    return {
+        ordinal
+        for ordinal in ordinals
+        if (waiting is None or ordinal in waiting) and (kept is None or kept[ordinal])
+    }
 
 
 def untried(

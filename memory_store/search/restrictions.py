@@ -15,6 +15,7 @@ from memory_store.index.snapshot import Filters, Mask
 from memory_store.records import SearchOptions
 from memory_store.search.analysis import Blinding, filters, holds
 from memory_store.search.context import SearchContext
+from memory_store.search.narrowing import narrowing
 from memory_store.search.query import ParsedQuery, Phrase
 
 
@@ -43,6 +44,7 @@ class Restriction:
 
 _LACKS = {
     "topic": "it does not carry this topic",
+    "narrow": "it is nothing of that kind",
     "word": "it does not hold this word",
     "phrase": "it does not hold these words side by side",
     "excluded": "it holds what is excluded",
@@ -75,6 +77,12 @@ def _each(
         yield Restriction("since", f"since:{parsed.since}", mask(Filters(since=asked.since)))
     if asked.until is not None:
         yield Restriction("until", f"until:{parsed.until}", mask(Filters(until=asked.until)))
+    for name in options.narrow:
+        kept = narrowing(context, (name,))
+        if kept is not None:
+            yield Restriction(
+                "narrow", f"narrow={_quoted(name)}", kept.mask & context.snapshot.alive
+            )
     for phrase in parsed.required:
         kind = "word" if len(phrase.words) == 1 else "phrase"
         held = holds(phrase, context, blinding) & context.snapshot.alive

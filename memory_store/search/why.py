@@ -161,6 +161,7 @@ def _after_the_pool(search: Search, fusion_rank: int, shown: Collection[str]) ->
     way = ways_of(search.trace, [candidate.ordinal])[candidate.ordinal]
     ahead = [result.candidate for result in search.outcome.ranking]
     ahead = [one for one in ahead if one.id not in search.trace.dropped]
+    ahead = [one for one in ahead if search.plan.kept is None or search.plan.kept[one.ordinal]]
     listed = search.plan.offset if search.plan.waiting is None else 0  # not in a list's ranking
     places = {one.ordinal: n for n, one in enumerate(ahead, listed + 1)}
     place = places.get(candidate.ordinal)

@@ -14,7 +14,7 @@ decrypt grant every search is a sealed one; what it goes without is said in ``de
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from memory_store.records import (
 )
 from memory_store.search.degraded import NOT_READ, for_searchers
 from memory_store.search.likeness import unknown
-from memory_store.search.options import search_options
+from memory_store.search.options import search_options, several
 from memory_store.search.query import checked, parse, resolve_mode
 from memory_store.search.recipes import recipe_named
 
@@ -104,13 +104,17 @@ SHOWN_OF_STAGES = frozenset(
         "feedback_from",
     }
 )
-SHOWN_FACETS = frozenset({"type", "status"})
+SHOWN_FACETS = frozenset({"type", "status", "created"})
 """Unless strict. Names of collections and topics are sealed."""
 SHOWN_OF_WHY = frozenset(
     {"returned", "filters", "legs", "words", "coverage", "pool", "last_score", "page"}
 )
 """Besides the ranks: what further searches would tell as well. Not the reason and the stage, which
 may say that two memories have the same content, or what the opened text holds."""
+
+UNREAD_LEFT_OUT = (
+    "collections that you may search but not read were left out: only opened text can answer this"
+)
 
 _BLANK = SearchResult(0, "", None, 0.0, None, "", "", "", (), "", "", False)
 _COLUMNS = frozenset(f.name for f in fields(SearchResult))
@@ -133,15 +137,16 @@ def search(
     if not grants.search:
         raise NotPermittedError("searching needs the permission hybrid-search")
     strict = store.profile == STRICT
-    if not grants.decrypt:
-        _refuse_to_read(query, options, strict=strict)
-    wanted = dict(options) if grants.decrypt else {**options, "sealed": True}
+    store, left_out = _where_read(store, grants, query, options, strict=strict)
+    readable = grants.search & grants.decrypt
+    read = bool(left_out) or grants.decrypt.covers(grants.search)
+    wanted = dict(options) if read else {**options, "sealed": True}
     _refuse_folders(wanted.get("reranker"))
     if not grants.models:
         _refuse_other_models(store, wanted.pop("expander", None))
-    about = wanted.pop("why", None)
     if wanted.get("like"):
         wanted["like"] = _whole_id(store, wanted["like"])
+    about = wanted.pop("why", None)
     if about is not None:
         with contextlib.suppress(NotFoundError):
             wanted["why"] = store.find_id(about, refs=False)
@@ -150,13 +155,41 @@ def search(
         from memory_store.search.why import no_id
 
         response = replace(response, why=no_id(about))
-    if grants.decrypt:
-        return replace(response, explain=tuple(map(_as_asked_here, response.explain)))
+    if read:
+        told = tuple(map(_as_asked_here, response.explain))
+        return replace(response, explain=told, degraded=(*response.degraded, *left_out))
     unread = (NOT_READ,) if _would_be_read(query, options) else ()
-    return _sealed(replace(response, degraded=(*response.degraded, *unread)), strict=strict)
+    shown = store.limited_to(readable).heads([row.id for row in response.rows]) if readable else {}
+    response = replace(response, degraded=(*response.degraded, *unread))
+    return _sealed(response, strict=strict, readable=shown)
 
 
-def _as_asked_here(report: StageReport) -> StageReport:
+def _where_read(
+    store: MemoryStore, grants: Grants, query: str, options: Mapping[str, Any], *, strict: bool
+) -> tuple[MemoryStore, tuple[str, ...]]:
+    """The store to search, and what to say about collections that are left out of it.
+
+    What only opened text can answer is answered from the collections that the asker may read,
+    and refused where there is none.
+    """
+    readable = grants.search & grants.decrypt
+    if grants.decrypt.covers(grants.search):
+        return store, ()
+    try:
+        _refuse_to_read(query, options, strict=strict)
+    except NotPermittedError:
+        if not readable:
+            raise
+        return store.limited_to(readable), (UNREAD_LEFT_OUT,)
+    return store, ()
+
+
+def row_data(row: SearchResult, *, strict: bool) -> dict[str, Any]:
+    """A result of :func:`search` as JSON data, with null for all that its asker may not see."""
+    data = row.as_dict()
+    return data if row.collection else without_text(data, strict=strict)  # sealed ones have none
+
+
 def _whole_id(store: MemoryStore, like: str) -> str:
     """The id of the memory that others should be like: by its id or the id's beginning alone."""
     try:
@@ -165,6 +198,7 @@ def _whole_id(store: MemoryStore, like: str) -> str:
         raise unknown(like) from None
 
 
+def _as_asked_here(report: StageReport) -> StageReport:
     """A stage without what a language model was sent: that is for whoever holds the key."""
     shown = {name: value for name, value in report.details.items() if name != "sent"}
     return replace(report, details=shown)
@@ -206,6 +240,8 @@ def _refuse_to_read(query: str, options: Mapping[str, Any], *, strict: bool) -> 
         return
     parsed = parse(clean, SearchOptions(**options))
     by_status = options.get("status", "all") != "all"
+    narrowed = {one.partition(":")[0] for one in several(options.get("narrow"))}
+    by_status = by_status or bool(narrowed & SHOWN_FACETS)
     if parsed.types or parsed.since or parsed.until or by_status:
         raise _needs_decrypt(
             "type, status, since, until", "types and times are sealed in a strict vault"
@@ -229,15 +265,19 @@ def _shown(*, strict: bool) -> frozenset[str]:
     return SHOWN if strict else SHOWN | SHOWN_UNLESS_STRICT
 
 
-def _sealed(response: SearchResponse, *, strict: bool) -> SearchResponse:
-    """A new response with what may be seen of another one."""
+def _sealed(
+    response: SearchResponse, *, strict: bool, readable: Container[str] = ()
+) -> SearchResponse:
+    """A new response with what may be seen of another one; whole rows of ``readable`` ids."""
     shown = _shown(strict=strict)
     columns = sorted(shown & _COLUMNS)
     return SearchResponse(
         query=response.query,
         mode=response.mode,
         rows=tuple(
-            replace(_BLANK, **{name: getattr(row, name) for name in columns})
+            row
+            if row.id in readable
+            else replace(_BLANK, **{name: getattr(row, name) for name in columns})
             for row in response.rows
         ),
         counts=response.counts,

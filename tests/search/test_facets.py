@@ -53,4 +53,4 @@ def test_what_only_texts_decide_is_counted_where_it_was_read(notes: MemoryStore)
 
 def test_nothing_found_has_no_facets(notes: MemoryStore) -> None:
     page = notes.search("zeppelin", mode="keyword")
-    assert page.facets == {"type": {}, "status": {}, "collection": {}, "topic": {}}
+    assert page.facets == {"type": {}, "status": {}, "collection": {}, "topic": {}, "created": {}}
