@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +26,70 @@ else:
     except ImportError:
         import sqlite3
 
-__all__ = ["ExtensionUnavailable", "connect", "connect_with_vec", "load_vec", "sqlite3"]
+__all__ = [
+    "WRITABLE",
+    "ExtensionUnavailable",
+    "FileAccess",
+    "connect",
+    "connect_with_vec",
+    "file_access",
+    "linked_library",
+    "load_vec",
+    "sqlite3",
+]
 
 BUSY_SECONDS = 10.0  # how long a writer waits for another process before "database is locked"
+WRITE_VERSION = 18  # its place in an SQLite file's header; 2 there: a write-ahead log
 
 
 class ExtensionUnavailable(Exception):
     """sqlite-vec cannot be loaded here; the message says why."""
 
 
-def connect(path: str | Path, *, read_only: bool = False) -> sqlite3.Connection:
+@dataclass(frozen=True, slots=True)
+class FileAccess:
+    """How every connection to a file is opened; ``read_only`` says why nothing may be written."""
+
+    read_only: str = ""
+    parameters: str = "mode=rwc"
+
+
+WRITABLE = FileAccess()
+
+
+def file_access(path: Path, *, immutable: bool = False, nolock: bool = False) -> FileAccess:
+    """How ``path`` can be opened: as the caller says, or as its file and folder allow.
+
+    ``immutable`` and ``nolock`` are what Datasette calls so: nobody changes the file, or its locks
+    are ignored. A write-ahead log cannot be read without locks, nor in a folder where nothing can
+    be made, unless the file is taken for immutable.
+    """
+    if immutable:
+        return FileAccess("it is served as immutable", "immutable=1")
+    logged = _has_log(path)
+    if nolock:
+        return FileAccess("locks are ignored (--nolock)", "mode=ro" + "&nolock=1" * (not logged))
+    stuck = logged and not os.access(path.parent, os.W_OK) and not _log_of(path).exists()
+    if stuck:
+        return FileAccess("its folder is read-only", "immutable=1")
+    return WRITABLE if os.access(path, os.W_OK) else FileAccess("its file is read-only", "mode=ro")
+
+
+def _has_log(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(WRITE_VERSION + 1)[WRITE_VERSION:] == b"\x02"
+    except OSError:
+        return False  # whoever connects is told
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def connect(
+    path: str | Path, *, read_only: bool = False, access: FileAccess = WRITABLE
+) -> sqlite3.Connection:
     """Open ``path`` (or ``":memory:"``) in autocommit mode, usable from any one thread at a time.
 
     ``read_only`` neither creates nor changes the file. Raises ``sqlite3.OperationalError`` when
@@ -41,7 +97,8 @@ def connect(path: str | Path, *, read_only: bool = False) -> sqlite3.Connection:
     """
     target = str(path)
     if target != ":memory:":
-        target = Path(path).absolute().as_uri() + ("?mode=ro" if read_only else "?mode=rwc")
+        writes = access.parameters if access.read_only or not read_only else "mode=ro"
+        target = f"{Path(path).absolute().as_uri()}?{writes}"
     connection = sqlite3.connect(
         target, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
     )
@@ -106,7 +163,7 @@ def _connect_automatically(path: str | Path) -> sqlite3.Connection:
     extension too (which adds functions and changes nothing). The lock keeps our own from
     cancelling each other's.
     """
-    library = _linked_library()
+    library = linked_library(sqlite3)
     start = _vec_entry_point()
     with _registering:
         if library.sqlite3_auto_extension(start) != 0:
@@ -125,19 +182,18 @@ def _connect_automatically(path: str | Path) -> sqlite3.Connection:
     return connection
 
 
-def _linked_library() -> ctypes.CDLL:
-    """The very SQLite library that the ``sqlite3`` module calls.
+def linked_library(module: Any) -> ctypes.CDLL:
+    """The very SQLite library that a module (``sqlite3`` or ``pysqlite3``) calls.
 
     Symbols are looked up through the extension module itself, whose dependencies the loader
     searches. Another copy of SQLite in the process would crash, so version and source id must
-    both agree.
+    both agree. Raises ``ExtensionUnavailable``.
     """
     if sys.implementation.name != "cpython":
         raise ExtensionUnavailable("only CPython's sqlite3 can be reached through ctypes")
-    name = "_sqlite3" if sqlite3.__name__ == "sqlite3" else f"{sqlite3.__name__}._sqlite3"
+    name = "_sqlite3" if module.__name__ == "sqlite3" else f"{module.__name__}._sqlite3"
     try:
-        module = importlib.import_module(name)
-        library = _library(str(module.__file__))
+        library = _library(str(importlib.import_module(name).__file__))
         library.sqlite3_libversion.restype = ctypes.c_char_p
         library.sqlite3_sourceid.restype = ctypes.c_char_p
         for function in (library.sqlite3_auto_extension, library.sqlite3_cancel_auto_extension):
@@ -146,10 +202,10 @@ def _linked_library() -> ctypes.CDLL:
         found = (library.sqlite3_libversion().decode(), library.sqlite3_sourceid().decode())
     except (ImportError, OSError, AttributeError) as error:
         raise ExtensionUnavailable("the SQLite library cannot be reached") from error
-    with sqlite3.connect(":memory:") as connection:
+    with module.connect(":memory:") as connection:
         (source,) = connection.execute("select sqlite_source_id()").fetchone()
     connection.close()
-    if found != (sqlite3.sqlite_version, source):
+    if found != (module.sqlite_version, source):
         raise ExtensionUnavailable("ctypes reaches another SQLite than the sqlite3 module uses")
     return library
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_store.records import FormatError, NotAVaultError
-from memory_store.sqlite import connect, sqlite3
+from memory_store.sqlite import FileAccess, connect, file_access, sqlite3
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -163,10 +163,10 @@ def create_schema(connection: sqlite3.Connection) -> None:
     connection.execute(f"pragma user_version = {FORMAT_VERSION}")
 
 
-def is_vault(path: str | Path) -> bool:
+def is_vault(path: str | Path, access: FileAccess | None = None) -> bool:
     """Whether a file holds a vault. Needs no key, changes nothing, raises nothing."""
     try:
-        check_is_vault(Path(path))
+        check_is_vault(Path(path), access)
     except NotAVaultError:
         return False
     except FormatError:
@@ -174,7 +174,7 @@ def is_vault(path: str | Path) -> bool:
     return True
 
 
-def check_is_vault(path: Path) -> None:
+def check_is_vault(path: Path, access: FileAccess | None = None) -> None:
     """Raise NotAVaultError or FormatError unless ``path`` is a vault this version reads."""
     if not path.exists():
         raise NotAVaultError(f"{path}: no such file")
@@ -184,7 +184,7 @@ def check_is_vault(path: Path) -> None:
         with path.open("rb") as file:
             if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
                 raise NotAVaultError(f"{path}: not an SQLite database")
-        connection = connect(path, read_only=True)
+        connection = connect(path, read_only=True, access=access or file_access(path))
     except (OSError, sqlite3.Error) as error:
         raise NotAVaultError(f"{path}: cannot be read ({error})") from None
     try:
