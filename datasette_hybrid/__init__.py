@@ -30,10 +30,10 @@ def shutdown(datasette: Any) -> None:
 
 @hookimpl
 def get_metadata(datasette: Any) -> dict[str, Any]:
-    """Hide the machinery of every vault, for 0.65; 1.0 has no such hook and takes a list."""
-    from .vaults import hidden_tables
+    """What the tables of every vault are, for 0.65; 1.0 is told when a vault is found."""
+    from .native import metadata
 
-    return hidden_tables(datasette)
+    return metadata(datasette)
 
 
 @hookimpl
@@ -55,7 +55,7 @@ def actor_from_request(datasette: Any, request: Any) -> Any:
 
 @hookimpl
 def register_actions(datasette: Any) -> list[Any]:
-    """The three permissions, for 1.0."""
+    """The four permissions, for 1.0."""
     from .compat import actions
 
     return actions()
@@ -63,14 +63,14 @@ def register_actions(datasette: Any) -> list[Any]:
 
 @hookimpl
 def permission_resources_sql(datasette: Any, actor: Any, action: str) -> Any:
-    """Allow blocks and root's default, for 1.0."""
-    from . import compat, grants
+    """Allow blocks, root's default and membership of collections, for 1.0."""
+    from . import compat, compat_native, grants, native
 
+    if action in compat_native.CHANGES:
+        return native.no_changes(datasette)
     if action not in compat.ACTIONS:
         return None
-    return compat.permission_rules(
-        name for name in datasette.databases if grants.configured(datasette, actor, action, name)
-    )
+    return grants.rules_by_sql(datasette, actor, action)
 
 
 @hookimpl
@@ -81,6 +81,18 @@ def permission_allowed(datasette: Any, actor: Any, action: str, resource: Any) -
     if action not in compat.ACTIONS or not isinstance(resource, str):
         return None
     return grants.configured(datasette, actor, action, resource) or None
+
+
+@hookimpl(specname="permission_allowed", trylast=True)
+def permission_allowed_on_collection(
+    datasette: Any, actor: Any, action: str, resource: Any
+) -> Any:
+    """Membership of a collection, for 0.65, where the last plugin that has a say is heard."""
+    from . import compat, grants
+
+    if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
+        return None
+    return grants.decide_on_collection(datasette, actor, action, *resource)
 
 
 @hookimpl
@@ -105,17 +117,25 @@ def render_cell(
     row: Any, value: Any, column: str, table: Any, database: str, datasette: Any
 ) -> Any:
     """Sealed columns: what they are, and for those who may read, what they say."""
-    if table is None or not isinstance(value, bytes):
-        return None
-    from .cells import sealed_cell
+    from .cells import COLUMNS, sealed_cell
 
+    if table is None or not (isinstance(value, bytes) or column in COLUMNS):
+        return None
     return sealed_cell(datasette, database, table, row, column, value)
 
 
 @hookimpl
+def extra_template_vars(view_name: Any, datasette: Any) -> Any:
+    """Nothing: the moment before a page is rendered is when its sealed cells are filled in."""
+    from .cells import fill
+
+    return fill(datasette, view_name)
+
+
+@hookimpl(trylast=True)  # behind Datasette's own, which says that there is nothing to search
 def filters_from_request(request: Any, database: str, table: str, datasette: Any) -> Any:
-    """``?_hybrid=query`` on the table page of memories."""
-    if table != "memories" or not request.args.get("_hybrid"):
+    """``?_hybrid=query`` and the search box on the table page of memories."""
+    if table != "memories":
         return None
     from .filtering import found_memories
 
@@ -125,7 +145,7 @@ def filters_from_request(request: Any, database: str, table: str, datasette: Any
 @hookimpl
 def menu_links(datasette: Any, actor: Any, request: Any) -> Any:
     """A way to the search from every page."""
-    from .serving import menu
+    from .native import menu
 
     return menu(datasette, actor)
 
@@ -133,6 +153,54 @@ def menu_links(datasette: Any, actor: Any, request: Any) -> Any:
 @hookimpl
 def database_actions(datasette: Any, actor: Any, database: str, request: Any) -> Any:
     """A way to the search from the database's own page."""
-    from .serving import database_menu
+    from . import native
 
-    return database_menu(datasette, database)
+    return native.database_actions(datasette, database)
+
+
+@hookimpl
+def table_actions(datasette: Any, actor: Any, database: str, table: str, request: Any) -> Any:
+    """Ways to the search from the pages of a vault's tables."""
+    from . import native
+
+    return native.table_actions(datasette, request, database, table)
+
+
+@hookimpl
+def row_actions(datasette: Any, actor: Any, database: str, table: str, row: Any) -> Any:
+    """What can be done with a memory, from its row (1.0)."""
+    from . import native
+
+    return native.row_actions(datasette, database, table, row)
+
+
+@hookimpl
+def jump_items_sql(datasette: Any, actor: Any, request: Any) -> Any:
+    """Searches in the jump menu (1.0)."""
+    from .native import jump_items
+
+    return jump_items(datasette, request)
+
+
+@hookimpl
+def top_homepage(datasette: Any, request: Any) -> Any:
+    """A search box on the home page (1.0)."""
+    from .native import home_box
+
+    return home_box(datasette, request)
+
+
+@hookimpl
+def top_database(datasette: Any, request: Any, database: str) -> Any:
+    """A search box on the page of a vault's database (1.0)."""
+    from .native import database_box
+
+    return database_box(datasette, request, database)
+
+
+@hookimpl
+def top_table(datasette: Any, request: Any, database: str, table: str) -> Any:
+    """The way from found rows to their ranking, or a search box (1.0)."""
+    from .native import table_box
+
+    return table_box(datasette, request, database, table)

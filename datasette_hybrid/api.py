@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -24,8 +24,10 @@ from memory_store.records import (
     MemoryDraft,
     SearchResponse,
 )
+from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.sql.permitted import without_text
+from memory_store.store import MemoryStore
 
 from . import asking
 from .admission import QueueFullError, TooManyAttemptsError, work
@@ -169,15 +171,15 @@ async def memory(datasette: Any, request: Any) -> Response:
     if request.method == "PATCH":
         vault, grants = await asking.vault_for(datasette, request, "write")
         changes = edit_fields(await asking.json_body(request))
-        edited = await work.run(lambda: vault.use().edit(_whole_id(vault, memory_id), **changes))
-        return answer({"ok": True, "rows": [memory_data(edited, vault, grants)]})
+        rows = await work.run(lambda: _edited(vault, grants, memory_id, changes))
+        return answer({"ok": True, "rows": rows})
     if request.method == "DELETE":
-        vault, _ = await asking.vault_for(datasette, request, "write")
-        await work.run(lambda: vault.use().delete(_whole_id(vault, memory_id)))
+        vault, grants = await asking.vault_for(datasette, request, "write")
+        await work.run(lambda: _deleted(vault, grants, memory_id))
         return answer({"ok": True})
     vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
-    found = await work.run(lambda: vault.use().get(memory_id, refs=False))
-    return answer({"ok": True, "rows": [memory_data(found, vault, grants)]})
+    rows = await work.run(lambda: _found(vault, grants, memory_id))
+    return answer({"ok": True, "rows": rows})
 
 
 @endpoint("POST")
@@ -191,10 +193,8 @@ async def memories(datasette: Any, request: Any) -> Response:
     drafts = [draft(record) for record in records]
     if not drafts:
         raise BadInputError("memories: at least one expected", "memories")
-    added = await work.run(lambda: vault.use().add_many(drafts))
-    return answer(
-        {"ok": True, "rows": [memory_data(one, vault, grants) for one in added]}, status=201
-    )
+    rows = await work.run(lambda: _added(vault, grants, drafts))
+    return answer({"ok": True, "rows": rows}, status=201)
 
 
 @endpoint("POST")
@@ -202,8 +202,37 @@ async def done(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/{id}/done.json``."""
     vault, grants = await asking.vault_for(datasette, request, "write")
     memory_id = tilde_decode(request.url_vars["id"])
-    finished = await work.run(lambda: vault.use().done(_whole_id(vault, memory_id)))
-    return answer({"ok": True, "rows": [memory_data(finished, vault, grants)]})
+    rows = await work.run(lambda: _finished(vault, grants, memory_id))
+    return answer({"ok": True, "rows": rows})
+
+
+def _edited(
+    vault: Vault, grants: Grants, given: str, changes: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    store = vault.use(grants.write, creating=grants.create)
+    return memory_data([store.edit(_whole_id(store, given), **changes)], vault, grants)
+
+
+def _deleted(vault: Vault, grants: Grants, given: str) -> None:
+    store = vault.use(grants.write)
+    store.delete(_whole_id(store, given))
+
+
+def _found(vault: Vault, grants: Grants, given: str) -> list[dict[str, Any]]:
+    store = vault.use(grants.search | grants.decrypt)
+    return memory_data([store.get(given, refs=False)], vault, grants)
+
+
+def _added(
+    vault: Vault, grants: Grants, drafts: Sequence[MemoryDraft]
+) -> list[dict[str, Any]]:
+    store = vault.use(grants.write, creating=grants.create)
+    return memory_data(store.add_many(drafts), vault, grants)
+
+
+def _finished(vault: Vault, grants: Grants, given: str) -> list[dict[str, Any]]:
+    store = vault.use(grants.write)
+    return memory_data([store.done(_whole_id(store, given))], vault, grants)
 
 
 def _cell(value: Any) -> Any:
@@ -213,9 +242,9 @@ def _cell(value: Any) -> Any:
     return "" if value is None else value
 
 
-def _whole_id(vault: Vault, given: str) -> str:
+def _whole_id(store: MemoryStore, given: str) -> str:
     """The id that an id or its beginning names. Never by ref, which opens every memory's head."""
-    return vault.use().get(given, refs=False).id
+    return store.find_id(given, refs=False)
 
 
 def compact(response: SearchResponse, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
@@ -229,10 +258,21 @@ def compact(response: SearchResponse, rows: Iterable[Mapping[str, Any]]) -> list
     return [results, response.counts, [list(pair) for pair in response.topics.items()]]
 
 
-def memory_data(found: Memory, vault: Vault, grants: Grants) -> dict[str, Any]:
-    """One memory as JSON data, text withheld from those who may not read it."""
-    data = found.as_dict()
-    return data if grants.decrypt else without_text(data, strict=vault.strict)
+def memory_data(found: Iterable[Memory], vault: Vault, grants: Grants) -> list[dict[str, Any]]:
+    """Memories as JSON data, text withheld from those who may not read it. Work for a thread."""
+    memories = [*found]
+    readable = _readable([one.id for one in memories], vault, grants)
+    return [
+        one.as_dict() if one.id in readable else without_text(one.as_dict(), strict=vault.strict)
+        for one in memories
+    ]
+
+
+def _readable(ids: Sequence[str], vault: Vault, grants: Grants) -> Collection[str]:
+    """Of memories that may be found or changed, those whose text may be read, too."""
+    if grants.decrypt.covers(grants.search | grants.write):
+        return ids
+    return vault.use(grants.decrypt).heads(ids) if grants.decrypt else ()
 
 
 @endpoint("GET", "HEAD", "POST", "PATCH", "DELETE")
@@ -242,8 +282,7 @@ async def nowhere(datasette: Any, request: Any) -> Response:
 
 
 def _rows(response: SearchResponse, vault: Vault, grants: Grants) -> list[dict[str, Any]]:
-    rows = [row.as_dict() for row in response.rows]
-    return rows if grants.decrypt else [without_text(row, strict=vault.strict) for row in rows]
+    return [permitted.row_data(row, strict=vault.strict) for row in response.rows]
 
 
 def draft(record: Any) -> MemoryDraft:

@@ -26,6 +26,7 @@ from memory_store.records import (
     ModelUnavailableError,
     NotAVaultError,
     NotFoundError,
+    ReadOnlyError,
     SearchResponse,
     WrongKeyError,
 )
@@ -40,6 +41,7 @@ from .vaults import Vault, vaults_of
 
 FIELD_LIMIT = 200  # parameters of one request
 BODY_LIMIT = 8 * 1024 * 1024  # bytes: memories posted in bulk; a query has its own, lower limit
+BODY_KEPT = "datasette-hybrid body"  # in the request's scope
 
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (BadInputError, 400),
@@ -47,6 +49,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (NotAVaultError, 404),
     (NotFound, 404),
     (WrongKeyError, 403),
+    (ReadOnlyError, 403),
     (Forbidden, 403),
     (permitted.NotPermittedError, 403),
     (ConflictError, 409),
@@ -121,13 +124,18 @@ async def parameters(request: Any) -> dict[str, Any]:
     Raises :class:`BadInputError`, also for too many of them.
     """
     if request.method != "POST":
-        return _arguments(request)
+        return arguments(request)
     body = await read_body(request)
     if request.headers.get("content-type", "").startswith("application/json"):
-        return {**_arguments(request), **json_object(body)}
+        return {**arguments(request), **json_object(body)}
     fields = _fields(_decoded(body))
     fields.pop("csrftoken", None)
-    return {**_arguments(request), **fields}
+    return {**arguments(request), **fields}
+
+
+def arguments(request: Any) -> dict[str, list[str]]:
+    """The parameters in the request's address. Raises :class:`BadInputError` for too many."""
+    return _fields(request.query_string)
 
 
 async def json_body(request: Any) -> Any:
@@ -136,10 +144,14 @@ async def json_body(request: Any) -> Any:
 
 
 async def read_body(request: Any) -> bytes:
-    """The request's body. Raises :class:`TooLargeError`."""
+    """The request's body, which a refusal may ask for again. Raises :class:`TooLargeError`."""
+    kept: bytes | None = request.scope.get(BODY_KEPT)
+    if kept is not None:
+        return kept
     body = await compat.body(request, BODY_LIMIT)
     if body is None:
         raise TooLargeError(f"the request is longer than {BODY_LIMIT:,} bytes", "body")
+    request.scope[BODY_KEPT] = body
     return body
 
 
@@ -177,7 +189,9 @@ async def search(vault: Vault, grants: Grants, asked: Question) -> SearchRespons
 
     Raises :class:`NotPermittedError`, and what the store raises.
     """
-    return await work.run(lambda: permitted.search(vault.use(), grants, asked.query, asked.options))
+    return await work.run(
+        lambda: permitted.search(vault.use(grants.search), grants, asked.query, asked.options)
+    )
 
 
 def report_fault(error: Exception) -> str:
@@ -190,10 +204,6 @@ def report_fault(error: Exception) -> str:
     where = "".join(traceback.format_tb(error.__traceback__))
     print(f"datasette-hybrid: {type(error).__name__}\n{where}", file=sys.stderr)
     return "something broke here; the server's log says where"
-
-
-def _arguments(request: Any) -> dict[str, list[str]]:
-    return _fields(request.query_string)
 
 
 def _fields(encoded: str) -> dict[str, list[str]]:

@@ -27,9 +27,9 @@ SESSION = replace(ALL_GRANTS, audit=True)
 """Whoever unlocked the vault in this browser. Still not ``models``: the server pays for those."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Asker:
-    """Who is behind the running request: what they may do, by database name.
+    """Who is behind the running request: what they may do, by database name. One per request.
 
     ``actor_id`` is the id of Datasette's actor as text. ``configured`` are the databases whose
     configuration or plugins give this asker anything, whether or not the vault is open.

@@ -24,6 +24,7 @@ from memory_store.records import (
 )
 from memory_store.sql.functions import Grants
 from memory_store.sql.permitted import NotPermittedError
+from memory_store.store import MemoryStore
 from memory_store.text.identifiers import CODE
 from memory_store.titles import shown_title
 
@@ -44,17 +45,17 @@ async def search(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid``: the search page of one vault."""
     vault, grants = await asking.vault_for(datasette, request, "search")
     given = forms.understood(await asking.parameters(request))
-    collections = await work.run(lambda: vault.use().collections()) if grants.decrypt else []
+    collections = await work.run(lambda: vault.use(grants.decrypt).collections()) if grants.decrypt else []
     context = _search_context(datasette, vault, grants, given, collections)
     status = 200
     try:
         asked = asking.question(given, strict=False)
         context["options"] = asked.options
-        if asked.query.strip():
+        if asked.query.strip() or "like" in asked.options:
             response = await asking.search(vault, grants, asked)
             context.update(_answer_context(response, given, context))
         else:
-            context["memories"] = await work.run(lambda: vault.use().stats()["memories"])
+            context["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
     except (BadInputError, NotPermittedError) as error:
         status = asking.status_of(error)
         context["refusal"] = str(error)
@@ -134,7 +135,7 @@ async def memory(datasette: Any, request: Any) -> Response:
     memory_id = tilde_decode(request.url_vars["id"])
     path = hybrid_path(datasette, vault.database)
     given = forms.understood(await asking.parameters(request))
-    found, html, words = await work.run(lambda: _opened(vault, memory_id))
+    found, html, words = await work.run(lambda: _opened(vault.use(grants.decrypt), memory_id))
     context = {
         "database": vault.database,
         "path": path,
@@ -150,9 +151,9 @@ async def memory(datasette: Any, request: Any) -> Response:
     return await render(datasette, request, "hybrid_memory.html", context)
 
 
-def _opened(vault: Vault, memory_id: str) -> tuple[Memory, Markup, int]:
+def _opened(store: MemoryStore, memory_id: str) -> tuple[Memory, Markup, int]:
     """A memory, its text as HTML and its number of words: work for a thread, not the event loop."""
-    found = vault.use().get(memory_id, refs=False)
+    found = store.get(memory_id, refs=False)
     return found, readable(found.text, title=found.title), len(found.text.split())
 
 

@@ -140,7 +140,11 @@ def results(
     words = _looked_for(response) if grants.decrypt else None
     return [
         _result(
-            row, words, f"{base}/memories/{row.id}{keep}", told.get(row.id), row.collection in code
+            row,
+            words if row.collection else None,
+            f"{base}/memories/{row.id}{keep}",
+            told.get(row.id),
+            row.collection in code,
         )
         for row in response.rows
     ]

@@ -8,11 +8,13 @@ import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from memory_store.records import LockedError, NotAVaultError
+from memory_store.records import LockedError
 from memory_store.sql.functions import NO_GRANTS, StoreAndGrants, register
 
 from . import compat
+from .cells import Page, page
 from .grants import NOBODY, asker
+from .native import describe_new
 from .vaults import vaults_of
 
 SQL_SHARE = 0.8
@@ -41,9 +43,12 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
                 return
             # A request made by Datasette inside another one must neither see nor leave an asker.
             token = asker.set(NOBODY)
+            shown = page.set(Page(scope.get("path", "")))
             try:
+                await describe_new(reference())
                 await app(scope, receive, send)
             finally:
+                page.reset(shown)
                 asker.reset(token)
 
         return wrapped
@@ -83,7 +88,7 @@ def add_functions(connection: Any, database: str, datasette: Any) -> None:
         if not grants:
             return StoreAndGrants(None, NO_GRANTS)
         try:
-            store = vault.use()
+            store = vault.use(grants.search | grants.decrypt)
         except LockedError:
             return StoreAndGrants(None, grants)
         budget = int(datasette.setting("sql_time_limit_ms") * SQL_SHARE)
@@ -112,25 +117,3 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"[./](?:.*\.)?json$", api.nowhere),
         (base + r"[./].*$", pages.nowhere),
     ]
-
-
-def menu(datasette: Any, actor: Any) -> Callable[[], Awaitable[list[dict[str, str]]]]:
-    """The link in Datasette's menu, where there is a vault to search."""
-
-    async def links() -> list[dict[str, str]]:
-        for vault in vaults_of(datasette).all():
-            if await compat.may_view(datasette, actor, vault.database):
-                return [{"href": datasette.urls.path("/-/hybrid"), "label": "Search memories"}]
-        return []
-
-    return links
-
-
-def database_menu(datasette: Any, database: str) -> list[dict[str, str]]:
-    """The link in a database's menu, when it holds a vault."""
-    try:
-        vaults_of(datasette).of(database)
-    except NotAVaultError:
-        return []
-    href = f"{datasette.urls.database(database)}/-/hybrid"
-    return [{"href": href, "label": "Search memories"}]

@@ -1,42 +1,35 @@
 """The vaults behind Datasette's databases: opening, resting, locking.
 
-Boundary: the only module that hands secrets to :mod:`memory_store`. Keys are in memory between an
-unlock and a lock: by the button, after 15 idle minutes, after 12 hours, and when the server stops.
-A vault whose key the configuration names rests instead of staying locked: its keys are wiped all
-the same, and the next granted use reads them again from where they are kept. Locked by the
-button, it stays locked until somebody unlocks it. An open vault grants nothing to anybody: see
-``grants.py``.
+Boundary: keys are in memory between an unlock (see ``opening.py``) and a lock: by the button, after
+15 idle minutes, after 12 hours, when the file is exchanged, and when the server stops. A vault
+whose key the configuration names rests instead of staying locked: its keys are wiped all the same,
+and the next granted use reads them again from where they are kept. Locked by the button, it stays
+locked until somebody unlocks it. An open vault grants nothing to anybody: see ``grants.py``.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memory_store.index.opened import open_vault
-from memory_store.keys import secret_from_key_text
-from memory_store.records import (
-    BadInputError,
-    LockedError,
-    MemoryStoreError,
-    NotAVaultError,
-    WrongKeyError,
-)
+from memory_store.records import LockedError, MemoryStoreError, NotAVaultError
+from memory_store.scopes import Scope
 from memory_store.sql.permitted import STRICT
+from memory_store.sqlite import WRITABLE, FileAccess, file_access
 from memory_store.store import MemoryStore
-from memory_store.unlocking import KEY_FILE_VARIABLE
-from memory_store.vault.schema import LATER_TABLES, VAULT_TABLES, is_vault
-from memory_store.vault.slots import Secret
+from memory_store.vault.schema import is_vault
 
-from . import configuration
+from . import configuration, opening
 from .configuration import DatabaseSettings
+from .membership import Membership
 
 WATCH_SECONDS = 10.0  # how late a time-out may come
 
@@ -52,19 +45,41 @@ class Moment:
         return max(time.monotonic() - self.monotonic, time.time() - self.wall)
 
 
-class Vault:
-    """One database that holds a vault, open or locked. Safe to use from many threads."""
+@dataclass(frozen=True)
+class Closing:
+    """When an open vault locks itself: after so many seconds of no use, and in any case at."""
 
-    def __init__(self, database: str, path: Path, settings: DatabaseSettings) -> None:
+    idle_seconds: float | None
+    at: datetime | None
+
+
+class Vault:
+    """One database that holds a vault, open or locked. Safe to use from many threads.
+
+    ``opened_by`` says which key opened it, ``problem`` why the configured one did not.
+    """
+
+    def __init__(
+        self,
+        database: str,
+        path: Path,
+        settings: DatabaseSettings,
+        access: FileAccess = WRITABLE,
+    ) -> None:
         self.database = database
         self.path = path
         self.settings = settings
+        self.access = access
+        self.opened_by: str | None = None
         self.vault_id = ""
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
         self.unlock_id: str | None = None
         self.problem: str | None = None
         self._store: MemoryStore | None = None
         self._resting = False
+        self._membership: Membership | None = None
+        self._revision: int | None = None
+        self._file = _stamp(path)
         self._opened = self._used = Moment()
         self._lock = threading.RLock()
 
@@ -83,16 +98,35 @@ class Vault:
         """Whether keys are in memory now."""
         return self._store is not None
 
-    def use(self) -> MemoryStore:
-        """The open store; call it only for somebody with a grant. Raises :class:`LockedError`."""
+    def use(self, scope: Scope, *, creating: bool = False) -> MemoryStore:
+        """The open store with nothing in it but the collections of ``scope``: one of the grants'.
+
+        ``creating``: whether whoever asks may make collections. Raises :class:`LockedError`.
+        """
         with self._lock:
+            self.follow_file()
             self.rest_if_due()
             if self._store is None and self._resting:
                 self.open_configured()
             if self._store is None:
                 raise LockedError(f"{self.database} is locked: unlock it first")
             self._used = Moment()
-            return self._store
+            return self._store.limited_to(scope, creating=creating)
+
+    def membership(self) -> Membership | None:
+        """Who is a member of which collection; ``None`` while locked. Asking is no use of the vault.
+
+        While the keys rest, what was known holds as long as the file's settings are the same; after
+        a change the keys are read again, since nobody's grants can be told without.
+        """
+        with self._lock:
+            self.follow_file()
+            if self._store is None and self._resting:
+                if self._revision != opening.revision(self.path, self.access):
+                    self.open_configured()
+            if self._store is not None:
+                self._membership = Membership(self._store.membership())
+            return self._membership if self._store is not None or self._resting else None
 
     def open_configured(self) -> None:
         """Open with the key that the configuration or the environment names, if it fits.
@@ -104,14 +138,30 @@ class Vault:
             if self._store is not None:
                 return
             try:
-                store = self._open_with_configuration()
+                found = opening.open_configured(self.path, self.settings, self.access)
             except MemoryStoreError as error:
+                if self.problem != str(error):
+                    self.tell(f"locked: {error}")
                 self.problem = str(error)
-                print(f"datasette-hybrid: {self.database}: {error}", file=sys.stderr)
                 return
-            if store is not None:
-                self._adopt(store)
-                self._resting = True
+            if found is not None:
+                self._adopt(found.store, found.source)
+            self._resting = found is not None
+
+    def open_when_used(self) -> None:
+        """Leave the opening with a configured key, if there is one, to the first granted use."""
+        self._resting = opening.may_be_opened(self.settings)
+
+    def tell(self, line: str) -> None:
+        """Say something about this vault on standard error. Never a secret."""
+        print(f"datasette-hybrid: {self.database}: {line}", file=sys.stderr)
+
+    def state(self) -> str:
+        """Whether it is open, and by what; or that it is locked, and what to do."""
+        if self._store is None:
+            return "locked: no key fits or none is named; unlock it in the browser"
+        only = f" (nothing can be written: {self.access.read_only})"
+        return f"open, by {self.opened_by}{only if self.access.read_only else ''}"
 
     def unlock(self, secret: str) -> None:
         """Open with a passphrase, a recovery code, or the content of a key file.
@@ -119,12 +169,13 @@ class Vault:
         Where the vault is open already the secret is only checked. Raises
         :class:`WrongKeyError`, or another :class:`MemoryStoreError` when the file is damaged.
         """
-        store = _open_with_secret(self.path, secret)
+        store = opening.open_typed(self.path, secret, self.access)
         with self._lock:
+            self.follow_file()
             if self._store is not None:
                 store.close()
             else:
-                self._adopt(store)
+                self._adopt(store, "somebody who knew its secret")
 
     def lock(self) -> None:
         """Wipe the keys, end every session, and stay locked."""
@@ -137,45 +188,64 @@ class Vault:
         with self._lock:
             if self._store is None:
                 return
-            idle = self.settings.idle_seconds
+            idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
             too_idle = bool(idle) and self._used.elapsed() >= idle
-            if too_idle or self._opened.elapsed() >= configuration.ABSOLUTE_HOURS * 3600:
+            if too_idle or (bool(absolute) and self._opened.elapsed() >= absolute):
                 self._wipe()
 
-    def _adopt(self, store: MemoryStore) -> None:
+    def closing(self) -> Closing | None:
+        """When it locks itself; ``None`` where it is locked, or opens itself again."""
+        if self._store is None or self._resting:
+            return None
+        idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
+        left = max(0.0, idle - self._used.elapsed()) if idle else None
+        rest = timedelta(seconds=absolute - self._opened.elapsed())
+        return Closing(left, datetime.now(UTC) + rest if absolute else None)
+
+    def follow_file(self) -> None:
+        """Wipe the keys when another file was put in place of the one they belong to.
+
+        The same vault written to by somebody, in the same file, is no such exchange.
+        """
+        with self._lock:
+            before, self._file = self._file, _stamp(self.path)
+            if self._file == before:
+                return
+            same_file = self._file is not None and before is not None and self._file[0] == before[0]
+            if same_file and opening.vault_in(self.path, self.access) == self.vault_id:
+                return
+            self.strict = True  # what may be shown of the new one is not known before it is open
+            if self._store is not None:
+                self._wipe()
+                self.tell("locked: its file was exchanged or is gone")
+
+    def _adopt(self, store: MemoryStore, source: str) -> None:
         store.expander = self.settings.expander
         self._store = store
         self.vault_id = store.vault_id
         self.strict = store.profile == STRICT
         self.unlock_id = secrets.token_urlsafe(16)
         self.problem = None
+        self.opened_by = source
         self._opened = self._used = Moment()
         threading.Thread(target=_warm, args=(store,), name="hybrid-warm", daemon=True).start()
 
     def _wipe(self) -> None:
         store, self._store, self.unlock_id = self._store, None, None
+        self._membership = self._revision = None
         if store is not None:
+            if self._resting:
+                self._remember_members(store)
             store.close()
 
-    def _open_with_configuration(self) -> MemoryStore | None:
-        settings = self.settings
-        if settings.key_file is not None:
-            named = configuration.resolved(settings.key_file)
-            if named is None:
-                raise BadInputError("key-file: its variable or file is missing", "key-file")
-            return MemoryStore.open(self.path, key_file=named)
-        if settings.passphrase is not None:
-            passphrase = configuration.resolved(settings.passphrase)
-            if passphrase is None:
-                raise BadInputError("passphrase: its variable or file is missing", "passphrase")
-            return MemoryStore.open(self.path, passphrase=passphrase)
-        named = os.environ.get(KEY_FILE_VARIABLE)
-        if not named:
-            return None
+    def _remember_members(self, store: MemoryStore) -> None:
+        """Know who is a member while the keys rest. What cannot be read is read at the next use."""
+        revision = opening.revision(self.path, self.access)
         try:
-            return MemoryStore.open(self.path, key_file=named)
-        except WrongKeyError:
-            return None  # the variable is for everybody: it may belong to another vault
+            self._membership = Membership(store.membership())
+        except MemoryStoreError:
+            return
+        self._revision = revision
 
 
 class Vaults:
@@ -187,6 +257,7 @@ class Vaults:
         self._found: dict[str, Vault] = {}
         self._not_vaults: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
+        self._started = False
         self._stopped = threading.Event()
 
     def all(self) -> list[Vault]:
@@ -208,16 +279,25 @@ class Vaults:
         """Open what the configuration and the environment have keys for, and watch the clock."""
         for vault in self._each():
             vault.open_configured()
+            if vault.problem is None:
+                vault.tell(vault.state())
+        self._started = True
         watcher = threading.Thread(
             target=_watch, args=(weakref.ref(self), self._stopped), name="hybrid-watch", daemon=True
         )
         watcher.start()
 
     def rest_where_due(self) -> None:
-        """Apply the time-outs to every vault."""
+        """Apply the time-outs to every vault; lock those that Datasette no longer serves."""
+        datasette = self._datasette()
+        served = {} if datasette is None else datasette.databases
         with self._lock:
+            gone = [self._found.pop(name) for name in [*self._found] if name not in served]
             found = list(self._found.values())
+        for vault in gone:
+            vault.lock()
         for vault in found:
+            vault.follow_file()
             vault.rest_if_due()
 
     def lock_all(self) -> None:
@@ -234,11 +314,11 @@ class Vaults:
         for name, database in list(databases.items()):
             if database.path is None or database.is_memory or only not in (None, name):
                 continue
-            vault = self._vault(name, Path(database.path))
+            vault = self._vault(name, Path(database.path), not database.is_mutable)
             if vault is not None:
                 yield vault
 
-    def _vault(self, name: str, path: Path) -> Vault | None:
+    def _vault(self, name: str, path: Path, immutable: bool) -> Vault | None:
         """The vault in the file at ``path``; files that are none are looked at when they change."""
         with self._lock:
             known = self._found.get(name)
@@ -251,12 +331,27 @@ class Vaults:
             stamp = (status.st_mtime_ns, status.st_size)
             if self._not_vaults.get(name) == stamp:
                 return None
-            if not is_vault(path):
+            nolock = bool(getattr(self._datasette(), "nolock", False))
+            access = file_access(path, immutable=immutable, nolock=nolock)
+            if not is_vault(path, access):
                 self._not_vaults[name] = stamp
                 return None
+            if known is not None:  # another file under the same name: not in the event loop
+                threading.Thread(target=known.lock, name="hybrid-lock").start()
             settings = self.settings.get(name) or DatabaseSettings(name)
-            self._found[name] = Vault(name, path, settings)
-            return self._found[name]
+            vault = self._found[name] = Vault(name, path, settings, access)
+            if self._started:
+                vault.open_when_used()
+            return vault
+
+
+def _stamp(path: Path) -> tuple[tuple[int, int], int, int] | None:
+    """Which file lies there, and when it was last changed; ``None`` where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino), status.st_mtime_ns, status.st_size
 
 
 _registry: weakref.WeakKeyDictionary[Any, Vaults] = weakref.WeakKeyDictionary()
@@ -270,19 +365,10 @@ def vaults_of(datasette: Any) -> Vaults:
     return vaults
 
 
-def hidden_tables(datasette: Any) -> dict[str, Any]:
-    """Metadata that hides the machinery of the vaults found so far; made anew for each caller.
-
-    Asked for in the middle of reading the configuration, too: nothing is hidden before that.
-    """
+def names_found(datasette: Any) -> list[str]:
+    """The databases known to hold a vault; none before the configuration was read, nor a look."""
     vaults = _registry.get(datasette)
-    names = [] if vaults is None else vaults.names()
-    machinery = (*VAULT_TABLES, *LATER_TABLES)
-    return {
-        "databases": {
-            name: {"tables": {table: {"hidden": True} for table in machinery}} for name in names
-        }
-    }
+    return [] if vaults is None else vaults.names()
 
 
 def _warm(store: MemoryStore) -> None:
@@ -300,10 +386,3 @@ def _watch(vaults: weakref.ref[Vaults], stopped: threading.Event) -> None:
             return
         found.rest_where_due()
         del found
-
-
-def _open_with_secret(path: Path, secret: str) -> MemoryStore:
-    """Try the readings of a pasted secret, the quick and certain ones first."""
-    key = secret_from_key_text(secret)
-    readings = [*([key] if key is not None else ()), *Secret.typed(secret)]
-    return MemoryStore(open_vault(path, readings))

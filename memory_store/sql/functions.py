@@ -173,7 +173,8 @@ def _search(
         asked = options.get("budget_ms")
         options["budget_ms"] = min(found.budget_ms, asked) if asked else found.budget_ms
     options["explain"] = render is _explanation or bool(options.get("explain"))
-    response = permitted.search(found.store, found.grants, str(query), options)
+    store = found.store.limited_to(found.grants.search)
+    response = permitted.search(store, found.grants, str(query), options)
     return json.dumps(render(response, found), ensure_ascii=False)
 
 
@@ -205,11 +206,8 @@ def _second_argument(second: Any) -> dict[str, Any]:
 
 
 def _rows(response: SearchResponse, found: StoreAndGrants) -> list[dict[str, Any]]:
-    rows = [row.as_dict() for row in response.rows]
-    if found.grants.decrypt:
-        return rows
     strict = found.store is None or found.store.profile == permitted.STRICT
-    return [permitted.without_text(row, strict=strict) for row in rows]
+    return [permitted.row_data(row, strict=strict) for row in response.rows]
 
 
 def _explanation(response: SearchResponse, _: StoreAndGrants) -> list[dict[str, Any]]:
@@ -245,7 +243,7 @@ def _memory_text(resolve: Resolve, memory_id: Any) -> str | None:
         found = resolve(None)
         if found.store is None or not found.grants.decrypt:
             return None
-        return found.store.get(memory_id, refs=False).text
+        return found.store.limited_to(found.grants.decrypt).get(memory_id, refs=False).text
     except (NotAVaultError, NotFoundError, BadInputError, LockedError):
         return None
 
@@ -257,6 +255,7 @@ def _topic_hash(resolve: Resolve, text: Any, collection: Any) -> str | None:
         found = resolve(None)
         if found.store is None or not found.grants.search:
             return None
-        return found.store.topic_hash(str(text), None if collection is None else str(collection))
+        store = found.store.limited_to(found.grants.search)
+        return store.topic_hash(str(text), None if collection is None else str(collection))
     except (NotAVaultError, NotFoundError, BadInputError, LockedError):
         return None

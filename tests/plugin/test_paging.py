@@ -10,13 +10,14 @@ from bs4 import BeautifulSoup
 
 from datasette_hybrid.vaults import vaults_of
 from memory_store.records import MemoryDraft
+from memory_store.scopes import EVERYTHING
 
 from .conftest import Filled, Serve, Served
 
 
 def write(served: Served, count: int, text: str = "tomatoes in row {}") -> None:
     """Somebody adds memories to the served vault."""
-    store = vaults_of(served.datasette).of("notes").use()
+    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
     store.add_many(MemoryDraft(text.format(n), topics=("garden",)) for n in range(count))
 
 

@@ -8,6 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from datasette_hybrid.vaults import vaults_of
+from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
 from .conftest import HOSTILE, Served
@@ -22,7 +23,7 @@ def ranks(page: BeautifulSoup) -> list[str]:
 
 
 def store(served: Served) -> MemoryStore:
-    return vaults_of(served.datasette).of(served.database).use()
+    return vaults_of(served.datasette).of(served.database).use(EVERYTHING)
 
 
 async def test_results_are_numbered_also_on_later_pages(served: Served) -> None:

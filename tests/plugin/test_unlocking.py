@@ -14,6 +14,7 @@ from datasette.utils import StartupError
 
 from datasette_hybrid import admission, configuration, unlocking, vaults
 from datasette_hybrid.admission import ATTEMPTS
+from memory_store.scopes import EVERYTHING
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, plain_datasette, unmarked
 
@@ -197,7 +198,7 @@ async def test_a_configured_vault_rests_and_comes_back_for_those_with_a_grant(
 async def test_stopping_the_server_wipes_the_keys(filled: Filled, serve: Serve) -> None:
     served = await serve(filled.path, options={"notes": {"key-file": str(filled.key_file)}})
     vault = vaults.vaults_of(served.datasette).of("notes")
-    store = vault.use()
+    store = vault.use(EVERYTHING)
     messages = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
 
     async def receive() -> Any:
