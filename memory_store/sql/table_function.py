@@ -1,0 +1,289 @@
+"""A function of SQL that returns rows: ``select * from hybrid_search('words', 10)``.
+
+Python's ``sqlite3`` offers functions of one value and no way to add a table. SQLite has virtual
+tables, and this module reaches them through ctypes, in the very library that the connection's
+module is linked to. What keeps the process alive:
+
+* SQLite keeps pointers to the module and its callbacks until the last connection is gone, which may
+  be while the interpreter ends. So both are made once per library and never freed.
+* A connection that is closed that late may find no Python to call: ``xDisconnect`` is SQLite's own
+  ``sqlite3_free``.
+* No exception leaves a callback. ctypes would print it and return 0, which says that all went well.
+
+Boundary: holds the rows of running statements, which may be opened text, until SQLite closes the
+statement's cursor. Who may see what is settled by whoever hands the rows in.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from memory_store.records import MemoryStoreError
+from memory_store.sql import virtual_tables as sqlite
+from memory_store.sql.virtual_tables import CONSTRAINT, ERROR, INTERRUPT, NOMEM, OK
+from memory_store.sqlite import ExtensionUnavailable, linked_library
+
+PYTHONS = ((3, 11), (3, 14))
+"""From, to: their ``Modules/_sqlite/connection.h`` begins a connection with its handle."""
+MODULES = ("sqlite3", "pysqlite3")
+QUERY, OPTIONS = 1, 2  # bits of a plan: which arguments the call has
+COST_OF_A_SEARCH = 1e6  # SQLite then searches once and looks the rest up, and not the reverse
+USUAL_ROWS = 10
+
+Cell = str | int | float | bytes | None
+
+
+class TableFunctionUnavailable(Exception):
+    """SQLite's virtual tables cannot be reached from this Python; the message says why."""
+
+
+class Source(Protocol):
+    """A table function: its name, its columns with their declared types, and its rows."""
+
+    name: str
+    columns: Mapping[str, str]
+
+    def rows(self, query: Any, options: Any) -> Sequence[Sequence[Cell]]:
+        """The rows of one call, cells in the columns' order; ``options`` may be missing (None).
+
+        A :class:`MemoryStoreError` becomes the statement's error, word for word.
+        """
+
+
+def add_table_function(connection: Any, source: Source) -> None:
+    """Let ``connection`` select from ``source.name(query [, options])``.
+
+    ``source`` is not kept alive here: whoever registers it does so for as long as the connection
+    lives. A connection has one table function: another one takes its place. Raises
+    :class:`TableFunctionUnavailable`; the connection is then as it was.
+    """
+    for name in MODULES:
+        module = sys.modules.get(name)
+        if module is not None and isinstance(connection, module.Connection):
+            _functions_of(module).register(connection, source)
+            return
+    kind = type(connection).__module__
+    raise TableFunctionUnavailable(f"connections of {kind} are not known well enough")
+
+
+def why_unavailable(module: Any) -> str | None:
+    """Why connections of ``module`` (``sqlite3`` or pysqlite3) cannot; ``None`` when they can."""
+    try:
+        _functions_of(module)
+    except TableFunctionUnavailable as error:
+        return str(error)
+    return None
+
+
+class _Reading:
+    """One cursor: the arguments of its last call, their rows, and the place in them."""
+
+    __slots__ = ("arguments", "place", "rows")
+
+    def __init__(self, arguments: tuple[Any, Any], rows: Sequence[Sequence[Cell]]) -> None:
+        self.arguments = arguments
+        self.rows = rows
+        self.place = 0
+
+
+class _TableFunctions:
+    """The table functions of every connection of one SQLite library."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._sqlite = sqlite.Library(library)
+        self._free = self._sqlite.free
+        self._sources: weakref.WeakValueDictionary[int, Source] = weakref.WeakValueDictionary()
+        self._readings: dict[int, _Reading] = {}
+        free = self._sqlite.address("free")
+        self._module = sqlite.Module(xDisconnect=free, xDestroy=free)
+        for name, prototype in sqlite.CALLBACKS.items():
+            callback = prototype(_guarded(getattr(self, name)))
+            setattr(self._module, name, ctypes.cast(callback, ctypes.c_void_p))
+            _keep_forever(callback)
+        _keep_forever(self._module)
+
+    def register(self, connection: Any, source: Source) -> None:
+        """Add ``source`` to an open connection of this library."""
+        handle, module = self.handle(connection), ctypes.addressof(self._module)
+        if self._sqlite.create_module_v2(handle, source.name.encode(), module, None, None) != OK:
+            raise TableFunctionUnavailable("SQLite refused the table function")
+        self._sources[handle] = source
+
+    def handle(self, connection: Any) -> int:
+        """The ``sqlite3 *`` of an open connection: the first field behind the object's header."""
+        handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__).value
+        if not handle:
+            raise TableFunctionUnavailable("the connection is closed")
+        return handle
+
+    def finds_handles(self, connection: Any) -> bool:
+        """Whether what :meth:`handle` finds is one: a database begins with its file system."""
+        found = ctypes.c_void_p.from_address(self.handle(connection)).value
+        return bool(found) and found == self._sqlite.vfs_find(None)
+
+    def xConnect(self, db: int, _: int, __: int, ___: int, vtab: Any, ____: int) -> int:
+        columns = (f"{name} {kind}" for name, kind in self._sources[db].columns.items())
+        declaration = f"create table x({', '.join(columns)}, query hidden, options hidden)"
+        code: int = self._sqlite.declare_vtab(db, declaration.encode())
+        if code == OK:
+            vtab[0] = self._sqlite.allocated(ctypes.sizeof(sqlite.Vtab))
+            sqlite.Vtab.from_address(vtab[0]).db = db
+        return code
+
+    def xBestIndex(self, vtab: int, plan: Any) -> int:
+        plan, count = plan.contents, len(self._source(vtab).columns)
+        found: dict[int, int] = {}  # argument → the constraint that gives it
+        for n in range(plan.nConstraint):
+            constraint = plan.aConstraint[n]
+            if constraint.iColumn >= count and constraint.op == sqlite.EQUALS:
+                if not constraint.usable:
+                    return CONSTRAINT  # not before the tables that the argument comes from
+                found.setdefault(constraint.iColumn - count, n)
+        for place, argument in enumerate(sorted(found), start=1):
+            usage = plan.aConstraintUsage[found[argument]]
+            usage.argvIndex, usage.omit = place, 1
+        plan.idxNum = sum(1 << argument for argument in found)
+        plan.estimatedCost, plan.estimatedRows = COST_OF_A_SEARCH, USUAL_ROWS
+        by_rank = plan.nOrderBy == 1 and plan.aOrderBy[0].iColumn == 0
+        plan.orderByConsumed = int(by_rank and not plan.aOrderBy[0].desc)
+        return OK
+
+    def xOpen(self, _: int, cursor: Any) -> int:
+        cursor[0] = self._sqlite.allocated(ctypes.sizeof(sqlite.VtabCursor))
+        return OK
+
+    def xClose(self, cursor: int) -> int:
+        self._readings.pop(cursor, None)
+        self._free(cursor)
+        return OK
+
+    def xFilter(self, cursor: int, plan: int, _: int, count: int, values: Any) -> int:
+        given = [self._sqlite.value(values[n]) for n in range(count)]
+        query = given.pop(0) if plan & QUERY else None
+        arguments = (query, given.pop(0) if plan & OPTIONS else None)
+        reading = self._readings.get(cursor)
+        if reading is not None and reading.arguments == arguments:
+            reading.place = 0  # the inner side of a join asks the same again for each outer row
+            return OK
+        self._readings.pop(cursor, None)
+        vtab = sqlite.VtabCursor.from_address(cursor).pVtab.contents
+        try:
+            if not plan & QUERY:
+                raise MemoryStoreError("query: what to search for is missing")
+            rows = self._source(ctypes.addressof(vtab)).rows(*arguments)
+            self._readings[cursor] = _Reading(arguments, rows)
+        except MemoryStoreError as error:
+            return self._refuse(vtab, str(error))
+        except Exception as error:  # noqa: BLE001 - nothing may leave a callback
+            return self._refuse(vtab, f"unexpected {_without_words(error)}")
+        return OK
+
+    def xNext(self, cursor: int) -> int:
+        self._readings[cursor].place += 1
+        return OK
+
+    def xEof(self, cursor: int) -> int:
+        reading = self._readings.get(cursor)
+        return int(reading is None or reading.place >= len(reading.rows))
+
+    def xColumn(self, cursor: int, context: int, column: int) -> int:
+        reading = self._readings[cursor]
+        row = reading.rows[reading.place]
+        hidden = column - len(row)
+        self._sqlite.answer(context, row[column] if hidden < 0 else reading.arguments[hidden])
+        return OK
+
+    def xRowid(self, cursor: int, rowid: Any) -> int:
+        rowid[0] = self._readings[cursor].place + 1
+        return OK
+
+    def _source(self, vtab: int) -> Source:
+        return self._sources[sqlite.Vtab.from_address(vtab).db]
+
+    def _refuse(self, vtab: sqlite.Vtab, message: str) -> int:
+        self._free(vtab.zErrMsg)
+        vtab.zErrMsg = self._sqlite.copied(message)
+        return ERROR
+
+
+def _guarded(callback: Callable[..., int]) -> Callable[..., int]:
+    """``callback`` with a result code for every exception."""
+
+    def answer(*arguments: Any) -> int:
+        try:
+            return callback(*arguments)
+        except KeyboardInterrupt:
+            return INTERRUPT
+        except MemoryError:
+            return NOMEM
+        except BaseException:  # noqa: BLE001 - nothing may leave a callback
+            return ERROR
+
+    return answer
+
+
+def _without_words(error: Exception) -> str:
+    """What broke and where. Not the exception's own words, which may hold what it tripped over."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+
+
+def _keep_forever(thing: Any) -> None:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+_known: dict[str, _TableFunctions | str] = {}  # by module: its functions, or why there are none
+_learning = threading.Lock()
+
+
+def _functions_of(module: Any) -> _TableFunctions:
+    """The table functions of a module's SQLite, tried out when first asked for."""
+    with _learning:
+        if module.__name__ not in _known:
+            _known[module.__name__] = _tried_out(module)
+        known = _known[module.__name__]
+    if isinstance(known, str):
+        raise TableFunctionUnavailable(known)
+    return known
+
+
+def _tried_out(module: Any) -> _TableFunctions | str:
+    python = sys.version_info[:2]
+    if not PYTHONS[0] <= python <= PYTHONS[1]:
+        return f"connections of Python {python[0]}.{python[1]} are not known well enough"
+    try:
+        functions = _TableFunctions(linked_library(module))
+    except (ExtensionUnavailable, AttributeError, TypeError) as error:
+        return str(error)
+    with module.connect(":memory:") as connection:
+        works = functions.finds_handles(connection) and _answers(functions, connection)
+    connection.close()
+    return functions if works else "a table function does not answer as it should"
+
+
+def _answers(functions: _TableFunctions, connection: Any) -> bool:
+    """Whether a small function returns what it was given."""
+    source = _Trial()
+    functions.register(connection, source)
+    try:
+        found = connection.execute(
+            "select t.*, query, options from trial('a', 2) as t order by place"
+        ).fetchall()
+    except Exception:  # noqa: BLE001 - whatever it is, there will be no table function
+        return False
+    return bool(found == [(1, "a", 0.5, "a", 2), (2, None, 2.0, "a", 2)])
+
+
+class _Trial:
+    name = "trial"
+    columns: ClassVar[Mapping[str, str]] = {"place": "integer", "word": "text", "options_": "real"}
+
+    def rows(self, query: Any, options: Any) -> Sequence[Sequence[Cell]]:
+        return [(1, query, 0.5), (options, None, 2.0)]
