@@ -24,18 +24,29 @@ from . import compat
 
 IDLE_MINUTES = 15.0
 ABSOLUTE_HOURS = 12.0
+AUDIT_DAYS = 400.0  # a year, and the month in which somebody looks back on it
+AUDIT_EVENTS = 100_000
 KEY_BYTES = 32
 REFERENCES = ("$env", "$file")
 SECRET_NAMES = ("key", "secret", "recovery-code", "password")
 OPTION = re.compile(r"[a-z_-]{1,24}")
-TABLE_FUNCTION = ("auto", "off")  # reserved: nothing depends on it yet
+TABLE_FUNCTION = ("auto", "off")  # auto: wherever this Python can have it
 KNOWN = frozenset(
     {
         *("key-file", "passphrase", "allow", "idle-minutes", "private-queries", "table-function"),
-        "expander",
+        *("expander", "keyring", "absolute-hours", "audit"),
     }
 )
 ROOT_ONLY: Mapping[str, Any] = {"id": "root"}
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """How long the audit trail is kept, and whether there is one."""
+
+    kept: bool = True
+    days: float = AUDIT_DAYS
+    events: int = AUDIT_EVENTS
 
 
 @dataclass(frozen=True)
@@ -43,17 +54,23 @@ class DatabaseSettings:
     """What the configuration says about one database.
 
     ``key_file`` and ``passphrase`` are references (a path, ``{"$env": …}``, ``{"$file": …}``);
-    see :func:`resolved`. ``allow`` maps an action to a Datasette allow block. ``expander`` is the
-    language model that every search of this database may be expanded with.
+    see :func:`resolved`. ``keyring``: the operating system's keyring holds a key. A time-out of 0
+    seconds means never. ``allow`` maps an action to a Datasette allow block. ``expander`` is the
+    language model that every search of this database may be expanded with. ``table_function``:
+    SQL may select from ``hybrid_search()``, where this Python can have that.
     """
 
     database: str
     key_file: Any = None
     passphrase: Any = None
     allow: Mapping[str, Any] = field(default_factory=dict)
+    keyring: bool = False
     idle_seconds: float = IDLE_MINUTES * 60
+    absolute_seconds: float = ABSOLUTE_HOURS * 3600
+    audit: AuditSettings = AuditSettings()
     private_queries: bool = False
     expander: str | None = None
+    table_function: bool = True
 
     def allow_block(self, action: str) -> Any:
         """Who may do ``action``: what was configured, else the actor ``root``."""
@@ -108,9 +125,13 @@ def _settings(database: str, options: Any) -> DatabaseSettings:
         key_file=key_file,
         passphrase=passphrase,
         allow=dict(allow),
-        idle_seconds=_minutes(database, options.get("idle-minutes", IDLE_MINUTES)) * 60,
+        keyring=_switch(database, options, "keyring"),
+        idle_seconds=_amount(database, options, "idle-minutes", IDLE_MINUTES) * 60,
+        absolute_seconds=_amount(database, options, "absolute-hours", ABSOLUTE_HOURS) * 3600,
+        audit=_audit(database, options.get("audit")),
         private_queries=bool(options.get("private-queries", False)),
         expander=_model(database, options.get("expander")),
+        table_function=_said(options.get("table-function", "auto")) != "off",
     )
 
 
@@ -160,11 +181,39 @@ def _check_key_file(database: str, value: Any) -> None:
         raise _RefusedError(f"{database}: key-file: this is a key, not the path of a key file")
 
 
-def _minutes(database: str, value: Any) -> float:
+def _switch(database: str, options: Mapping[str, Any], name: str) -> bool:
+    value = options.get(name, False)
+    if not isinstance(value, bool):
+        raise _RefusedError(f"{database}: {_shown(name)}: true or false expected")
+    return value
+
+
+def _amount(
+    database: str, options: Mapping[str, Any], name: str, usual: float, *, what: str = "(0: never)"
+) -> float:
+    value = options.get(name, usual)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or value < 0:
-        raise _RefusedError(f"{database}: idle-minutes: a number of minutes expected (0: never)")
+        raise _RefusedError(f"{database}: {name}: a number expected {what}")
     return float(value)
+
+
+def _audit(database: str, value: Any) -> AuditSettings:
+    """``off`` (also as ``false``, which YAML makes of it), or a mapping of limits."""
+    if value is None or value is True:
+        return AuditSettings()
+    if _said(value) == "off":
+        return AuditSettings(kept=False)
+    if not isinstance(value, Mapping):
+        raise _RefusedError(f"{database}: audit: off, or days and events expected")
+    options = {_said(name): limit for name, limit in value.items()}
+    if set(options) - {"days", "events", "off"}:
+        raise _RefusedError(f"{database}: audit: only days, events and off can be set")
+    days = _amount(database, options, "days", AUDIT_DAYS, what="of days (0: for ever)")
+    events = _amount(database, options, "events", AUDIT_EVENTS, what="of events")
+    if events < 1:
+        raise _RefusedError(f"{database}: audit: events: 1 or more expected")
+    return AuditSettings(not _switch(database, options, "off"), days, int(events))
 
 
 def resolved(reference: Any) -> str | None:

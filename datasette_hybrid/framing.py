@@ -21,7 +21,9 @@ from memory_store.records import LockedError, NotAVaultError, NotFoundError
 
 from . import asking
 from .admission import QueueFullError, TooManyAttemptsError
+from .errands import Errand, errand_of
 from .grants import asker
+from .lockbar import lockbar
 from .vaults import Vault
 
 INLINE_SCRIPT = re.compile(r"<script(?:\s+type=\"module\")?>(.*?)</script>", re.DOTALL)
@@ -102,20 +104,23 @@ async def unlock_page(
     status: int = 200,
     problem: str | None = None,
     headers: dict[str, str] | None = None,
-    query: str | None = None,
+    errand: Errand | None = None,
 ) -> Response:
-    """The form, saying whether the vault is locked or open to others only."""
+    """The form, saying whether the vault is locked or open to others only.
+
+    It carries what the request was about, or another ``errand``.
+    """
     grants = asker.get().on(vault.database)
-    if query is None:
-        query = request.args.get("q") or ""
+    if errand is None:
+        errand = await errand_of(request, hybrid_path(datasette, vault.database))
     context = {
         "database": vault.database,
         "path": hybrid_path(datasette, vault.database),
         "locked": vault.locked,
         "actor_known": request.actor is not None,
         "problem": problem,
-        "opening_problem": vault.problem if grants else None,
-        "q": query,
+        "opening_problem": vault.problem if asker.get().at(vault.database) else None,
+        "carried": errand.fields(),
         "searchable": grants.search and not vault.locked,
     }
     return await render(datasette, request, "hybrid_unlock.html", context, status, headers)
@@ -130,7 +135,8 @@ async def render(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """One of our templates, with the headers all of our pages carry."""
-    body = await datasette.render_template(template, context, request=request)
+    shown = {"lockbar": lockbar(datasette, request), **context}
+    body = await datasette.render_template(template, shown, request=request)
     policy = await content_policy(datasette)
     protective = {
         "Cache-Control": "no-store",

@@ -1,12 +1,15 @@
 """Browser sessions that unlocked a vault: a signed cookie bound to the vault and to that unlock.
 
 Boundary: the cookie proves that this browser once sent the right secret; it holds no key. It is
-worth nothing after the vault was locked, for another vault, or beside an ``Authorization`` header
-(a restricted token must not borrow a person's session).
+worth nothing after the vault was locked, for another vault or database, when its time is over
+(counted from the unlocking in this browser), or beside an ``Authorization`` header (a restricted
+token must not borrow a person's session).
 """
 
 from __future__ import annotations
 
+import hashlib
+import time
 from typing import TYPE_CHECKING, Any
 
 from itsdangerous import BadSignature
@@ -17,12 +20,13 @@ if TYPE_CHECKING:
     from .vaults import Vault
 
 NAMESPACE = "hybrid-unlock"
-LIFETIME = 12 * 60 * 60  # seconds; the vault itself is locked by then
+NAME_DIGITS = 16
 
 
 def cookie_name(vault: Vault) -> str:
-    """One cookie per vault, so that several can be open in one browser."""
-    return f"ds_hybrid_{vault.vault_id[:16]}"
+    """One cookie per vault and database: a copy of a vault has its id, and locks of its own."""
+    named = hashlib.sha256(f"{vault.vault_id} {vault.database}".encode()).hexdigest()
+    return f"ds_hybrid_{named[:NAME_DIGITS]}"
 
 
 def session_unlock(datasette: Any, request: Any, vault: Vault) -> bool:
@@ -36,22 +40,31 @@ def session_unlock(datasette: Any, request: Any, vault: Vault) -> bool:
         value = datasette.unsign(signed, NAMESPACE)
     except BadSignature:
         return False
-    return bool(value == {"vault": vault.vault_id, "unlock": vault.unlock_id})
+    if not isinstance(value, dict):
+        return False
+    until = value.pop("until", None)
+    over = isinstance(until, int | float) and time.time() >= until
+    return not over and value == _bound_to(vault)
 
 
 def grant_session(datasette: Any, request: Any, response: Any, vault: Vault) -> None:
-    """Put the cookie into the response."""
-    value = {"vault": vault.vault_id, "unlock": vault.unlock_id}
+    """Put the cookie into the response. It ends when the vault would, counted from now."""
+    lifetime = vault.settings.absolute_seconds
+    until = {"until": time.time() + lifetime} if lifetime else {}
     response.set_cookie(
         cookie_name(vault),
-        datasette.sign(value, NAMESPACE),
+        datasette.sign({**_bound_to(vault), **until}, NAMESPACE),
         path=datasette.setting("base_url"),
-        max_age=LIFETIME,
+        max_age=max(1, round(lifetime)) if lifetime else None,  # none: until the browser closes
         httponly=True,
         # strict: another site cannot even make the browser open a search and time the answer
         samesite="strict",
         secure=compat.is_https(datasette, request),
     )
+
+
+def _bound_to(vault: Vault) -> dict[str, str | None]:
+    return {"vault": vault.vault_id, "database": vault.database, "unlock": vault.unlock_id}
 
 
 def end_session(datasette: Any, response: Any, vault: Vault) -> None:

@@ -14,9 +14,10 @@ from datasette import Forbidden, Response
 
 from memory_store.records import BadInputError, WrongKeyError
 
-from . import asking, presenting
+from . import asking
 from .admission import TooManyAttemptsError, door, locksmith
-from .framing import hybrid_path, page, unlock_page
+from .errands import Errand, from_form
+from .framing import hybrid_path, page, render, unlock_page
 from .grants import asker
 from .sessions import end_session, grant_session
 from .vaults import Vault
@@ -34,15 +35,16 @@ async def unlock(datasette: Any, request: Any) -> Response:
     secret = (given.get("secret") or [""])[-1]
     if not isinstance(secret, str) or len(secret) > SECRET_LIMIT:
         raise BadInputError("secret: this is too long to be one", "secret")
-    query = (given.get("q") or [""])[-1]
+    errand = from_form(given)
     if not secret.strip():
+        problem = "Nothing was entered."
         return await unlock_page(
-            datasette, request, vault, status=400, problem="Nothing was entered.", query=query
+            datasette, request, vault, status=400, problem=problem, errand=errand
         )
-    return await _try(datasette, request, vault, secret, query)
+    return await _try(datasette, request, vault, secret, errand)
 
 
-async def _try(datasette: Any, request: Any, vault: Vault, secret: str, query: str) -> Response:
+async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: Errand) -> Response:
     address = (request.scope.get("client") or ("unknown",))[0]
     try:
         door.knock(address, str(vault.path))
@@ -55,7 +57,7 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, query: s
             status=429,
             problem=f"Too many wrong secrets. Try again in {error.seconds} seconds.",
             headers={"Retry-After": str(error.seconds)},
-            query=query,
+            errand=errand,
         )
     except (WrongKeyError, BadInputError):
         return await unlock_page(
@@ -64,15 +66,30 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, query: s
             vault,
             status=403,
             problem="That does not open this vault. Check for a missing or extra character.",
-            query=query,
+            errand=errand,
         )
     door.welcome(address, str(vault.path))
-    path = hybrid_path(datasette, vault.database)
-    keep = query and not vault.settings.private_queries
-    target = presenting.changed({"q": query}, path) if keep else path
-    response = Response.redirect(target, status=303, headers={"Cache-Control": "no-store"})
+    response = await _onward(datasette, request, vault, errand)
     grant_session(datasette, request, response, vault)
     return response
+
+
+async def _onward(datasette: Any, request: Any, vault: Vault, errand: Errand) -> Response:
+    """Back to where somebody was; what belongs in no address goes there by a form."""
+    path = hybrid_path(datasette, vault.database)
+    private = vault.settings.private_queries
+    if private and errand.below and not errand.posted:
+        errand = Errand(errand.below)  # there, a query is only the way back to its results
+    if not errand.posted and not (private and errand.pairs):
+        headers = {"Cache-Control": "no-store"}
+        return Response.redirect(errand.href(path), status=303, headers=headers)
+    context = {
+        "database": vault.database,
+        "action": path + errand.below,
+        "fields": errand.pairs,
+        "searching": not errand.below,
+    }
+    return await render(datasette, request, "hybrid_unlocked.html", context)
 
 
 @page("POST")
