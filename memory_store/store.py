@@ -89,18 +89,21 @@ class MemoryStore:
         """The language model that expands queries; ``None``: ``MEMORY_STORE_EXPANDER``, or none."""
         self._vectors = vectors or HeldVectors(vault)
 
-    def limited_to(self, scope: Scope, *, creating: bool = False) -> MemoryStore:
+    def limited_to(
+        self, scope: Scope, *, creating: bool = False, named: Scope = EVERYTHING
+    ) -> MemoryStore:
         """The same opened vault with nothing of other collections in it at all.
 
         Others' memories are NotFoundError, others' collections do not exist, and every count and
         score is what it would be without them. Cheap: make one for each request. ``creating``:
         whether adding to a collection of an unknown name makes one; else that is BadInputError.
-        Closing it does nothing. For the scope of everything it is the store itself.
+        Collections outside of ``named`` go by their ids. Closing it does nothing. For the scope
+        of everything it is the store itself.
         """
-        if scope == EVERYTHING:
+        if scope == named == EVERYTHING:
             return self
         return MemoryStore(
-            self._vault.limited_to(scope, creating=creating),
+            self._vault.limited_to(scope, creating=creating, named=named),
             embedder=self._embedders.usual,
             expander=self.expander,
             vectors=self._vectors,
@@ -389,6 +392,11 @@ class MemoryStore:
         return reading.resolve(self._vault, given, refs=refs)
 
     @_inside
+    def present(self, ids: Sequence[str]) -> frozenset[str]:
+        """Those of some whole ids that are memories in here; opens nothing."""
+        return reading.present(self._vault, ids)
+
+    @_inside
     def heads(self, ids: Sequence[str]) -> dict[str, MemoryHead]:
         """Id → title, collection and topics of those memories that are there; opens no body."""
         return reading.heads(self._vault, ids)
@@ -434,6 +442,11 @@ class MemoryStore:
     def collections(self) -> builtins.list[CollectionInfo]:
         """The collections this key may read, with counts."""
         return self._vault.collection_infos()
+
+    @_inside
+    def collection_names(self) -> dict[str, str]:
+        """Id → name of the collections this key may read, in the order they were made."""
+        return self._vault.collection_names()
 
     @_inside
     def create_collection(

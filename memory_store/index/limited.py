@@ -8,6 +8,7 @@ whole vault's, and the columns of its snapshot are kept beside the whole one's.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import BadInputError, NotFoundError
-from memory_store.scopes import Scope
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import LimitedKeyring
 from memory_store.vault.settings import CollectionSettings, Settings
@@ -28,17 +29,25 @@ if TYPE_CHECKING:
 class LimitedVault(OpenVault):
     """An :class:`OpenVault` of some collections, and of those that are made through it.
 
-    ``creating``: whether writing to a collection of an unknown name makes one, as it does in the
+    Collections outside of ``named`` go by their ids. ``creating``: whether writing to a collection of an unknown name makes one, as it does in the
     whole vault. Names are told apart among the collections in here alone, so that none gives away
     whether a hidden collection has it; two of one name differ in their ids.
     """
 
     keyring: LimitedKeyring
 
-    def __init__(self, whole: OpenVault, scope: Scope, *, creating: bool = False) -> None:
+    def __init__(
+        self,
+        whole: OpenVault,
+        scope: Scope,
+        *,
+        creating: bool = False,
+        named: Scope = EVERYTHING,
+    ) -> None:
         self.whole = whole
         self.scope = scope
         self.creating = creating
+        self.named = named
         self.path, self.vault, self.access = whole.path, whole.vault, whole.access
         self.gate, self.index, self.expansions = whole.gate, whole.index, whole.expansions
         self.warnings = whole.warnings
@@ -131,9 +140,31 @@ class LimitedVault(OpenVault):
         self.keyring.extend(collection)
         return collection
 
-    def limited_to(self, scope: Scope, *, creating: bool = False) -> LimitedVault:
+    def limited_to(
+        self, scope: Scope, *, creating: bool = False, named: Scope = EVERYTHING
+    ) -> LimitedVault:
         """Of its collections those in ``scope``, too."""
-        return LimitedVault(self.whole, self.scope & scope, creating=creating)
+        return LimitedVault(
+            self.whole, self.scope & scope, creating=creating, named=self.named & named
+        )
+
+    @property
+    def limits(self) -> str:
+        """A digest of the collections in here; empty where there are no others."""
+        held = self.keyring.readable()
+        if len(held) == len(self.whole.keyring.readable()):
+            return ""
+        return hashlib.sha256("\n".join(sorted(held)).encode()).hexdigest()
+
+    @property
+    def unnamed(self) -> frozenset[str]:
+        """The collections that go by their ids here."""
+        return frozenset(one for one in self.keyring.readable() if one not in self.named)
+
+    def collection_names(self) -> dict[str, str]:
+        """Id → opened name of each of its collections; the id itself where names are sealed."""
+        names = super().collection_names()
+        return {one: name if one in self.named else one for one, name in names.items()}
 
     def lock(self) -> None:
         """Nothing: the whole vault is locked by whoever opened it, and this one with it."""

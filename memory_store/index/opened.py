@@ -29,7 +29,7 @@ from memory_store.records import (
     NotFoundError,
     ReadOnlyError,
 )
-from memory_store.scopes import Scope
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
 from memory_store.text.identifiers import CODE
 from memory_store.text.language import LANGUAGES
@@ -193,11 +193,23 @@ class OpenVault:
             self.keyring.load(connection)  # another process may have made collections
         return read_settings(connection, self.keyring)
 
-    def limited_to(self, scope: Scope, *, creating: bool = False) -> OpenVault:
+    def limited_to(
+        self, scope: Scope, *, creating: bool = False, named: Scope = EVERYTHING
+    ) -> OpenVault:
         """The vault as if there were no other collections than those in ``scope``."""
         from memory_store.index.limited import LimitedVault
 
-        return LimitedVault(self, scope, creating=creating)
+        return LimitedVault(self, scope, creating=creating, named=named)
+
+    @property
+    def limits(self) -> str:
+        """What tells a search of this view of the vault from those of others; empty: the whole."""
+        return ""
+
+    @property
+    def unnamed(self) -> frozenset[str]:
+        """The collections that go by their ids here."""
+        return frozenset()
 
     # -- collections --------------------------------------------------------------------
 

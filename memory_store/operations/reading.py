@@ -43,13 +43,11 @@ def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
     """
     with reading(vault.reader()) as connection:
         try:
-            found = resolve_id(connection, given)
+            return resolve_id(connection, vault.keyring, given)
         except NotFoundError:
             if not refs:
                 raise
-            found = find_by_ref(connection, vault.keyring, given)
-        vault.keyring.of(read_rows(connection, [found])[found].collection)
-    return found
+            return find_by_ref(connection, vault.keyring, given)
 
 
 def open_all(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
@@ -97,6 +95,13 @@ def heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
 def texts(vault: OpenVault, contents: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Id of a body → a memory that holds it, and its text; less those not this key's to read."""
     return open_bodies(vault.reader(), vault.keyring, contents)
+
+
+def present(vault: OpenVault, ids: Sequence[str]) -> frozenset[str]:
+    """Those of some ids that are memories this key may read; opens nothing."""
+    readable = set(vault.keyring.readable())
+    rows = read_rows(vault.reader(), ids).values()
+    return frozenset(row.id for row in rows if row.collection in readable)
 
 
 def found_again(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:

@@ -31,6 +31,7 @@ class SearchContext:
     with, ``own_models`` which do not follow the vault; the reranker is asked for by
     name, ``None`` meaning the usual one. ``open_memories`` decrypts the memories at the given
     ordinals of the snapshot, in that order. ``collection_names`` maps id to opened name;
+    those ``unnamed`` map to their id, and what is in them is not to be named either.
     ``page_keys`` seal the place between two pages.
     ``degraded`` holds what the vault already knows to be missing; ``database`` is what commands
     that mend it are to be given. ``vector_index`` is ``None``
@@ -52,6 +53,7 @@ class SearchContext:
     expander: str | None = None
     indexed_with: Mapping[str, CollectionSettings] = field(default_factory=dict)
     own_models: frozenset[str] = frozenset()
+    unnamed: frozenset[str] = frozenset()
     degraded: tuple[str, ...] = ()
     database: str = "DB"
     strict: bool = False

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Facets = dict[str, dict[str, int]]
 Ordinals = npt.NDArray[np.intp]
 
+NAMING = frozenset({"collection", "topic"})  # counted where names may be read alone
 MOST_MONTHS = 12  # more are told as years: a list that one reads at a glance
 
 
@@ -54,7 +55,11 @@ def facets(
 
     def among(facet: str) -> Ordinals:
         kept = None if narrowing is None else narrowing.besides(facet)
-        return whole if kept is None else whole[kept[whole]]
+        found = whole if kept is None else whole[kept[whole]]
+        if context.unnamed and facet in NAMING:
+            named = snapshot.visible(set(snapshot.collections) - context.unnamed)
+            found = found[named[found]]
+        return found
 
     names = [context.collection_names.get(id_, id_) for id_ in snapshot.collections]
     types = [base_type(name) for name in snapshot.types]

@@ -14,7 +14,7 @@ decrypt grant every search is a sealed one; what it goes without is said in ``de
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from memory_store.records import (
     SearchResult,
     StageReport,
 )
+from memory_store.scopes import Scope
 from memory_store.search.degraded import NOT_READ, for_searchers
 from memory_store.search.likeness import unknown
 from memory_store.search.options import search_options, several
@@ -105,16 +106,14 @@ SHOWN_OF_STAGES = frozenset(
     }
 )
 SHOWN_FACETS = frozenset({"type", "status", "created"})
-"""Unless strict. Names of collections and topics are sealed."""
+"""Unless strict."""
+NAMED_FACETS = frozenset({"collection", "topic"})
+"""Names are sealed: these are counted in the collections alone that the asker may read."""
 SHOWN_OF_WHY = frozenset(
     {"returned", "filters", "legs", "words", "coverage", "pool", "last_score", "page"}
 )
 """Besides the ranks: what further searches would tell as well. Not the reason and the stage, which
 may say that two memories have the same content, or what the opened text holds."""
-
-UNREAD_LEFT_OUT = (
-    "collections that you may search but not read were left out: only opened text can answer this"
-)
 
 _BLANK = SearchResult(0, "", None, 0.0, None, "", "", "", (), "", "", False)
 _COLUMNS = frozenset(f.name for f in fields(SearchResult))
@@ -137,51 +136,50 @@ def search(
     if not grants.search:
         raise NotPermittedError("searching needs the permission hybrid-search")
     strict = store.profile == STRICT
-    store, left_out = _where_read(store, grants, query, options, strict=strict)
     readable = grants.search & grants.decrypt
-    read = bool(left_out) or grants.decrypt.covers(grants.search)
+    read = grants.decrypt.covers(_asked(store, grants, query, options))
+    if not read:
+        narrow_to = store.limited_to(readable).collection_names() if readable else {}
+        _refuse_to_read(query, options, strict=strict, narrow_to=[*narrow_to.values()])
+    inside = store.limited_to(readable if read else grants.search, named=grants.decrypt)
     wanted = dict(options) if read else {**options, "sealed": True}
     _refuse_folders(wanted.get("reranker"))
     if not grants.models:
         _refuse_other_models(store, wanted.pop("expander", None))
     if wanted.get("like"):
-        wanted["like"] = _whole_id(store, wanted["like"])
+        wanted["like"] = _whole_id(inside, wanted["like"])
     about = wanted.pop("why", None)
     if about is not None:
         with contextlib.suppress(NotFoundError):
-            wanted["why"] = store.find_id(about, refs=False)
-    response = store.search(query, **wanted)
+            wanted["why"] = inside.find_id(about, refs=False)
+    response = inside.search(query, **wanted)
     if about is not None and "why" not in wanted:
         from memory_store.search.why import no_id
 
         response = replace(response, why=no_id(about))
     if read:
-        told = tuple(map(_as_asked_here, response.explain))
-        return replace(response, explain=told, degraded=(*response.degraded, *left_out))
+        return replace(response, explain=tuple(map(_as_asked_here, response.explain)))
     unread = (NOT_READ,) if _would_be_read(query, options) else ()
-    shown = store.limited_to(readable).heads([row.id for row in response.rows]) if readable else {}
+    shown = store.limited_to(readable).present([row.id for row in response.rows])
     response = replace(response, degraded=(*response.degraded, *unread))
     return _sealed(response, strict=strict, readable=shown)
 
 
-def _where_read(
-    store: MemoryStore, grants: Grants, query: str, options: Mapping[str, Any], *, strict: bool
-) -> tuple[MemoryStore, tuple[str, ...]]:
-    """The store to search, and what to say about collections that are left out of it.
+def _asked(store: MemoryStore, grants: Grants, query: str, options: Mapping[str, Any]) -> Scope:
+    """The collections that a search is about: all that may be searched, or those that it names.
 
-    What only opened text can answer is answered from the collections that the asker may read,
-    and refused where there is none.
+    By their ids, and where the asker may read them by their names. What names none of them is
+    left to the search to refuse.
     """
-    readable = grants.search & grants.decrypt
-    if grants.decrypt.covers(grants.search):
-        return store, ()
-    try:
-        _refuse_to_read(query, options, strict=strict)
-    except NotPermittedError:
-        if not readable:
-            raise
-        return store.limited_to(readable), (UNREAD_LEFT_OUT,)
-    return store, ()
+    names = store.limited_to(grants.search, named=grants.decrypt).collection_names()
+    asked = search_options(**options)
+    clean = checked(query, asked.like)
+    parsed = resolve_mode(clean, asked.mode) in UNREAD_MODES
+    given = parse(clean, asked).collections if parsed else asked.collection
+    if not given:
+        return Scope.of(names)
+    known = {name.casefold(): one for one, name in names.items()}
+    return Scope.of(known[one.casefold()] for one in given if one.casefold() in known)
 
 
 def row_data(row: SearchResult, *, strict: bool) -> dict[str, Any]:
@@ -227,25 +225,42 @@ def without_text(record: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
     return {name: value if name in shown else None for name, value in record.items()}
 
 
-def _refuse_to_read(query: str, options: Mapping[str, Any], *, strict: bool) -> None:
+def _refuse_to_read(
+    query: str, options: Mapping[str, Any], *, strict: bool, narrow_to: Sequence[str]
+) -> None:
+    """Refuse what only opened text can answer; ``narrow_to`` names the collections with such."""
+    refused = _only_readers(query, options, strict=strict)
+    if refused is None:
+        return
+    parameter, reason = refused
+    names = " or ".join(map(repr, sorted(narrow_to)))
+    way_out = f", or a search of the collection {names} alone" if names else ""
+    raise NotPermittedError(
+        f"{parameter}: {reason}; this needs the permission hybrid-decrypt{way_out}"
+    )
+
+
+def _only_readers(
+    query: str, options: Mapping[str, Any], *, strict: bool
+) -> tuple[str, str] | None:
+    """The parameter that only opened text can answer, and why; ``None`` if there is none."""
     clean = checked(query, options.get("like"))
     mode = resolve_mode(clean, options.get("mode", "hybrid"))
     if mode not in UNREAD_MODES:
-        raise _needs_decrypt("mode", f"a {mode} search reads the text of memories")
+        return "mode", f"a {mode} search reads the text of memories"
     if options.get("meta"):
-        raise _needs_decrypt("meta", "metadata is sealed")
+        return "meta", "metadata is sealed"
     if options.get("budget") is not None:
-        raise _needs_decrypt("budget", "the length of texts is sealed")
+        return "budget", "the length of texts is sealed"
     if not strict:
-        return
+        return None
     parsed = parse(clean, SearchOptions(**options))
     by_status = options.get("status", "all") != "all"
     narrowed = {one.partition(":")[0] for one in several(options.get("narrow"))}
     by_status = by_status or bool(narrowed & SHOWN_FACETS)
     if parsed.types or parsed.since or parsed.until or by_status:
-        raise _needs_decrypt(
-            "type, status, since, until", "types and times are sealed in a strict vault"
-        )
+        return "type, status, since, until", "types and times are sealed in a strict vault"
+    return None
 
 
 def _would_be_read(query: str, options: Mapping[str, Any]) -> bool:
@@ -255,10 +270,6 @@ def _would_be_read(query: str, options: Mapping[str, Any]) -> bool:
     wanted = asked.rerank and not (asked.sealed or asked.like) and recipe_named(asked.recipe).rerank
     by_rank = wanted and resolve_mode(clean, asked.mode) == "hybrid"
     return by_rank and bool(parse(clean, asked).reading)
-
-
-def _needs_decrypt(parameter: str, reason: str) -> NotPermittedError:
-    return NotPermittedError(f"{parameter}: {reason}; this needs the permission hybrid-decrypt")
 
 
 def _shown(*, strict: bool) -> frozenset[str]:
@@ -284,7 +295,7 @@ def _sealed(
         opened=response.opened,
         total=response.total,
         types={} if strict else response.types,
-        facets={} if strict else _part(response.facets, SHOWN_FACETS),
+        facets=_part(response.facets, NAMED_FACETS if strict else NAMED_FACETS | SHOWN_FACETS),
         next=response.next,
         truncated=response.truncated,
         degraded=for_searchers(response.degraded),

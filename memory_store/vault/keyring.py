@@ -27,7 +27,7 @@ from memory_store.scopes import Scope
 from memory_store.sqlite import sqlite3
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
-PURPOSES = ("body", "head", "segment", "manifest", "name", "expansion", "page")
+PURPOSES = ("body", "head", "segment", "manifest", "name", "expansion", "page", "audit")
 
 
 class CollectionKeys:

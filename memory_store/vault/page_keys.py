@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memory_store.crypto.sealing import Place
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
 
 if TYPE_CHECKING:
@@ -18,23 +19,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PageKeys:
-    """The keys for paging of one unlocked vault."""
+    """The keys for paging of one unlocked vault; ``limits`` tells views of it apart."""
 
     keys: CollectionKeys
+    limits: str = ""
 
     @classmethod
-    def of(cls, keyring: Keyring) -> PageKeys:
+    def of(cls, keyring: Keyring, limits: str = "") -> PageKeys:
         """Those of ``keyring``'s vault. Raises LockedError after lock."""
-        return cls(keyring.of(VAULT_SCOPE))
+        return cls(keyring.of(VAULT_SCOPE), limits)
 
     def seal(self, search: str, content: bytes) -> bytes:
         """``content``, sealed for the search of that name."""
-        return self.keys.seal("page", self.keys.place("pages", "token", search), content)
+        return self.keys.seal("page", self._place(search), content)
 
     def unseal(self, search: str, blob: bytes) -> bytes:
         """What :meth:`seal` was given. Raises TamperedError or FormatError for anything else."""
-        place = self.keys.place("pages", "token", search)
-        return bytes(self.keys.unseal("page", place, blob))
+        return bytes(self.keys.unseal("page", self._place(search), blob))
+
+    def _place(self, search: str) -> Place:
+        return self.keys.place("pages", "token", search + self.limits)
 
     def tags(self, id_words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """See :meth:`memory_store.crypto.blinding.IdTagger.tags`."""

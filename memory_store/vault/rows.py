@@ -11,6 +11,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from memory_store.crypto.sealing import Place
@@ -164,16 +165,18 @@ def read_rows(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, M
 def open_memories(
     connection: sqlite3.Connection, keyring: Keyring, ids: Sequence[str]
 ) -> Iterator[Memory]:
-    """Decrypt memories with their texts, in the order of ``ids``. Rows that are gone are left out.
+    """Decrypt memories with their texts, in the order of ``ids``.
 
+    Rows that are gone, or in a collection that cannot be read, are left out.
     Raises TamperedError naming the row that does not authenticate.
     """
     with reading(connection):  # or an edit between the two reads would take a body away
         rows = read_rows(connection, ids)
         bodies = _read_bodies(connection, [row.content for row in rows.values()])
+    readable = set(keyring.readable())
     for memory_id in ids:
         row = rows.get(memory_id)
-        if row is not None:
+        if row is not None and row.collection in readable:
             yield _open_row(keyring, row, bodies)
 
 
@@ -260,21 +263,28 @@ def memory_of(row: MemoryRow, head: dict[str, Any], text: str) -> Memory:
     )
 
 
-def resolve_id(connection: sqlite3.Connection, given: str) -> str:
-    """The memory id that an id, or a unique beginning of one (8 characters or more), names."""
+def resolve_id(connection: sqlite3.Connection, keyring: Keyring, given: str) -> str:
+    """The memory id that an id, or a unique beginning of one (8 characters or more), names.
+
+    Unique among the memories that can be read: the others are as good as not there.
+    """
+    readable = set(keyring.readable())
     wanted = given.strip().lower()
     try:
         given.encode()
     except UnicodeEncodeError:
         raise NotFoundError("no memory of that name: it is not valid text") from None
     if len(wanted) >= 8 and all(character in "0123456789abcdef-" for character in wanted):
-        found = connection.execute(
-            "select id from memories where id >= ? and id < ? limit 2", (wanted, wanted + "g")
-        ).fetchall()
+        rows = connection.execute(
+            "select id, collection from memories where id >= ? and id < ?", (wanted, wanted + "g")
+        )
+        found = list(islice((id_ for id_, collection in rows if collection in readable), 2))
         if len(found) == 1:
-            return str(found[0][0])
-    exact = connection.execute("select id from memories where id = ?", (given,)).fetchone()
-    if exact is not None:
+            return str(found[0])
+    exact = connection.execute(
+        "select id, collection from memories where id = ?", (given,)
+    ).fetchone()
+    if exact is not None and exact[1] in readable:
         return str(exact[0])
     raise NotFoundError(f"no memory {given!r}")
 
