@@ -6,10 +6,13 @@ import asyncio
 import os
 import threading
 import time
+import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
+
+from memory_store.records import BusyError
 
 Answer = TypeVar("Answer")
 
@@ -23,8 +26,11 @@ ATTEMPTS_ON_VAULT = 30  # per minute from everywhere: slows many addresses, lock
 WINDOW = 60.0
 
 
-class QueueFullError(Exception):
+class QueueFullError(BusyError):
     """More searches are waiting than this server should take on (HTTP 429)."""
+
+    def __init__(self) -> None:
+        super().__init__("too many searches at once: try again in a moment")
 
 
 class TooManyAttemptsError(Exception):
@@ -47,11 +53,56 @@ class WorkQueue:
 
     async def run(self, call: Callable[[], Answer]) -> Answer:
         """The result of ``call``, in a thread. Raises :class:`QueueFullError` at once when full."""
+        return await asyncio.wrap_future(self._submitted(call))
+
+    def wait_for(self, call: Callable[[], Answer], seconds: float) -> Answer:
+        """The same for a thread that has nothing else to do; it waits ``seconds`` for its turn."""
+        future = self._submitted(call)
+        wait([future], timeout=seconds)
+        if future.cancel():  # nothing that has begun is cancelled
+            raise QueueFullError
+        return future.result()
+
+    def _submitted(self, call: Callable[[], Answer]) -> Future[Answer]:
         if not self._room.acquire(blocking=False):
-            raise QueueFullError("too many searches at once: try again in a moment")
+            raise QueueFullError
         future = self._threads.submit(call)
         future.add_done_callback(lambda _: self._room.release())
-        return await asyncio.wrap_future(future)
+        return future
+
+
+class Seats:
+    """Searches in SQL: each holds one of Datasette's SQL threads while another thread searches.
+
+    One of those threads stays free for every other query. Whoever finds no seat is told at once:
+    waiting would hold the last one. Nothing that searches waits for an SQL thread, so nobody waits
+    in a circle.
+    """
+
+    def __init__(self, queue: WorkQueue, sql_threads: int) -> None:
+        self._queue = queue
+        self._free = threading.BoundedSemaphore(max(1, sql_threads - 1))
+
+    def run(self, call: Callable[[], Answer], seconds: float) -> Answer:
+        """The result of ``call`` from the queue's threads, where it waits at most ``seconds``.
+
+        Raises :class:`QueueFullError`.
+        """
+        if not self._free.acquire(blocking=False):
+            raise QueueFullError
+        try:
+            return self._queue.wait_for(call, seconds)
+        finally:
+            self._free.release()
+
+
+_seats: weakref.WeakKeyDictionary[Any, Seats] = weakref.WeakKeyDictionary()
+
+
+def seats_in_sql(datasette: Any) -> Seats:
+    """The seats of this Datasette, as many as its SQL threads allow."""
+    threads = datasette.setting("num_sql_threads")
+    return _seats.setdefault(datasette, Seats(work, threads))
 
 
 class Door:
@@ -94,6 +145,8 @@ class Door:
 
 
 work = WorkQueue()
+writing = WorkQueue(workers=1)
+"""Apart from the searches, which a long write would hold up; writes wait for one another anyhow."""
 locksmith = WorkQueue(workers=1, waiting=4)
 """Apart from the searches: checking a passphrase takes a third of a second by design."""
 door = Door()

@@ -103,6 +103,10 @@ class ReadOnlyError(MemoryStoreError):
     """Nothing can be written to this vault's file; the message says why (HTTP 403)."""
 
 
+class BusyError(MemoryStoreError):
+    """More searches are waiting than this server should take on (HTTP 429)."""
+
+
 class ModelUnavailableError(MemoryStoreError):
     """No model of that name on this machine. ``remedy`` is the command that mends it."""
 

@@ -2,19 +2,24 @@
 
 Boundary: these functions can be called by anybody who may run SQL, from every connection they
 are registered on. They hold no grant of their own: each call asks ``resolve`` what its caller may
-do *now*, and without an answer returns nothing (``[]`` or NULL). What leaves without the decrypt
-grant is settled in :mod:`memory_store.sql.permitted`.
+do *now*, and without an answer returns nothing (``[]``, no rows, or NULL). What leaves without the
+decrypt grant is settled in :mod:`memory_store.sql.permitted`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memory_store.records import (
+    RESULT_COLUMNS,
     BadInputError,
+    BusyError,
     LockedError,
     MemoryStoreError,
     NotAVaultError,
@@ -24,12 +29,23 @@ from memory_store.records import (
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.sql import permitted
 from memory_store.sql.options import search_options
+from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
-NO_ROWS = "[]"
 RRF_K = 60.0  # Cormack, Clarke & Büttcher, SIGIR 2009; also Gnosis and QMD
+STATUS: tuple[tuple[type[MemoryStoreError], int], ...] = (
+    (permitted.NotPermittedError, 403),
+    (BusyError, 429),
+)
+"""What refusals are in HTTP; the others are the caller's mistake, 400."""
+
+DECLARED: Mapping[str, str] = {
+    **dict.fromkeys(("rank", "keyword_rank", "topic_rank", "vector_rank", "complete"), "integer"),
+    **dict.fromkeys(("score", "vector_score", "fusion_score", "rerank_score"), "real"),
+}
+"""Types of columns that hold no text, so that a form's text compares with them as a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +89,24 @@ KEY_HOLDER = replace(ALL_GRANTS, audit=True, models=True)
 """Whoever opened the vault with its key, on their own machine."""
 
 
+Answer = Callable[[], SearchResponse]
+
+
+def _at_once(search: Answer) -> SearchResponse:
+    return search()
+
+
 @dataclass(frozen=True, slots=True)
 class StoreAndGrants:
-    """An open store (``None``: locked), what the caller may do, and how long a search may take."""
+    """An open store (``None``: locked), what the caller may do, and how long a search may take.
+
+    ``run`` runs a search where and when there is room for it, or raises :class:`BusyError`.
+    """
 
     store: MemoryStore | None
     grants: Grants
     budget_ms: int | None = None
+    run: Callable[[Answer], SearchResponse] = _at_once
 
 
 Resolve = Callable[[str | None], StoreAndGrants]
@@ -99,14 +126,18 @@ class Connection(Protocol):
     def create_aggregate(self, name: str, n_arg: int, aggregate_class: Any, /) -> None: ...
 
 
-def register(connection: Connection, resolve: Resolve) -> None:
-    """Add the functions to ``connection``. Cheap: nothing is opened or loaded before a call."""
+def register(connection: Connection, resolve: Resolve, *, table: bool = True) -> None:
+    """Add the functions to ``connection``. Cheap: nothing is opened or loaded before a call.
 
-    def hybrid_search(query: Any, second: Any = None) -> str | None:
-        return _answered(lambda: _search(resolve, query, second, _rows))
+    ``hybrid_search`` is a table, too, unless ``table`` says otherwise or this Python cannot have
+    table functions: selecting from it is then SQLite's own error.
+    """
+    search = HybridSearch(resolve)
 
     def hybrid_explain(query: Any, second: Any = None) -> str | None:
-        return _answered(lambda: _search(resolve, query, second, _explanation))
+        if query is None:
+            return None
+        return _answered(lambda: _explanation(_search(resolve, query, second, explain=True)))
 
     def memory_text(memory_id: Any) -> str | None:
         return _memory_text(resolve, memory_id)
@@ -114,16 +145,52 @@ def register(connection: Connection, resolve: Resolve) -> None:
     def topic_hash(text: Any, collection: Any = None) -> str | None:
         return _topic_hash(resolve, text, collection)
 
-    for function, counts in (
-        (hybrid_search, (1, 2)),
-        (hybrid_explain, (1, 2)),
-        (memory_text, (1,)),
-        (topic_hash, (1, 2)),
+    for name, function, counts in (
+        (search.name, search.as_json, (1, 2)),  # keeps the table's source alive as well
+        ("hybrid_explain", hybrid_explain, (1, 2)),
+        ("memory_text", memory_text, (1,)),
+        ("topic_hash", topic_hash, (1, 2)),
     ):
         for count in counts:
-            connection.create_function(function.__name__, count, function)
+            connection.create_function(name, count, function)
     for count in (1, 2, 3):
         connection.create_aggregate("rrf", count, ReciprocalRankFusion)
+    if table:
+        with contextlib.suppress(TableFunctionUnavailable):  # the doctor says why
+            add_table_function(connection, search)
+
+
+class HybridSearch:
+    """``hybrid_search`` of one connection: as a value, and as a table."""
+
+    name = "hybrid_search"
+    columns: Mapping[str, str] = MappingProxyType(
+        {column: DECLARED.get(column, "text") for column in RESULT_COLUMNS}
+    )
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+
+    def as_json(self, query: Any, second: Any = None) -> str | None:
+        """The rows as a JSON array; a refusal as an array of one object."""
+        if query is None:
+            return None
+        return _answered(lambda: _rows(_search(self._resolve, query, second)))
+
+    def rows(self, query: Any, options: Any) -> list[tuple[Cell, ...]]:
+        """The rows as a table; a refusal is the statement's error."""
+        if query is None:
+            return []
+        try:
+            found = _rows(_search(self._resolve, query, options))
+        except LockedError:
+            return []
+        return [tuple(_cell(row[column]) for column in self.columns) for row in found]
+
+
+def _cell(value: Any) -> Cell:
+    """A value as SQL has it: several topics as a JSON array, for ``json_each()``."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
 class ReciprocalRankFusion:
@@ -148,14 +215,17 @@ class ReciprocalRankFusion:
         return self.score
 
 
-def _search(
-    resolve: Resolve,
-    query: Any,
-    second: Any,
-    render: Callable[[SearchResponse, StoreAndGrants], list[dict[str, Any]]],
-) -> str | None:
-    if query is None:
-        return None
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An answer, and whether the vault is one that seals types and times."""
+
+    response: SearchResponse
+    strict: bool
+
+
+def _search(resolve: Resolve, query: Any, second: Any, *, explain: bool = False) -> _Found | None:
+    """The answer as the caller may see it; ``None`` for those who may not search, or not now."""
+    begun = time.monotonic()
     try:
         values = _second_argument(second)
         database = values.pop("database", None)
@@ -165,17 +235,27 @@ def _search(
         found = resolve(database)
     except MemoryStoreError:
         if not _may_search(resolve):
-            return NO_ROWS  # what is wrong is said to those who may ask
+            return None  # what is wrong is said to those who may ask
         raise
     if found.store is None or not found.grants.search:
-        return NO_ROWS
-    if found.budget_ms is not None:
-        asked = options.get("budget_ms")
-        options["budget_ms"] = min(found.budget_ms, asked) if asked else found.budget_ms
-    options["explain"] = render is _explanation or bool(options.get("explain"))
+        return None
     store = found.store.limited_to(found.grants.search)
-    response = permitted.search(store, found.grants, str(query), options)
-    return json.dumps(render(response, found), ensure_ascii=False)
+    options["explain"] = explain or bool(options.get("explain"))
+
+    def answer() -> SearchResponse:
+        within = _budget(found.budget_ms, options.get("budget_ms"), time.monotonic() - begun)
+        given = options if within is None else {**options, "budget_ms": within}
+        return permitted.search(store, found.grants, str(query), given)
+
+    return _Found(found.run(answer), store.profile == permitted.STRICT)
+
+
+def _budget(allowed: int | None, asked: int | None, waited: float) -> int | None:
+    """Milliseconds for a search that has waited for some seconds of those it may take."""
+    if allowed is None:
+        return asked
+    left = max(1, allowed - int(waited * 1_000))
+    return min(left, asked) if asked else left
 
 
 def _may_search(resolve: Resolve) -> bool:
@@ -205,12 +285,16 @@ def _second_argument(second: Any) -> dict[str, Any]:
     return values
 
 
-def _rows(response: SearchResponse, found: StoreAndGrants) -> list[dict[str, Any]]:
-    strict = found.store is None or found.store.profile == permitted.STRICT
-    return [permitted.row_data(row, strict=strict) for row in response.rows]
+def _rows(found: _Found | None) -> list[dict[str, Any]]:
+    if found is None:
+        return []
+    return [permitted.row_data(row, strict=found.strict) for row in found.response.rows]
 
 
-def _explanation(response: SearchResponse, _: StoreAndGrants) -> list[dict[str, Any]]:
+def _explanation(found: _Found | None) -> list[dict[str, Any]]:
+    if found is None:
+        return []
+    response = found.response
     stages: list[dict[str, Any]] = replace(response, rows=()).as_dict().get("explain", [])
     if response.why is not None:
         stages.append({"stage": "why", "milliseconds": 0.0, "why": dict(response.why)})
@@ -219,21 +303,21 @@ def _explanation(response: SearchResponse, _: StoreAndGrants) -> list[dict[str, 
     return stages
 
 
-def _answered(call: Callable[[], str | None]) -> str | None:
+def _answered(call: Callable[[], list[dict[str, Any]]]) -> str:
     """The answer of ``call``; a refusal as an array of one object, since SQLite hides errors.
 
-    (Every exception reaches the user as "user-defined function raised exception", and
-    ``json_each()`` with ``value ->> 'error'`` must not stumble over the refusal.)
+    (Every exception of a function of one value reaches the user as "user-defined function raised
+    exception", and ``json_each()`` with ``value ->> 'error'`` must not stumble over the refusal.)
     """
     try:
-        return call()
+        answer = call()
     except LockedError:
-        return NO_ROWS
+        answer = []
     except MemoryStoreError as error:
         message = str(error)
-        status = 403 if isinstance(error, permitted.NotPermittedError) else 400
-        refusal = {"ok": False, "error": message, "errors": [message], "status": status}
-        return json.dumps([refusal], ensure_ascii=False)
+        status = next((status for kind, status in STATUS if isinstance(error, kind)), 400)
+        answer = [{"ok": False, "error": message, "errors": [message], "status": status}]
+    return json.dumps(answer, ensure_ascii=False)
 
 
 def _memory_text(resolve: Resolve, memory_id: Any) -> str | None:

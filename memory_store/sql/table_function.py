@@ -47,8 +47,11 @@ class TableFunctionUnavailable(Exception):
 class Source(Protocol):
     """A table function: its name, its columns with their declared types, and its rows."""
 
-    name: str
-    columns: Mapping[str, str]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def columns(self) -> Mapping[str, str]: ...
 
     def rows(self, query: Any, options: Any) -> Sequence[Sequence[Cell]]:
         """The rows of one call, cells in the columns' order; ``options`` may be missing (None).
