@@ -308,14 +308,28 @@ class MemoryStore:
         return editing.reopen(self._vault, self._embedders, memory_id)
 
     @_inside
-    def delete(self, memory_id: str) -> None:
-        """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
-        editing.delete_many(self._vault, [memory_id])
+    def publish(self, memory_id: str, collection: str) -> Memory:
+        """The same content in another collection, too: a copy with an id of its own.
+
+        Published again, the copy that is there is returned. Raises NotFoundError, BadInputError.
+        """
+        return editing.publish(self._vault, self._embedders, memory_id, collection)
 
     @_inside
-    def delete_many(self, ids: Iterable[str], *, refs: bool = True) -> None:
-        """Delete memories everywhere, all of them or (NotFoundError) none."""
-        editing.delete_many(self._vault, [*ids], refs=refs)
+    def delete(self, memory_id: str) -> None:
+        """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
+        editing.delete_many(self._vault, {memory_id: None})
+
+    @_inside
+    def delete_many(
+        self, ids: Iterable[str] | Mapping[str, int | None], *, refs: bool = True
+    ) -> None:
+        """Delete memories everywhere, all of them or (NotFoundError) none.
+
+        A mapping says which version each must have; ConflictError where one has another.
+        """
+        versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
+        editing.delete_many(self._vault, versions, refs=refs)
 
     def import_paths(
         self,
@@ -534,6 +548,11 @@ class MemoryStore:
         return collections.topics(self._vault, several(collection))
 
     @_inside
+    def recent_topics(self, memories: int = 500) -> builtins.list[str]:
+        """The topics of the newest so many memories, most frequent first; opens their heads."""
+        return reading.recent_topics(self._vault, memories)
+
+    @_inside
     def topic_hash(self, text: str, collection: str | None = None) -> str:
         """The keyed hash of a topic as ``memory_topics`` stores it, in hex."""
         return collections.topic_hash(self._vault, text, collection)
@@ -548,7 +567,7 @@ class MemoryStore:
         """Authenticate every record and hold it against the accounts. Changes nothing."""
         from memory_store.index.verifying import verify
 
-        return verify(self._vault, progress)
+        return verify(self._vault.whole_vault(), progress)
 
     # -- searching ----------------------------------------------------------------------
 

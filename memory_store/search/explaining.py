@@ -20,6 +20,7 @@ from memory_store.search.candidates import Candidate, Fetched
 from memory_store.search.context import SearchContext
 from memory_store.search.fusion import Fused, Merged, RankedList
 from memory_store.search.leg_weights import vector_names
+from memory_store.search.likeness import LIKE
 from memory_store.search.planning import Plan
 from memory_store.search.recipes import Recipe
 from memory_store.search.restrictions import restrictions
@@ -57,10 +58,12 @@ def explain(search: Search) -> None:
 def analysis_details(context: SearchContext, plan: Plan, analysis: Analysis) -> Data:
     """What was searched for, in how many memories, and what each filter alone lets through."""
     asked = restrictions(analysis.parsed, context, plan.options)
+    like = analysis.like
     return {
         "language": analysis.language,
         "keywords": list(analysis.keywords),
         "topic_groups": len(analysis.topics),
+        **({} if like is None else {LIKE: like.sizes}),
         "searchable": int(analysis.mask.sum()),
         "of": context.snapshot.total,
         "filters": [{"filter": one.name, "lets_through": int(one.mask.sum())} for one in asked],

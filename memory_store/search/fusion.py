@@ -220,6 +220,8 @@ def _weighed(
 
 
 def _share_of(one: LegList, recipe: Recipe) -> float:
+    if one.kind == LIKE and one.leg == "keyword":
+        return recipe.original_weight * recipe.like_keyword_weight
     if one.kind in ("original", LIKE):
         return recipe.original_weight
     named = {"hyde": recipe.hyde_weight, "feedback": recipe.feedback_weight}

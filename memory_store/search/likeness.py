@@ -22,7 +22,8 @@ from memory_store.records import BadInputError
 
 LIKE = "like"
 """The kind of the lists that legs make by a memory, and the name of the option."""
-MOST_TERMS = 25
+MOST_TERMS = 25  # 12 to 100 measure alike; each costs its postings
+MOST_REPEATS = 4  # a word counts as often as the memory says it, up to here
 MOST_WINDOWS = 8  # of a long memory, spread over it: each costs a search of all vectors
 SHARED_BY_MOST = 0.5  # of a collection: what more of its memories hold tells nothing (BM25: idf 0)
 
@@ -40,6 +41,12 @@ class Likeness:
     terms: tuple[HashGroup, ...]
     topics: tuple[TopicGroup, ...]
     vectors: npt.NDArray[np.float32]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many words, topics and windows are searched for."""
+        words = {key for term in self.terms for key in term[self.collection]}
+        return {"words": len(words), "topics": len(self.topics), "windows": len(self.vectors)}
 
 
 def likeness(snapshot: Snapshot, memory_id: str) -> Likeness:
@@ -72,7 +79,7 @@ def twins(snapshot: Snapshot, ordinal: int) -> Mask:
 
 
 def telling_terms(snapshot: Snapshot, ordinal: int, most: int = MOST_TERMS) -> list[int]:
-    """The hashes of a memory's ``most`` telling words by tf·idf, best first.
+    """The hashes of a memory's ``most`` telling words by tf·idf, best first, repeats in a row.
 
     A word that no other memory of the collection holds finds nothing, and one that most of them
     hold tells nothing: neither counts. tf is 1 + log of the count, so that a word said ten times
@@ -85,7 +92,10 @@ def telling_terms(snapshot: Snapshot, ordinal: int, most: int = MOST_TERMS) -> l
     weights = (1.0 + np.log(held.titles + held.bodies)) * np.log((documents + 1) / (shared + 0.5))
     weights[(shared < 2) | (shared > max(1.0, SHARED_BY_MOST * documents))] = 0.0
     best = np.lexsort((held.keys, -weights))[:most]
-    return [int(held.keys[place]) for place in best if weights[place] > 0]
+    counts = np.minimum(held.titles + held.bodies, MOST_REPEATS).astype(int)
+    return [
+        int(held.keys[place]) for place in best if weights[place] > 0 for _ in range(counts[place])
+    ]
 
 
 def spread(vectors: npt.NDArray[np.float32], most: int) -> npt.NDArray[np.float32]:

@@ -63,6 +63,9 @@ class Recipe:
     original_weight: float = 1.0  # multiplies the lists of the query as typed
     variant_weight: float = 1.0  # lists of lex: and vec: variants
     hyde_weight: float = 1.0  # the list of a hyde: variant
+    # × on the keyword list for a memory that others should be like: its words were not chosen for
+    # a search, as those of a query are
+    like_keyword_weight: float = 1.0
     first_bonus: float = 0.0  # added to a first place in any list
     podium_bonus: float = 0.0  # added to a second or third place
     coverage_power: float = 0.0  # keyword places × (share of the query's idf held) ** this
@@ -184,6 +187,7 @@ DEFAULT = Recipe(
     topic_weight=1.0,
     variant_weight=0.5,  # GNO, "Variant Weighting"; not measured: no model was at hand
     hyde_weight=0.7,
+    like_keyword_weight=0.5,  # docs/search.md: .4 to .7 of a query's measures alike
     coverage_power=0.75,
     topic_power=1.0,
     similarity_power=1.5,

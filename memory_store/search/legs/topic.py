@@ -6,14 +6,17 @@ Boundary: works on keyed hashes and ordinals; opens nothing.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from memory_store.index.topics import topic_matches
 from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.depth import enough
-from memory_store.search.likeness import LIKE
+from memory_store.search.likeness import LIKE, Likeness
 from memory_store.search.recipes import Recipe
+
+NEAREST = 256  # of the memories that share topics: put in order by their vectors
 
 
 def topic_leg(analysis: Analysis, context: SearchContext, recipe: Recipe, depth: int) -> Fetched:
@@ -49,21 +52,35 @@ def _asked_list(
 def _like_list(
     analysis: Analysis, context: SearchContext, recipe: Recipe, depth: int
 ) -> LegList | None:
-    """Memories that share the topics of one, by the rarity of what they share."""
+    """Memories that share the topics of one: by the rarity of what they share, equal ones by how
+    near they are to it, then the newest. Scores are shares of the best one's rarity."""
     like, snapshot = analysis.like, context.snapshot
     if like is None or not like.topics:
         return None
     found = topic_matches(snapshot, like.topics, analysis.mask, (like.collection,))
-    order = np.argsort(-found.rarity, kind="stable")
-    shared = found.matched[order] / len(like.topics)
+    ordinals, shares = found.ordinals, found.rarity / found.rarity.max(initial=0.0)
+    order = np.lexsort((_places(like, ordinals, context), -shares))
 
     def best(k: int) -> LegList:
-        return LegList(
-            "topic",
-            tuple(found.ordinals[order][:k].tolist()),
-            tuple(shared[:k].tolist()),
-            LIKE,
-            strengths=tuple(shared[:k].tolist()),
-        )
+        shared = tuple(shares[order][:k].tolist())
+        listed = tuple(ordinals[order][:k].tolist())
+        return LegList("topic", listed, shared, LIKE, strengths=shared)
 
     return enough(best, depth, context, recipe)
+
+
+def _places(
+    like: Likeness, ordinals: npt.NDArray[np.int32], context: SearchContext
+) -> npt.NDArray[np.int64]:
+    """int64 [n]: each of ``ordinals`` by nearness to a memory; those further away keep their order
+    behind the :data:`NEAREST`."""
+    places = np.arange(len(ordinals)) + NEAREST
+    index = context.vector_index
+    if index is None or not len(like.vectors):
+        return places
+    mask = np.zeros(context.snapshot.size, dtype=np.bool_)
+    mask[ordinals] = True
+    near = index.search(like.vectors.mean(axis=0), NEAREST, mask).ordinals
+    by_ordinal = np.argsort(ordinals)
+    places[by_ordinal[np.searchsorted(ordinals, near, sorter=by_ordinal)]] = np.arange(len(near))
+    return places

@@ -102,7 +102,13 @@ def like_list(
 
     def best(k: int) -> LegList:
         found = [index.search(vector, k, within.mask) for vector in like.vectors]
-        hits = best_windows(context.snapshot, *(map(np.concatenate, zip(*found, strict=True))), k)
+        hits = best_windows(
+            context.snapshot,
+            np.concatenate([one.ordinals for one in found]),
+            np.concatenate([one.similarities for one in found]),
+            np.concatenate([one.windows for one in found]),
+            k,
+        )
         return LegList(
             "vector",
             tuple(hits.ordinals.tolist()),
