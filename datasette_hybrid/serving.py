@@ -99,9 +99,10 @@ def add_functions(connection: Any, database: str, datasette: Any) -> None:
 
 def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
-    from . import api, pages, unlocking
+    from . import api, memories_api, pages, unlocking
 
     base = r"^/(?P<database>[^/]+)/-/hybrid"
+    one = r"/memories/(?P<id>[^/]+)"
     return [
         (r"^/-/hybrid$", pages.across),
         (base + r"\.json$", api.search),
@@ -109,9 +110,13 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"$", pages.search),
         (base + r"/unlock$", unlocking.unlock),
         (base + r"/lock$", unlocking.lock),
-        (base + r"/memories\.json$", api.memories),
-        (base + r"/memories/(?P<id>[^/]+)/done\.json$", api.done),
-        (base + r"/memories/(?P<id>[^/]+)\.json$", api.memory),
+        (base + r"/memories\.json$", memories_api.memories),
+        (base + r"/memories/edit\.json$", memories_api.edit_many),
+        (base + r"/memories/delete\.json$", memories_api.delete_many),
+        (base + one + r"/done\.json$", memories_api.done),
+        (base + one + r"/reopen\.json$", memories_api.reopen),
+        (base + one + r"/publish\.json$", memories_api.publish),
+        (base + one + r"\.json$", memories_api.memory),
         (base + r"/memories/(?P<id>[^/]+)$", pages.memory),
         # the rest is nowhere: Datasette 0.65 would look for a table of that name, and break
         (base + r"[./](?:.*\.)?json$", api.nowhere),

@@ -107,6 +107,25 @@ def test_an_id_twice_in_one_request_is_refused(store: MemoryStore) -> None:
         store.add_once([MemoryDraft("One", id=same), MemoryDraft("Two", id=same)])
 
 
+def test_a_memory_is_published_once(store: MemoryStore) -> None:
+    store.create_collection("team")
+    draft = {"title": "Lease", "topics": ("home",), "metadata": {"page": 3}, "ref": "private/a.md"}
+    original = store.add("Signed in May", created="2024-05-01", source="/home/ada", **draft)
+    copy = store.publish(original.id, "team")
+    assert (copy.collection, copy.version) == ("team", 1)
+    assert copy.id != original.id
+    for name in ("text", "title", "topics", "metadata", "created", "type"):
+        assert getattr(copy, name) == getattr(original, name)
+    assert (copy.ref, copy.source) == (None, None)
+    assert store.get(original.id) == original
+    store.edit(original.id, text="Signed in June")
+    assert store.publish(original.id, "team") == copy
+    with pytest.raises(BadInputError, match="in that collection itself"):
+        store.publish(copy.id, "team")
+    with pytest.raises(NotFoundError):
+        store.publish(original.id, "nowhere")
+
+
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
     lambda text: bool(text.strip())
 )

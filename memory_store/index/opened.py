@@ -348,11 +348,18 @@ class OpenVault:
     # -- forgetting --------------------------------------------------------------------------
 
     def forget(
-        self, memories: Sequence[str], also: Callable[[sqlite3.Connection], None] | None = None
+        self,
+        memories: Sequence[str],
+        also: Callable[[sqlite3.Connection], None] | None = None,
+        *,
+        versions: Mapping[str, int] | None = None,
     ) -> int:
-        """Delete memories from rows, index and write-ahead log. Returns how many were there."""
+        """Delete memories from rows, index and write-ahead log. Returns how many were there.
+
+        Raises ConflictError when one has not the version that ``versions`` says.
+        """
         with self.writing() as connection:
-            gone = delete_batch(connection, self.keyring, memories, also=also)
+            gone = delete_batch(connection, self.keyring, memories, versions=versions, also=also)
             self.index.drop(connection, memories)
             erase_traces(connection)
         return gone

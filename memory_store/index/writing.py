@@ -7,7 +7,7 @@ happened before; here nothing waits while the write lock is held.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_store.index.codec import encode
@@ -103,11 +103,25 @@ def delete_batch(
     keyring: Keyring,
     ids: Sequence[str],
     *,
+    versions: Mapping[str, int] | None = None,
     also: Callable[[sqlite3.Connection], None] | None = None,
 ) -> int:
-    """Delete memories everywhere. Returns how many were there."""
+    """Delete memories everywhere. Returns how many were there.
+
+    ``versions`` are those that some of them must have: another raises ConflictError, and nothing
+    is deleted.
+    """
     with transaction(connection):
         present = read_rows(connection, ids)
+        changed = [
+            row.id
+            for row in present.values()
+            if (versions or {}).get(row.id, row.version) != row.version
+        ]
+        if changed:
+            raise ConflictError(
+                f"memory {changed[0]} was changed by somebody else meanwhile", changed
+            )
         gone: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for row in present.values():
             gone[row.collection].append((row.id, row.version))

@@ -6,6 +6,7 @@ Boundary: opens what it returns. Memories of collections that the key cannot rea
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -149,6 +150,21 @@ def newest_first(
     high, low = snapshot.id_words[ordinals].T
     newest = ordinals[np.lexsort((low, high, -snapshot.created[ordinals]))]
     return shown(vault, open_all(vault, snapshot.ids(newest[offset : offset + limit])))
+
+
+def recent_topics(vault: OpenVault, memories: int) -> list[str]:
+    """The topics of the newest so many memories, most frequent first, each in its first spelling.
+    Opens their heads, no body."""
+    snapshot = vault.snapshot()
+    ordinals = snapshot.alive.nonzero()[0]
+    newest = ordinals[(-snapshot.created[ordinals]).argsort(kind="stable")][:memories]
+    spellings: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for head in heads(vault, snapshot.ids(newest)).values():
+        for topic in head.topics.values():
+            counts[normalise_topic(topic)] += 1
+            spellings.setdefault(normalise_topic(topic), topic)
+    return [spellings[topic] for topic, _ in counts.most_common()]
 
 
 def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:

@@ -234,7 +234,7 @@ async def test_many_memories_are_added_at_once_or_not_at_all(served: Served) -> 
     half = [{"text": "Good enough"}, {"text": "", "title": "Empty"}]
     refused = await root.send("POST", path, half, headers=TOKEN)
     assert refused.status_code == 400
-    assert refused.json()["parameter"] == "text"
+    assert refused.json()["parameter"] == "memories[1].text"
     assert (await root.get(".json?q=good+enough&mode=keyword")).json()["rows"] == []
 
 
@@ -262,7 +262,8 @@ async def test_a_malformed_memory_is_a_400_that_names_the_field(
 async def test_writing_without_reading_gives_nothing_back_to_read(served: Served) -> None:
     wanda = served.by("wanda")
     path = f"{served.base}/memories/{ONE}.json"
-    changed = await wanda.send("PATCH", path, {"title": "Renamed"}, headers=TOKEN)
+    change = {"title": "Renamed", "version": 1}
+    changed = await wanda.send("PATCH", path, change, headers=TOKEN)
     assert changed.status_code == 200
     assert changed.json()["rows"][0]["text"] is None
     assert "every second day" not in changed.text

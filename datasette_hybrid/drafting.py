@@ -1,0 +1,207 @@
+"""From posted JSON to memories: drafts of new ones and changes to those there are.
+
+Boundary: text from a stranger, checked for its kind here and for its content in the store.
+Refusals name rows and fields, never what a memory says.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from memory_store.records import (
+    BadInputError,
+    BadRowsError,
+    MemoryDraft,
+    MemoryEdit,
+    RowProblem,
+)
+
+MANY = 1_000
+"""Memories of one request: they are embedded and written together, about 15 ms each."""
+
+NEW_FIELDS = frozenset(field.name for field in fields(MemoryDraft))
+EDIT_FIELDS = frozenset(field.name for field in fields(MemoryEdit)) - {"id", "expected_version"}
+EDIT_FIELDS |= {"version"}
+LISTS = frozenset({"topics", "add_topics", "remove_topics"})
+EMPTIED_BY_NULL = frozenset({"valid_from", "valid_to", "title"})
+"""Of a change: null takes these away; of every other field null says nothing."""
+
+NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+
+Made = TypeVar("Made")
+Record = Mapping[str, Any]
+
+
+def rows_of(value: Any, name: str = "memories") -> tuple[list[Any], bool]:
+    """The rows of a posted value, and whether it was one alone, outside of any list.
+
+    Raises :class:`BadInputError` for none, or too many.
+    """
+    if isinstance(value, dict) and set(value) == {name}:
+        value = value[name]
+        if not isinstance(value, list):
+            raise BadInputError(f"{name}: a list expected", name)
+    rows = value if isinstance(value, list) else [value]
+    if not rows:
+        raise BadInputError(f"{name}: at least one expected", name)
+    if len(rows) > MANY:
+        raise BadInputError(f"{name}: {len(rows):,} in one request; {MANY:,} at most", name)
+    return rows, not isinstance(value, list)
+
+
+def rows_of_lines(body: bytes) -> list[Any]:
+    """The values of NDJSON, one a line. Raises :class:`BadInputError` naming the line."""
+    values = []
+    for number, line in enumerate(body.splitlines(), start=1):
+        if line.strip():
+            try:
+                values.append(json.loads(line))
+            except (ValueError, RecursionError):
+                raise BadInputError(f"body: line {number} is not JSON", "body") from None
+    return values
+
+
+def drafts_of(rows: Sequence[Any]) -> list[MemoryDraft]:
+    """New memories. A ``parent`` or ``supersedes`` may name another row's ``ref``.
+
+    Raises :class:`BadRowsError` naming every wrong row.
+    """
+    return _with_relations(_each(rows, _draft))
+
+
+def edits_of(rows: Sequence[Any]) -> list[MemoryEdit]:
+    """Changes, each with the ``id`` of its memory. Raises :class:`BadRowsError`."""
+    return _each(rows, lambda row: edit_of(row, _id_of(row)))
+
+
+def edit_of(row: Any, memory_id: str) -> MemoryEdit:
+    """A change to one memory. Raises :class:`BadInputError` naming the field."""
+    changes = _fields({name: row[name] for name in _object(row) if name != "id"}, EDIT_FIELDS)
+    version = changes.pop("version", None)
+    if not changes:
+        raise BadInputError("nothing to change", "body")
+    for name in EMPTIED_BY_NULL & set(changes):
+        changes[name] = changes[name] or ""
+    for name in ("add_topics", "remove_topics"):
+        changes[name] = changes.get(name) or ()
+    return MemoryEdit(memory_id, expected_version=version, **changes)
+
+
+def ids_of(value: Any) -> list[str]:
+    """The ids in ``{"ids": […]}`` or a list. Raises :class:`BadInputError`."""
+    ids, _ = rows_of(value, "ids")
+    for number, one in enumerate(ids):
+        if not isinstance(one, str):
+            raise BadInputError(f"ids[{number}]: text expected", f"ids[{number}]")
+    return list(dict.fromkeys(ids))
+
+
+def told(error: BadRowsError, *, alone: bool) -> tuple[list[str], str]:
+    """Sentences that name row and field, and the first of the culprits.
+
+    ``alone``: there was one row only, so that its place need not be told.
+    """
+    names = [_culprit(problem, alone=alone) for problem in error.problems]
+    sentences = []
+    for name, problem in zip(names, error.problems, strict=True):
+        message = problem.message.removeprefix(f"{problem.parameter}: ")
+        sentences.append(f"{name}: {message}")
+    return sentences, names[0]
+
+
+def _culprit(problem: RowProblem, *, alone: bool) -> str:
+    if alone:
+        return problem.parameter or "body"
+    field = problem.parameter if problem.parameter != "body" else None
+    return f"memories[{problem.row}]" + (f".{field}" if field else "")
+
+
+def _each(rows: Sequence[Any], make: Callable[[Any], Made]) -> list[Made]:
+    made: list[Made] = []
+    problems: list[RowProblem] = []
+    for number, row in enumerate(rows):
+        try:
+            made.append(make(row))
+        except BadInputError as error:
+            problems.append(RowProblem(number, error.parameter, str(error)))
+    if problems:
+        raise BadRowsError(problems)
+    return made
+
+
+def _draft(row: Any) -> MemoryDraft:
+    given = _fields(_object(row), NEW_FIELDS)
+    if not isinstance(given.get("text"), str) or not given["text"].strip():
+        raise BadInputError("text: a memory needs some text", "text")
+    said = {name: value for name, value in given.items() if value is not None}
+    return MemoryDraft(**{**said, "id": said.get("id") or str(uuid.uuid4())})
+
+
+def _with_relations(drafts: Sequence[MemoryDraft]) -> list[MemoryDraft]:
+    """Drafts whose relations name memories by id: those of other rows are found by their refs."""
+    by_ref = {draft.ref: draft.id for draft in drafts if draft.ref is not None}
+    related = []
+    problems = []
+    for number, draft in enumerate(drafts):
+        for name in ("parent", "supersedes"):
+            named = getattr(draft, name)
+            if named is None:
+                continue
+            found = by_ref.get(named, named if _is_id(named) else None)
+            if found is None:
+                sentence = "names neither an id nor the ref of a row in this request"
+                problems.append(RowProblem(number, name, sentence))
+            draft = replace(draft, **{name: found})
+        related.append(draft)
+    if problems:
+        raise BadRowsError(problems)
+    return related
+
+
+def _is_id(value: str) -> bool:
+    try:
+        uuid.UUID(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _id_of(row: Any) -> str:
+    given = _object(row).get("id")
+    if not isinstance(given, str) or not given:
+        raise BadInputError("which memory? Its id is expected", "id")
+    return given
+
+
+def _object(row: Any) -> Record:
+    if not isinstance(row, dict):
+        raise BadInputError("a JSON object expected", "body")
+    return row
+
+
+def _fields(row: Record, known: frozenset[str]) -> dict[str, Any]:
+    return {name: _value(name, value, known) for name, value in row.items()}
+
+
+def _value(name: str, value: Any, known: frozenset[str]) -> Any:
+    if name not in known:
+        raise BadInputError(f"{name}: a memory has no such field", name)
+    if value is None:
+        return None
+    if name in LISTS:
+        if not isinstance(value, list) or not all(isinstance(topic, str) for topic in value):
+            raise BadInputError(f"{name}: a list of texts expected", name)
+        return tuple(value)
+    if name == "metadata":
+        if not isinstance(value, dict):
+            raise BadInputError("metadata: an object expected", name)
+    elif name == "version":
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise BadInputError("version: a whole number expected", name)
+    elif not isinstance(value, str):
+        raise BadInputError(f"{name}: text expected", name)
+    return value
