@@ -153,7 +153,7 @@ def _vec_module() -> Any:
 
 
 _registering = threading.Lock()
-_loaded: dict[str, ctypes.CDLL] = {}  # libraries stay loaded: SQLite keeps pointers into them
+_loaded: dict[str | None, ctypes.CDLL] = {}  # kept: SQLite has pointers into them
 
 
 def _connect_automatically(path: str | Path) -> sqlite3.Connection:
@@ -186,21 +186,22 @@ def linked_library(module: Any) -> ctypes.CDLL:
     """The very SQLite library that a module (``sqlite3`` or ``pysqlite3``) calls.
 
     Symbols are looked up through the extension module itself, whose dependencies the loader
-    searches. Another copy of SQLite in the process would crash, so version and source id must
-    both agree. Raises ``ExtensionUnavailable``.
+    searches; through the whole process where Python was built with that module inside. Another
+    copy of SQLite in the process would crash, so version and source id must both agree. Raises
+    ``ExtensionUnavailable``.
     """
     if sys.implementation.name != "cpython":
         raise ExtensionUnavailable("only CPython's sqlite3 can be reached through ctypes")
     name = "_sqlite3" if module.__name__ == "sqlite3" else f"{module.__name__}._sqlite3"
     try:
-        library = _library(str(importlib.import_module(name).__file__))
+        library = _library(getattr(importlib.import_module(name), "__file__", None))
         library.sqlite3_libversion.restype = ctypes.c_char_p
         library.sqlite3_sourceid.restype = ctypes.c_char_p
         for function in (library.sqlite3_auto_extension, library.sqlite3_cancel_auto_extension):
             function.argtypes = [ctypes.c_void_p]
             function.restype = ctypes.c_int
         found = (library.sqlite3_libversion().decode(), library.sqlite3_sourceid().decode())
-    except (ImportError, OSError, AttributeError) as error:
+    except (ImportError, OSError, AttributeError, TypeError) as error:
         raise ExtensionUnavailable("the SQLite library cannot be reached") from error
     with module.connect(":memory:") as connection:
         (source,) = connection.execute("select sqlite_source_id()").fetchone()
@@ -221,7 +222,7 @@ def _vec_entry_point() -> ctypes.c_void_p:
     raise ExtensionUnavailable("sqlite-vec's library file is missing")
 
 
-def _library(path: str) -> ctypes.CDLL:
+def _library(path: str | None) -> ctypes.CDLL:
     if path not in _loaded:
         _loaded[path] = ctypes.CDLL(path)
     return _loaded[path]

@@ -23,6 +23,7 @@ from memory_store.doctor.installation import (
     libraries,
     network,
     sqlite,
+    table_function,
     versions,
 )
 from memory_store.doctor.models import embedding_model, expander, reranking_model
@@ -36,7 +37,7 @@ __all__ = ["Check", "examine"]
 
 def examine(path: str | Path | None, store: MemoryStore | None = None) -> list[Check]:
     """Every check that can be made: of this installation, of the file, and of the opened vault."""
-    checks = [versions(), sqlite(), extension()]
+    checks = [versions(), sqlite(), extension(), table_function()]
     checks += [embedding_model(store), reranking_model(), *libraries(), *extras(), expander()]
     checks += [*folders(), network(), key_source()]
     if path is not None:

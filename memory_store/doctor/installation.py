@@ -51,6 +51,23 @@ def extension() -> Check:
     return Check("sqlite-vec", "ok", f"{version}, loaded through {how}")
 
 
+def table_function() -> Check:
+    """Whether SQL may select from ``hybrid_search()``, and if not, why."""
+    from memory_store.sql.table_function import why_unavailable
+    from memory_store.sqlite import sqlite3
+
+    reason = why_unavailable(sqlite3)
+    if reason is None:
+        return Check("table function", "ok", "select * from hybrid_search('…')")
+    return Check(
+        "table function",
+        "off",
+        reason,
+        "hybrid_search('…') only as a value: select … from json_each(hybrid_search('…'))",
+        "pip install pysqlite3-binary",
+    )
+
+
 def libraries() -> list[Check]:
     """What the package depends on, for broken environments."""
     wanted = {

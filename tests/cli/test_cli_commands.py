@@ -301,7 +301,8 @@ def test_an_export_fills_new_folders_only(vault: Vault, notes: Path) -> None:
 
 def test_doctor_names_a_remedy_for_whatever_is_missing(vault: Vault) -> None:
     checks = vault.json("doctor")
-    assert {"vault", "unlocked", "vector index", "sqlite-vec"} <= {c["name"] for c in checks}
+    names = {c["name"] for c in checks}
+    assert {"vault", "unlocked", "vector index", "sqlite-vec", "table function"} <= names
     missing = [c for c in checks if c["state"] == "missing"]
     assert missing, "this vault has no vectors, which the doctor must see"
     assert all(c["effect"] for c in missing)
