@@ -122,9 +122,10 @@ class ImportSession:
             row = connection.execute(
                 """
                 select m.id, s.draft, s.origin from memories m
-                left join memory_sources s on s.memory = m.id where m.id = ?
+                left join memory_sources s on s.memory = m.id
+                where m.id = ? and m.collection in (select value from json_each(?))
                 """,
-                (draft.id.lower(),),
+                (draft.id.lower(), json.dumps(self.vault.keyring.readable())),
             ).fetchone()
         return KnownRecord(*row) if row is not None else None
 

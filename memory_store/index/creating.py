@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey
-from memory_store.index.opened import OpenVault, insert_collection, open_vault
+from memory_store.index.opened import OpenVault, open_vault
 from memory_store.records import BadInputError, NotAVaultError
 from memory_store.sqlite import connect, sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
+from memory_store.vault.collections import insert_collection
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.schema import FORMAT_VERSION, create_schema
 from memory_store.vault.settings import PROFILES, Settings, write_settings

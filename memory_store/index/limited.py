@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 class LimitedVault(OpenVault):
     """An :class:`OpenVault` of some collections, and of those that are made through it.
 
-    Collections outside of ``named`` go by their ids. ``creating``: whether writing to a collection of an unknown name makes one, as it does in the
-    whole vault. Names are told apart among the collections in here alone, so that none gives away
-    whether a hidden collection has it; two of one name differ in their ids.
+    Collections outside of ``named`` go by their ids. ``creating``: whether writing to a collection
+    of an unknown name makes one, as it does in the whole vault. Names are told apart among the
+    collections in here alone, so that none gives away whether a hidden collection has it; two of
+    one name differ in their ids.
     """
 
     keyring: LimitedKeyring
@@ -165,6 +166,10 @@ class LimitedVault(OpenVault):
         """Id → opened name of each of its collections; the id itself where names are sealed."""
         names = super().collection_names()
         return {one: name if one in self.named else one for one, name in names.items()}
+
+    def whole_vault(self) -> OpenVault:
+        """Refused: this is a part of it."""
+        raise BadInputError("this is done with a whole vault, not with some of its collections")
 
     def lock(self) -> None:
         """Nothing: the whole vault is locked by whoever opened it, and this one with it."""

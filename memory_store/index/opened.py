@@ -8,15 +8,12 @@ process, any number of readers, each thread with a connection of its own.
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_store.crypto.sealing import Place
 from memory_store.index.gate import Gate
 from memory_store.index.live import LiveIndex
 from memory_store.index.marks import wanted_mark
@@ -31,16 +28,13 @@ from memory_store.records import (
 )
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
-from memory_store.text.identifiers import CODE
-from memory_store.text.language import LANGUAGES
+from memory_store.vault.collections import checked_name, insert_collection, open_name, seal_name
 from memory_store.vault.expansions import Expansions
-from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import counters, remember, rollback_warning
-from memory_store.vault.manifest import Manifest, write_manifest
-from memory_store.vault.schema import check_is_vault
 from memory_store.vault.members import OWNER_ROLE, changed_members
+from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import (
-    AUTO,
     CollectionSettings,
     Settings,
     read_settings,
@@ -55,7 +49,6 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
-NAME_LIMIT = 200  # characters of a collection's name
 
 
 class OpenVault:
@@ -201,6 +194,10 @@ class OpenVault:
 
         return LimitedVault(self, scope, creating=creating, named=named)
 
+    def whole_vault(self) -> OpenVault:
+        """The vault, for what is about its whole file. Raises BadInputError in a part of it."""
+        return self
+
     @property
     def limits(self) -> str:
         """What tells a search of this view of the vault from those of others; empty: the whole."""
@@ -222,10 +219,7 @@ class OpenVault:
             self.keyring.load(connection)
             known = set(self.keyring.readable())
         return {
-            collection: str(
-                self.keyring.of(collection).unseal("name", _name_place(self, collection), name),
-                "utf-8",
-            )
+            collection: open_name(self.keyring.of(collection), name)
             for collection, name in rows
             if collection in known
         }
@@ -340,8 +334,7 @@ class OpenVault:
             return
         if name in self.collection_names().values():
             raise BadInputError(f"there is a collection {name!r} already", "collection")
-        keys = self.keyring.of(collection)
-        sealed = keys.seal("name", _name_place(self, collection), name.encode())
+        sealed = seal_name(self.keyring.of(collection), name)
         with self.writing() as connection:
             connection.execute("update collections set name = ? where id = ?", (sealed, collection))
 
@@ -386,42 +379,6 @@ class OpenVault:
             for connection in (*self._readers, self._writer):
                 connection.close()
             self._readers.clear()
-
-
-def checked_name(name: str) -> str:
-    """A collection's name, stripped. Raises BadInputError for an empty or overlong one."""
-    name = name.strip()
-    if not name or len(name) > NAME_LIMIT or not name.isprintable():
-        raise BadInputError(
-            f"a collection's name is 1 to {NAME_LIMIT} printable characters", "collection"
-        )
-    return name
-
-
-def checked_analyser(name: str) -> str:
-    """An analyser's name. Raises BadInputError for one that there is not."""
-    analyser = name.strip().lower()
-    if analyser not in (AUTO, CODE, *LANGUAGES):
-        known = f"{AUTO}, {CODE}, or a language: {' '.join(sorted(LANGUAGES))}"
-        raise BadInputError(f"no analyser {name!r}; there is: {known}", "analyser")
-    return analyser
-
-
-def _name_place(vault: OpenVault, collection: str) -> Place:
-    return vault.keyring.of(collection).place("collections", "name", collection)
-
-
-def insert_collection(connection: sqlite3.Connection, keyring: Keyring, name: str) -> str:
-    """A new collection's row, key and account (inside the caller's transaction). Returns its id."""
-    collection = str(uuid.uuid4())
-    keys: CollectionKeys = keyring.create_collection_key(connection, collection)
-    sealed = keys.seal("name", keys.place("collections", "name", collection), name.encode())
-    connection.execute(
-        "insert into collections (id, name, created) values (?, ?, ?)",
-        (collection, sealed, datetime.now(UTC).isoformat(timespec="seconds")),
-    )
-    write_manifest(connection, keys, Manifest())
-    return collection
 
 
 def open_vault(

@@ -70,8 +70,9 @@ def make_vector_index(
     ``auto`` is ``vec0`` where sqlite-vec loads, the vault is not ``strict`` and there are at most
     ``VEC0_UP_TO`` vectors; else NumPy. ``previous``, the index of an older snapshot, lets
     ``vec0`` add only what is new; ``shared`` keeps to its table however much more that holds,
-    as it does when the snapshot is one of some collections. Raises ``ValueError`` for an unknown kind or ``vec0`` in a
-    strict vault, ``ExtensionUnavailable`` when ``vec0`` was asked for and cannot be loaded.
+    as it does when the snapshot is one of some collections. Raises ``ValueError`` for an unknown
+    kind or ``vec0`` in a strict vault, ``ExtensionUnavailable`` when ``vec0`` was asked for and
+    cannot be loaded.
     """
     from memory_store.index.numpy_vectors import NumpyVectors
     from memory_store.sqlite import ExtensionUnavailable

@@ -10,16 +10,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memory_store.index.embedders import Embedders
-from memory_store.index.opened import OpenVault, checked_analyser
-from memory_store.records import CollectionInfo
+from memory_store.index.opened import OpenVault
+from memory_store.records import BadInputError, CollectionInfo
 from memory_store.text.canonical import normalise_topic
+from memory_store.text.identifiers import CODE
+from memory_store.text.language import LANGUAGES
 from memory_store.vault.heads import count_topics
-from memory_store.vault.settings import CollectionSettings
+from memory_store.vault.settings import AUTO, CollectionSettings
 
 
 def collection_ids(vault: OpenVault, names: Sequence[str]) -> tuple[str, ...] | None:
     """The ids of collections by name or id; ``None``, for all, where none is named."""
     return tuple(vault.find_collection(name) for name in names) or None
+
+
+def checked_analyser(name: str) -> str:
+    """An analyser's name. Raises BadInputError for one that there is not."""
+    analyser = name.strip().lower()
+    if analyser not in (AUTO, CODE, *LANGUAGES):
+        known = f"{AUTO}, {CODE}, or a language: {' '.join(sorted(LANGUAGES))}"
+        raise BadInputError(f"no analyser {name!r}; there is: {known}", "analyser")
+    return analyser
 
 
 def create_collection(

@@ -10,17 +10,21 @@ from typing import Any
 
 from memory_store.index.held_vectors import HeldVectors
 from memory_store.index.opened import OpenVault
-from memory_store.vault.statistics import vault_statistics
+from memory_store.vault.statistics import collection_statistics, file_statistics
 
 
 def stats(vault: OpenVault, vectors: HeldVectors) -> dict[str, Any]:
-    """Sizes (bytes) and counts by name, and with what the vault is indexed."""
+    """Sizes (bytes) and counts by name, and with what the vault is indexed.
+
+    Of some of its collections alone without the file's size, which tells of all.
+    """
     snapshot, settings = vault.snapshot(), vault.settings
     languages: Counter[str] = Counter()
     for collection in vault.keyring.readable():
         languages.update(snapshot.languages_in(collection))
     return {
-        **vault_statistics(vault.reader(), vault.path),
+        **collection_statistics(vault.reader(), vault.keyring.readable()),
+        **({} if vault.limits else file_statistics(vault.path)),
         "memories": int(snapshot.total),
         "vectors": snapshot.living_vectors,
         "languages": dict(languages.most_common()),

@@ -1,47 +1,49 @@
-"""Sizes and counts of a vault, from what stands in clear."""
+"""Sizes and counts of a vault, or of some of its collections, from what stands in clear."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from memory_store.sqlite import sqlite3
 from memory_store.vault.schema import FORMAT_VERSION
 
+_MINE = "in (select value from json_each(:collections))"
 _COUNTS = {
-    "collections": "collections",
-    "contents": "memory_bodies",
-    "sources": "vault_sources",
-    "segments": "vault_segments",
+    "collections": f"select count(*) from collections where id {_MINE}",
+    "contents": f"select count(*) from memory_bodies where collection {_MINE}",
+    "sources": f"select count(*) from vault_sources where collection {_MINE}",
+    "segments": f"select count(*) from vault_segments where collection {_MINE}",
+    "topics": f"""
+        select count(distinct topic) from memory_topics
+        where memory in (select id from memories where collection {_MINE})
+        """,
+    "text_bytes": f"""
+        select coalesce(sum(length(body)), 0) from memory_bodies where collection {_MINE}
+        """,
+    "index_bytes": f"""
+        select coalesce(sum(length(main) + length(vectors) + length(pairs)), 0)
+        from vault_segments where collection {_MINE}
+        """,
 }
 
 
-def vault_statistics(connection: sqlite3.Connection, path: Path) -> dict[str, Any]:
-    """Counts of rows, bytes of the file and of what is sealed in it."""
-    counts = {
-        name: int(connection.execute(f"select count(*) from {table}").fetchone()[0])
-        for name, table in _COUNTS.items()
-    }
-    topics = connection.execute("select count(distinct topic) from memory_topics").fetchone()[0]
-    bodies, index = (
-        int(connection.execute(query).fetchone()[0])
-        for query in (
-            "select coalesce(sum(length(body)), 0) from memory_bodies",
-            """
-            select coalesce(sum(length(main) + length(vectors) + length(pairs)), 0)
-            from vault_segments
-            """,
-        )
-    )
+def collection_statistics(
+    connection: sqlite3.Connection, collections: Collection[str]
+) -> dict[str, int]:
+    """Counts of rows, and bytes of what is sealed, in those collections (ids)."""
+    mine = {"collections": json.dumps(sorted(collections))}
     return {
-        **counts,
-        "topics": int(topics),
+        name: int(connection.execute(query, mine).fetchone()[0]) for name, query in _COUNTS.items()
+    }
+
+
+def file_statistics(path: Path) -> dict[str, Any]:
+    """The vault's format, and the bytes of its file."""
+    files = (path, path.with_name(path.name + "-wal"))
+    return {
         "format": FORMAT_VERSION,
-        "database_bytes": sum(
-            file.stat().st_size
-            for file in (path, path.with_name(path.name + "-wal"))
-            if file.exists()
-        ),
-        "text_bytes": bodies,
-        "index_bytes": index,
+        "database_bytes": sum(file.stat().st_size for file in files if file.exists()),
     }
