@@ -12,6 +12,8 @@ from memory_store.records import LockedError
 from memory_store.sql.functions import NO_GRANTS, StoreAndGrants, register
 
 from . import compat
+from .admission import seats_in_sql
+from .audit import SQL, surface
 from .cells import Page, page
 from .grants import NOBODY, asker
 from .native import describe_new
@@ -87,19 +89,22 @@ def add_functions(connection: Any, database: str, datasette: Any) -> None:
         grants = asker.get().on(vault.database)
         if not grants:
             return StoreAndGrants(None, NO_GRANTS)
+        surface.set(SQL)
         try:
             store = vault.use(grants.search | grants.decrypt)
         except LockedError:
             return StoreAndGrants(None, grants)
         budget = int(datasette.setting("sql_time_limit_ms") * SQL_SHARE)
-        return StoreAndGrants(store, grants, budget_ms=budget)
+        seats = seats_in_sql(datasette)
+        return StoreAndGrants(store, grants, budget, lambda call: seats.run(call, budget / 1_000))
 
-    register(connection, resolve)
+    settings = vaults_of(datasette).settings.get(database)
+    register(connection, resolve, table=settings is None or settings.table_function)
 
 
 def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
-    from . import api, memories_api, pages, unlocking
+    from . import api, collections, memories_api, pages, unlocking
 
     base = r"^/(?P<database>[^/]+)/-/hybrid"
     one = r"/memories/(?P<id>[^/]+)"
@@ -118,6 +123,13 @@ def routes() -> list[tuple[str, Any]]:
         (base + one + r"/publish\.json$", memories_api.publish),
         (base + one + r"\.json$", memories_api.memory),
         (base + r"/memories/(?P<id>[^/]+)$", pages.memory),
+        (base + r"/collections$", collections.collections_page),
+        (base + r"/collections\.json$", collections.collections_json),
+        (base + r"/collections/(?P<id>[^/]+)\.json$", collections.collection_json),
+        (
+            base + r"/collections/(?P<id>[^/]+)/members/(?P<actor>[^/]+)\.json$",
+            collections.member_json,
+        ),
         # the rest is nowhere: Datasette 0.65 would look for a table of that name, and break
         (base + r"[./](?:.*\.)?json$", api.nowhere),
         (base + r"[./].*$", pages.nowhere),

@@ -1,0 +1,290 @@
+"""The collections of a vault and their members, as a page and as JSON.
+
+Boundary: shows collections that the asker may use and no others; names only to those who may read
+them, members only to those who choose them: owners, and whoever unlocked the vault. No text of any
+memory is opened here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from datasette import Forbidden, Response
+from datasette.utils import tilde_decode
+
+from memory_store.records import (
+    BadInputError,
+    CollectionInfo,
+    LockedError,
+    NotFoundError,
+)
+from memory_store.sql.functions import Grants
+from memory_store.vault.members import OWNER_ROLE, ROLES
+
+from . import asking, compat
+from .admission import work, writing
+from .api import answer, endpoint
+from .framing import hybrid_path, page, render
+from .grants import asker
+from .membership import Membership
+from .vaults import Vault
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True)
+class CollectionView:
+    """A collection as one asker sees it.
+
+    ``name`` is null for those who may only search; ``role`` is the asker's in a closed collection;
+    ``permissions`` what they may do there; ``members`` (actor → role) is for those who choose them.
+    """
+
+    id: str
+    name: str | None
+    memories: int
+    created: str
+    open: bool
+    role: str | None
+    permissions: tuple[str, ...]
+    members: Mapping[str, str] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The view as JSON data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """An open vault, and who has come to look at its collections or to change them."""
+
+    vault: Vault
+    grants: Grants
+    actor_id: str | None
+    on_database: frozenset[str]
+
+    def views(self) -> list[CollectionView]:
+        """The collections that the asker may use, in the order they were made."""
+        seen = self.grants.search | self.grants.decrypt | self.grants.write
+        membership = self.membership()
+        found = self.vault.use(seen).collections()
+        return [self.view(one, membership) for one in found if one.id in membership.collections]
+
+    def view(self, info: CollectionInfo, membership: Membership) -> CollectionView:
+        """One collection as the asker sees it."""
+        held = {action: getattr(self.grants, action.removeprefix("hybrid-")) for action in ACTIONS}
+        return CollectionView(
+            id=info.id,
+            name=info.name if info.id in self.grants.decrypt else None,
+            memories=info.memories,
+            created=info.created,
+            open=info.id in membership.open,
+            role=membership.role(info.id, self.actor_id),
+            permissions=tuple(action for action in ACTIONS if info.id in held[action]),
+            members=dict(membership.members[info.id]) if info.id in self.grants.manage else None,
+        )
+
+    def membership(self) -> Membership:
+        """Who is a member of what, as of now. Raises LockedError."""
+        known = self.vault.membership()
+        if known is None:
+            raise LockedError(f"{self.vault.database} is locked: unlock it first")
+        return known
+
+    def one(self, collection: str) -> CollectionView:
+        """A collection by its id. Raises NotFoundError for one that the asker may not use."""
+        for view in self.views():
+            if view.id == collection:
+                return view
+        raise NotFoundError(f"no collection {collection}")
+
+    def create(self, name: Any, *, private: bool) -> CollectionView:
+        """A new collection, the asker's own if ``private``. Raises Forbidden, BadInputError."""
+        if not self.grants.create:
+            raise Forbidden("making a collection needs the permission hybrid-write on the database")
+        if private and self.actor_id is None:
+            raise BadInputError(
+                "private: nobody is signed in whose collection it would be", "private"
+            )
+        store = self.vault.use(self.grants.write | self.grants.decrypt, creating=True)
+        owner = self.actor_id if private else None
+        made = store.create_collection(_name(name), owner=owner)
+        members = {owner: OWNER_ROLE} if owner is not None else None
+        return CollectionView(
+            id=made.id,
+            name=made.name,
+            memories=0,
+            created=made.created,
+            open=not private,
+            role=OWNER_ROLE if private else None,
+            permissions=tuple(one for one in ACTIONS if private or one in self.on_database),
+            members=members,
+        )
+
+    def rename(self, collection: str, name: Any) -> None:
+        """Give a collection another name: an owner's right; where it is open, a writer's."""
+        view = self.one(collection)
+        may = view.members is not None or (
+            view.open and self.grants.create and compat.WRITE in view.permissions
+        )
+        if not may:
+            raise Forbidden("only its owners rename this collection")
+        self.vault.use(self.grants.write).rename_collection(collection, _name(name))
+
+    def change_members(self, collection: str, roles: Mapping[str, Any]) -> None:
+        """Give actors their roles; a role of None takes an actor's away. All or nothing."""
+        self._check_manages(collection)
+        removed = [actor for actor, role in roles.items() if role is None]
+        added = {actor: role for actor, role in roles.items() if role is not None}
+        self.vault.use(self.grants.manage).change_members(collection, added, removed)
+
+    def open(self, collection: str) -> None:
+        """Take away all members: the permissions on the database decide again."""
+        self._check_manages(collection)
+        self.vault.use(self.grants.manage).open_collection(collection)
+
+    def _check_manages(self, collection: str) -> None:
+        if self.one(collection).members is None:
+            raise Forbidden("only its owners choose the members of this collection")
+
+
+ACTIONS = compat.ON_COLLECTIONS
+
+
+async def _visit(datasette: Any, request: Any) -> Visit:
+    """The vault in the address, for somebody who may use some collection in it."""
+    anything = ("search", "decrypt", "write")
+    vault, grants = await asking.vault_for(datasette, request, *anything, any_of=True)
+    known = asker.get()
+    return Visit(vault, grants, known.actor_id, known.at(vault.database))
+
+
+# -- the page ---------------------------------------------------------------------------
+
+
+@page("GET", "HEAD", "POST")
+async def collections_page(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/collections``: what there is, and forms for those who may change it."""
+    visit = await _visit(datasette, request)
+    path = f"{hybrid_path(datasette, visit.vault.database)}/collections"
+    refusal, status, given = None, 200, {}
+    if request.method == "POST":
+        given = {name: values[-1] for name, values in (await _posted(request)).items() if values}
+        try:
+            await writing.run(lambda: _carry_out(visit, given))
+            return Response.redirect(path, status=303, headers=NO_STORE)
+        except (Forbidden, BadInputError, NotFoundError) as error:
+            refusal, status = str(error), asking.status_of(error)
+    context = {
+        "database": visit.vault.database,
+        "path": hybrid_path(datasette, visit.vault.database),
+        "collections": await work.run(visit.views),
+        "roles": tuple(ROLES),
+        "may_create": visit.grants.create,
+        "actor_id": visit.actor_id,
+        "refusal": refusal,
+        "given": given,
+    }
+    return await render(datasette, request, "hybrid_collections.html", context, status)
+
+
+async def _posted(request: Any) -> Mapping[str, list[str]]:
+    given = await asking.parameters(request)
+    return {name: value for name, value in given.items() if isinstance(value, list)}
+
+
+def _carry_out(visit: Visit, given: Mapping[str, str]) -> None:
+    """Do what one of the page's forms asks for."""
+    what, collection, actor = (
+        given.get(name, "").strip() for name in ("do", "collection", "actor")
+    )
+    if what == "create":
+        visit.create(given.get("name"), private=given.get("access") == "private")
+    elif what == "rename":
+        visit.rename(collection, given.get("name"))
+    elif what == "set":
+        visit.change_members(collection, {actor: given.get("role", "")})
+    elif what == "remove":
+        visit.change_members(collection, {actor: None})
+    elif what == "open":
+        visit.open(collection)
+    else:
+        raise BadInputError("do: create, rename, set, remove or open expected", "do")
+
+
+# -- JSON -------------------------------------------------------------------------------
+
+
+@endpoint("GET", "HEAD", "POST")
+async def collections_json(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/collections.json``: those the asker may use; POST makes one."""
+    visit = await _visit(datasette, request)
+    if request.method == "POST":
+        given = _fields(await asking.json_body(request), "name", "private")
+        private = given.get("private", False)
+        if not isinstance(private, bool):
+            raise BadInputError("private: true or false expected", "private")
+        made = await writing.run(lambda: visit.create(given.get("name"), private=private))
+        return answer({"ok": True, "rows": [made.as_dict()]}, status=201)
+    views = await work.run(visit.views)
+    return answer({"ok": True, "rows": [view.as_dict() for view in views]})
+
+
+@endpoint("GET", "HEAD", "PATCH")
+async def collection_json(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/collections/{id}.json``; PATCH takes ``name`` and ``members``.
+
+    ``members`` maps actors to roles, and to null those who go; null for the whole opens it.
+    """
+    visit = await _visit(datasette, request)
+    collection = tilde_decode(request.url_vars["id"])
+    if request.method == "PATCH":
+        given = _fields(await asking.json_body(request), "name", "members")
+        if not given:
+            raise BadInputError("body: nothing to change", "body")
+        await writing.run(lambda: _patch(visit, collection, given))
+    view = await work.run(lambda: visit.one(collection))
+    return answer({"ok": True, "rows": [view.as_dict()]})
+
+
+@endpoint("PUT", "DELETE")
+async def member_json(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/collections/{id}/members/{actor}.json``: PUT ``{"role": …}``, DELETE."""
+    visit = await _visit(datasette, request)
+    collection, actor = (tilde_decode(request.url_vars[name]) for name in ("id", "actor"))
+    role: Any = None
+    if request.method == "PUT":
+        role = _fields(await asking.json_body(request), "role").get("role", "")
+    await writing.run(lambda: visit.change_members(collection, {actor: role}))
+    return answer({"ok": True, "actor": actor, "role": role})
+
+
+def _patch(visit: Visit, collection: str, given: Mapping[str, Any]) -> None:
+    if "name" in given:
+        visit.rename(collection, given["name"])
+    if "members" not in given:
+        return
+    if given["members"] is None:
+        visit.open(collection)
+    elif isinstance(given["members"], dict) and given["members"]:
+        visit.change_members(collection, given["members"])
+    else:
+        raise BadInputError("members: an object of roles by actor expected, or null", "members")
+
+
+def _fields(value: Any, *known: str) -> Mapping[str, Any]:
+    """A posted JSON object with nothing but the known fields. Raises BadInputError."""
+    if not isinstance(value, dict):
+        raise BadInputError("body: a JSON object expected", "body")
+    for name in value:
+        if name not in known:
+            raise BadInputError(f"{name}: there is no such field", name)
+    return value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise BadInputError("name: a collection needs a name", "name")
+    return value.strip()

@@ -1,0 +1,287 @@
+"""Collections and their members: on the page, as JSON, and what they mean for everybody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+
+from datasette_hybrid.vaults import vaults_of
+from memory_store.scopes import EVERYTHING
+from memory_store.store import MemoryStore
+
+from .conftest import Filled, Serve, Served
+from .test_unlocking import unlocked
+
+BEARER = {"Authorization": "Bearer nothing"}
+"""Stands in for a token: on 0.65 cookies alone may not post JSON."""
+
+
+async def rows(asked: Served, path: str = "/collections.json") -> list[dict[str, Any]]:
+    response = await asked.get(asked.base + path)
+    assert response.status_code == 200, response.text
+    return response.json()["rows"]
+
+
+async def change(asked: Served, method: str, path: str, value: Any = None) -> Any:
+    return await asked.send(method, f"{asked.base}/collections{path}", value, headers=BEARER)
+
+
+async def made(asked: Served, name: str, *, private: bool = False) -> str:
+    """The id of a new collection."""
+    response = await change(asked, "POST", ".json", {"name": name, "private": private})
+    assert response.status_code == 201, response.text
+    return response.json()["rows"][0]["id"]
+
+
+async def test_the_list_says_what_one_may_do_where(served: Served) -> None:
+    (personal,) = await rows(served.by("bob"))
+    assert personal["name"] == "personal"
+    assert (personal["memories"], personal["open"], personal["role"]) == (3, True, None)
+    assert personal["permissions"] == ["hybrid-search", "hybrid-decrypt"]
+    assert personal["members"] is None
+    (personal,) = await rows(served.by("alice"))
+    assert personal["name"] is None  # sealed to those who may not read
+    assert personal["permissions"] == ["hybrid-search"]
+    for nobody in (None, "mallory"):
+        assert (await served.by(nobody).get(served.base + "/collections.json")).status_code == 403
+        assert (await served.by(nobody).get(served.base + "/collections")).status_code == 403
+
+
+async def test_a_private_collection_exists_for_its_owner_alone(served: Served) -> None:
+    wanda, root = served.by("wanda"), served.by("root")
+    diary = await made(wanda, "Diary", private=True)
+    added = await wanda.send(
+        "POST",
+        served.base + "/memories.json",
+        {"text": "A plum cake for the neighbours", "collection": diary},
+        headers=BEARER,
+    )
+    assert added.status_code == 201, added.text
+    mine = {one["id"]: one for one in await rows(wanda)}
+    assert (mine[diary]["name"], mine[diary]["memories"]) == ("Diary", 1)
+    assert (mine[diary]["role"], mine[diary]["members"]) == ("owner", {"wanda": "owner"})
+    found = (await wanda.get(".json?q=plum+cake")).json()
+    assert found["rows"][0]["collection"] == "Diary"
+    # root has every permission on the database, and nothing in here
+    assert diary not in {one["id"] for one in await rows(root)}
+    assert (await change(root, "PATCH", f"/{diary}.json", {"name": "x"})).status_code == 404
+    page = await root.get("?q=plum+cake")
+    assert "neighbours" not in page.text
+    assert (await root.get(".json?q=plum+cake")).json()["total"] == 3
+    memory = added.json()["rows"][0]["id"]
+    assert (await root.get(f"{served.base}/memories/{memory}")).status_code == 404
+    assert (await root.sql("select memory_text(:id) t", id=memory)) == [{"t": None}]
+
+
+async def test_making_one_needs_the_permission_to_write(served: Served) -> None:
+    for actor in ("alice", "bob"):
+        response = await change(served.by(actor), "POST", ".json", {"name": "x"})
+        assert response.status_code == 403
+        assert "hybrid-write" in response.json()["error"]
+        assert (
+            "New collection" not in (await served.by(actor).get(served.base + "/collections")).text
+        )
+
+
+async def test_a_name_may_be_taken_by_one_that_is_hidden(served: Served) -> None:
+    """Refusing it would tell that there is one."""
+    first = await made(served.by("wanda"), "Presents", private=True)
+    second = await made(served.by("root"), "Presents")
+    assert first != second
+    again = await change(served.by("wanda"), "POST", ".json", {"name": "Presents"})
+    assert again.status_code == 400
+    assert again.json()["parameter"] == "collection"
+
+
+@pytest.mark.parametrize(
+    ("role", "found", "read", "written"),
+    [
+        ("searcher", 200, None, 403),
+        ("reader", 200, "Diary", 403),
+        ("writer", 200, "Diary", 201),
+        ("owner", 200, "Diary", 201),
+    ],
+)
+async def test_roles(served: Served, role: str, found: int, read: str | None, written: int) -> None:
+    wanda, carol = served.by("wanda"), served.by("carol")
+    diary = await made(wanda, "Diary", private=True)
+    await wanda.send(
+        "POST",
+        served.base + "/memories.json",
+        {"text": "A plum cake for the neighbours", "collection": diary},
+        headers=BEARER,
+    )
+    assert (await carol.get(".json?q=cake")).status_code == 403
+    path = f"/{diary}/members/carol.json"
+    response = await change(wanda, "PUT", path, {"role": role})
+    assert response.json() == {"ok": True, "actor": "carol", "role": role}
+    answer = await carol.get(".json?q=plum+cake")
+    assert answer.status_code == found
+    (row,) = answer.json()["rows"]
+    assert row["collection"] == read
+    assert ("neighbours" in answer.text) == (read is not None)
+    new = {"text": "Another cake", "collection": diary}
+    posted = await carol.send("POST", served.base + "/memories.json", new, headers=BEARER)
+    assert posted.status_code == written
+    (seen,) = await rows(carol)
+    assert (seen["role"], seen["members"] is not None) == (role, role == "owner")
+    response = await change(wanda, "DELETE", path)
+    assert response.status_code == 200
+    assert (await carol.get(".json?q=cake")).status_code == 403
+    assert (await change(wanda, "DELETE", path)).status_code == 404
+
+
+async def test_only_owners_choose_members(served: Served) -> None:
+    wanda = served.by("wanda")
+    diary = await made(wanda, "Diary", private=True)
+    await change(
+        wanda, "PATCH", f"/{diary}.json", {"members": {"bob": "writer", "alice": "reader"}}
+    )
+    for actor in ("bob", "alice"):
+        response = await change(
+            served.by(actor), "PUT", f"/{diary}/members/eve.json", {"role": "reader"}
+        )
+        assert response.status_code == 403, actor
+        assert (
+            await change(served.by(actor), "DELETE", f"/{diary}/members/wanda.json")
+        ).status_code == 403
+        assert (
+            await change(served.by(actor), "PATCH", f"/{diary}.json", {"members": None})
+        ).status_code == 403
+    for actor in ("root", None):
+        response = await change(
+            served.by(actor), "PUT", f"/{diary}/members/eve.json", {"role": "reader"}
+        )
+        assert response.status_code == (404 if actor else 403)
+    (personal,) = await rows(served.by("root"))  # open: nobody owns it
+    response = await change(
+        served.by("root"), "PUT", f"/{personal['id']}/members/root.json", {"role": "owner"}
+    )
+    assert response.status_code == 403
+
+
+async def test_a_closed_collection_keeps_an_owner(served: Served) -> None:
+    wanda = served.by("wanda")
+    diary = await made(wanda, "Diary", private=True)
+    for method, path, value in (
+        ("DELETE", f"/{diary}/members/wanda.json", None),
+        ("PUT", f"/{diary}/members/wanda.json", {"role": "reader"}),
+        ("PUT", f"/{diary}/members/bob.json", {"role": "king"}),
+        ("PUT", f"/{diary}/members/bob.json", {}),
+        ("PATCH", f"/{diary}.json", {"members": {}}),
+        ("PATCH", f"/{diary}.json", {"colour": "red"}),
+        ("PATCH", f"/{diary}.json", {}),
+        ("PATCH", f"/{diary}.json", {"name": " "}),
+    ):
+        response = await change(wanda, method, path, value)
+        assert response.status_code == 400, (method, path, value, response.text)
+    (mine,) = [one for one in await rows(wanda) if one["id"] == diary]
+    assert mine["members"] == {"wanda": "owner"}
+    response = await change(
+        wanda, "PATCH", f"/{diary}.json", {"name": "Open diary", "members": None}
+    )
+    assert response.status_code == 200
+    (now,) = [one for one in await rows(served.by("bob")) if one["id"] == diary]
+    assert (now["name"], now["open"]) == ("Open diary", True)
+
+
+async def test_whoever_unlocked_closes_and_opens_any_collection(
+    filled: Filled, serve: Serve
+) -> None:
+    served = await serve(filled.path, options={"notes": {"allow": {"hybrid-search": True}}})
+    holder = await unlocked(served)
+    (personal,) = await rows(holder)
+    assert personal["members"] == {}
+    assert len(await rows(served.by("root"))) == 1
+    await holder.submit(
+        "/collections",
+        {"do": "set", "collection": personal["id"], "actor": "wanda", "role": "owner"},
+    )
+    (personal,) = await rows(holder)
+    assert personal["members"] == {"wanda": "owner"}
+    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 403
+    assert (await served.by("wanda").get(".json?q=tomatoes")).status_code == 200
+    await holder.submit("/collections", {"do": "open", "collection": personal["id"]})
+    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
+
+
+async def test_the_page_does_the_same_with_forms(served: Served) -> None:
+    wanda = served.by("wanda")
+    response = await wanda.submit(
+        "/collections", {"do": "create", "name": "Diary", "access": "private"}
+    )
+    assert response.status_code == 303, response.text
+    page = BeautifulSoup((await wanda.get("/collections")).text, "html.parser")
+    (personal,) = await rows(served.by("bob"))
+    assert [one.get_text(strip=True) for one in page.find_all("h2")] == [
+        f"Sealed collection {personal['id'][:8]}",  # wanda may write there, and not read
+        "Diary",
+        "New collection",
+    ]
+    diary = page.find("input", {"name": "collection"})["value"]
+    for fields in (
+        {"do": "set", "actor": "bob", "role": "writer"},
+        {"do": "set", "actor": "carol", "role": "reader"},
+        {"do": "remove", "actor": "carol"},
+        {"do": "rename", "name": "Journal"},
+    ):
+        response = await wanda.submit("/collections", {"collection": diary, **fields})
+        assert response.status_code == 303, response.text
+        assert response.headers["location"] == f"{served.base}/collections"
+    (one,) = [one for one in await rows(wanda) if one["id"] == diary]
+    assert (one["name"], one["members"]) == ("Journal", {"wanda": "owner", "bob": "writer"})
+    assert "you are its writer" in (await served.by("bob").get("/collections")).text
+    refused = await wanda.submit(
+        "/collections", {"do": "remove", "collection": diary, "actor": "wanda"}
+    )
+    assert refused.status_code == 400
+    assert "keeps an owner" in refused.text
+    assert 'role="alert"' in refused.text
+    refused = await served.by("bob").submit("/collections", {"do": "open", "collection": diary})
+    assert refused.status_code == 403
+    assert (await wanda.submit("/collections", {"do": "explode"})).status_code == 400
+
+
+async def test_forms_from_other_sites_are_refused(served: Served) -> None:
+    wanda = served.by("wanda")
+    response = await served.datasette.client.post(
+        f"{served.base}/collections",
+        data={"do": "create", "name": "Forged"},
+        cookies=wanda.cookies,
+        headers={"Sec-Fetch-Site": "cross-site", "Origin": "https://elsewhere.example"},
+    )
+    assert response.status_code == 403
+    assert len(await rows(wanda)) == 1
+
+
+async def test_members_hold_while_the_keys_rest_and_follow_other_programs(
+    served: Served, filled: Filled
+) -> None:
+    diary = await made(served.by("wanda"), "Diary", private=True)
+    vault = vaults_of(served.datasette).of("notes")
+    vault._wipe()  # as after a quiet while
+    assert not vault.is_open
+    assert vault.membership().members[diary] == {"wanda": "owner"}
+    assert not vault.is_open  # asking reads no key
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as elsewhere:
+        elsewhere.set_member(diary, "carol", "reader")
+        (personal,) = [one.id for one in elsewhere.collections() if one.name == "personal"]
+        elsewhere.set_member(personal, "carol", "owner")
+    assert (await served.by("bob").get(".json?q=tomatoes")).status_code == 403
+    assert len(await rows(served.by("carol"))) == 2
+    vault.lock()
+    assert vault.membership() is None
+    assert (await served.by("carol").get(".json?q=tomatoes")).status_code == 423
+
+
+async def test_actor_ids_are_compared_as_text(served: Served) -> None:
+    diary = await made(served.by("wanda"), "Diary", private=True)
+    await change(served.by("wanda"), "PUT", f"/{diary}/members/7.json", {"role": "reader"})
+    for actor, seen in (({"id": 7}, 1), ({"id": "7"}, 1)):
+        assert len(await rows(served.by(actor))) == seen
+    for actor in ({"id": True}, {"id": None}, {"name": "7"}, {"id": ["7"]}):
+        assert (await served.by(actor).get(served.base + "/collections.json")).status_code == 403
+    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    assert store.members(diary) == {"wanda": "owner", "7": "reader"}
