@@ -66,8 +66,8 @@ def permission_resources_sql(datasette: Any, actor: Any, action: str) -> Any:
     """Allow blocks, root's default and membership of collections, for 1.0."""
     from . import compat, compat_native, grants, native
 
-    if action in compat_native.CHANGES:
-        return native.no_changes(datasette)
+    if action in (*compat_native.CHANGES, compat_native.CREATE_VIEW):
+        return native.no_changes(datasette, action)
     if action not in compat.ACTIONS:
         return None
     return grants.rules_by_sql(datasette, actor, action)
@@ -83,16 +83,24 @@ def permission_allowed(datasette: Any, actor: Any, action: str, resource: Any) -
     return grants.configured(datasette, actor, action, resource) or None
 
 
-@hookimpl(specname="permission_allowed", trylast=True)
-def permission_allowed_on_collection(
-    datasette: Any, actor: Any, action: str, resource: Any
-) -> Any:
-    """Membership of a collection, for 0.65, where the last plugin that has a say is heard."""
+@hookimpl(specname="permission_allowed", tryfirst=True)
+def permission_allowed_on_open(datasette: Any, actor: Any, action: str, resource: Any) -> Any:
+    """Open collections, for 0.65, where the last plugin that has a say is heard."""
     from . import compat, grants
 
     if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
         return None
-    return grants.decide_on_collection(datasette, actor, action, *resource)
+    return grants.decide_on_open(datasette, actor, action, *resource)
+
+
+@hookimpl(specname="permission_allowed", trylast=True)
+def permission_allowed_on_closed(datasette: Any, actor: Any, action: str, resource: Any) -> Any:
+    """Closed collections, for 0.65: here it is ours."""
+    from . import compat, grants
+
+    if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
+        return None
+    return grants.decide_on_closed(datasette, actor, action, *resource)
 
 
 @hookimpl
@@ -125,11 +133,13 @@ def render_cell(
 
 
 @hookimpl
-def extra_template_vars(view_name: Any, datasette: Any) -> Any:
-    """Nothing: the moment before a page is rendered is when its sealed cells are filled in."""
-    from .cells import fill
+def extra_template_vars(
+    view_name: Any, database: Any, table: Any, request: Any, datasette: Any
+) -> Any:
+    """Just before a page is rendered its sealed cells are filled in."""
+    from .native import before_rendering
 
-    return fill(datasette, view_name)
+    return before_rendering(datasette, request, view_name, database, table)
 
 
 @hookimpl(trylast=True)  # behind Datasette's own, which says that there is nothing to search

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextvars
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from datasette.plugins import pm
@@ -43,6 +43,21 @@ class Rule:
     collection: str | None
     allowed: bool
     reason: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """A vault's collections as an actor may come by them: open ones, and those of their roles.
+
+    ``by_role`` maps an action to the closed collections in which the actor's role includes it.
+    """
+
+    open: frozenset[str] = frozenset()
+    by_role: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def usable(self, action: str) -> frozenset[str]:
+        """The collections in which nothing but a permission is wanting to do ``action``."""
+        return self.open | self.by_role.get(action, frozenset())
 
 
 @dataclass(frozen=True)
@@ -86,7 +101,7 @@ def actions() -> list[Any]:
 
 
 def permission_rules(rules: Iterable[Rule]) -> Any:
-    """1.0's answer to ``permission_resources_sql``; ``None``, no opinion, where there is no rule."""
+    """1.0's answer to ``permission_resources_sql``; ``None``: no opinion, for want of a rule."""
     rows = [[one.database, one.collection, int(one.allowed), one.reason] for one in rules]
     if not rows:
         return None
@@ -101,61 +116,64 @@ def permission_rules(rules: Iterable[Rule]) -> Any:
 
 
 async def held(
-    datasette: Any, actor: Any, databases: Mapping[str, Collection[str]]
+    datasette: Any, actor: Any, databases: Mapping[str, Known]
 ) -> dict[str, dict[str, Held]]:
-    """Database → action → where ``actor`` holds it, by ``databases``: name → collections to ask of.
-
-    0.65 is asked as seldom as can be, so only of a database's open collections, please.
-    """
+    """Database → action → where ``actor`` holds it, roles in closed collections included."""
     if hasattr(datasette, "allowed"):
         return await _held_by_sql(datasette, actor, databases)
     return {
         database: {
-            action: await _held_by_hook(datasette, actor, action, database, collections)
+            action: await _held_by_hook(datasette, actor, action, database, known)
             for action in ACTIONS
         }
-        for database, collections in databases.items()
+        for database, known in databases.items()
     }
 
 
 async def _held_by_sql(
-    datasette: Any, actor: Any, databases: Mapping[str, Collection[str]]
+    datasette: Any, actor: Any, databases: Mapping[str, Known]
 ) -> dict[str, dict[str, Held]]:
     """1.0: a query for each action over all collections, and one for each database."""
-    collections: dict[tuple[str, str], set[str]] = {}
-    if any(databases.values()):
+    allowed: dict[tuple[str, str], set[str]] = {}
+    if any(known.open or known.by_role for known in databases.values()):
         for action in ON_COLLECTIONS:
             query, parameters = await datasette.allowed_resources_sql(action=action, actor=actor)
             found = await datasette.get_internal_database().execute(query, parameters)
             for row in found.rows:
-                collections.setdefault((row["parent"], action), set()).add(row["child"])
+                allowed.setdefault((row["parent"], action), set()).add(row["child"])
     result: dict[str, dict[str, Held]] = {}
-    for database in databases:
+    for database, known in databases.items():
         whole = await datasette.allowed_many(
             actions=ACTIONS, resource=DatabaseResource(database), actor=actor
         )
         result[database] = {
-            action: Held(bool(whole[action]), frozenset(collections.get((database, action), ())))
+            action: Held(
+                bool(whole[action]),
+                known.usable(action).intersection(allowed.get((database, action), ())),
+            )
             for action in ACTIONS
         }
     return result
 
 
 async def _held_by_hook(
-    datasette: Any, actor: Any, action: str, database: str, collections: Collection[str]
+    datasette: Any, actor: Any, action: str, database: str, known: Known
 ) -> Held:
     """0.65: the database's answer holds for each open collection, unless a plugin says else."""
     whole = bool(await datasette.permission_allowed(actor, action, database, default=False))
-    found = []
-    for collection in collections if action in ON_COLLECTIONS else ():
+    asking = _others_have_rules()
+    found = set()
+    for collection in known.usable(action) if action in ON_COLLECTIONS else ():
         if not within_restrictions(actor, action, database, collection):
             continue
-        own = None
-        if _others_have_rules():
-            resource = (database, collection)
-            own = await datasette.permission_allowed(actor, action, resource, default=None)
-        if whole if own is None else own:
-            found.append(collection)
+        if collection not in known.open:
+            found.add(collection)
+        elif asking:
+            place = (database, collection)
+            if await datasette.permission_allowed(actor, action, place, default=whole):
+                found.add(collection)
+        elif whole:
+            found.add(collection)
     return Held(whole and within_restrictions(actor, action, database), frozenset(found))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_store.scopes import Scope
@@ -31,17 +31,24 @@ SESSION = replace(ALL_GRANTS, audit=True)
 class Asker:
     """Who is behind the running request: what they may do, by database name. One per request.
 
-    ``actor_id`` is the id of Datasette's actor as text. ``configured`` are the databases whose
-    configuration or plugins give this asker anything, whether or not the vault is open.
+    ``actor_id`` is the id of Datasette's actor as text. ``databases`` holds the actions that they
+    may do on a database as a whole, whether or not its vault is open. ``sessions`` are those that
+    this browser has unlocked; ``path`` is the request's.
     """
 
     grants: Mapping[str, Grants]
     actor_id: str | None = None
-    configured: frozenset[str] = frozenset()
+    databases: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    sessions: frozenset[str] = frozenset()
+    path: str = ""
 
     def on(self, database: str | None) -> Grants:
         """Their grants on one database."""
         return self.grants.get(database, NO_GRANTS) if database else NO_GRANTS
+
+    def at(self, database: str) -> frozenset[str]:
+        """The actions they may do on a database as a whole: on its open collections, and new ones."""
+        return self.databases.get(database, frozenset())
 
 
 NOBODY = Asker({})
@@ -63,48 +70,52 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
     from .vaults import vaults_of
 
     grants: dict[str, Grants] = {}
+    databases: dict[str, frozenset[str]] = {}
     asked: list[str] = []
+    sessions: set[str] = set()
     for vault in vaults_of(datasette).all():
         if not await compat.may_view(datasette, actor, vault.database):
             continue
         if session_unlock(datasette, request, vault):
             grants[vault.database] = SESSION
+            sessions.add(vault.database)
+            databases[vault.database] = frozenset(compat.ACTIONS)
         else:
             asked.append(vault.database)
     actor_id = id_of(actor)
     if not asked:
-        return Asker(grants, actor_id, frozenset(grants))
+        return Asker(grants, actor_id, databases, frozenset(sessions), request.path)
     async with remembered(datasette) as known:
         held = await compat.held(
-            datasette, actor, {name: _collections(known.get(name)) for name in asked}
+            datasette, actor, {name: _known(known.get(name), actor_id) for name in asked}
         )
     for name in asked:
-        grants[name] = _grants(held[name], known.get(name), actor, name)
-    configured = {name for name in asked if any(one.database for one in held[name].values())}
-    return Asker(grants, actor_id, frozenset(grants) - set(asked) | configured)
+        grants[name] = _grants(held[name], known.get(name), actor_id)
+        databases[name] = frozenset(action for action, one in held[name].items() if one.database)
+    return Asker(grants, actor_id, databases, frozenset(sessions), request.path)
 
 
-def _collections(membership: Membership | None) -> frozenset[str]:
-    return frozenset() if membership is None else membership.collections
+def _known(membership: Membership | None, actor_id: str | None) -> compat.Known:
+    """What may come into question. While locked nobody knows what is closed: nothing."""
+    if membership is None:
+        return compat.Known()
+    roles = {action: membership.of(actor_id, action) for action in compat.ON_COLLECTIONS}
+    return compat.Known(membership.open, roles)
 
 
 def _grants(
-    held: Mapping[str, compat.Held], membership: Membership | None, actor: Any, database: str
+    held: Mapping[str, compat.Held], membership: Membership | None, actor_id: str | None
 ) -> Grants:
-    """Grants out of permissions and roles. While locked nobody knows what is closed: nothing."""
     if membership is None:
         return NO_GRANTS
-    actor_id = id_of(actor)
-    search, decrypt, write = (
-        held[action].collections & (membership.open | membership.of(actor_id, action))
-        for action in compat.ON_COLLECTIONS
-    )
-    managed = membership.owned(actor_id) & search & decrypt & write
+    search, decrypt, write = (held[action].collections for action in compat.ON_COLLECTIONS)
     return Grants(
-        *(Scope.of(one) for one in (search, decrypt, write)),
+        search=Scope.of(search),
+        decrypt=Scope.of(decrypt),
+        write=Scope.of(write),
         audit=held[compat.AUDIT].database,
         create=held[compat.WRITE].database,
-        manage=Scope.of(managed),
+        manage=Scope.of(membership.owned(actor_id) & search & decrypt & write),
     )
 
 
@@ -137,13 +148,24 @@ async def rules_by_sql(datasette: Any, actor: Any, action: str) -> Any:
     return compat.permission_rules([*on_databases, *rules(known, id_of(actor), action)])
 
 
-async def decide_on_collection(
+async def decide_on_open(
     datasette: Any, actor: Any, action: str, database: str, collection: str
 ) -> bool | None:
-    """The same for 0.65's ``permission_allowed`` about one collection: ``(database, id)``."""
+    """For 0.65's ``permission_allowed`` about ``(database, id)``: what holds on the database."""
     membership = (await memberships(datasette)).get(database)
-    if membership is None or collection not in membership.collections:
+    if membership is None or collection not in membership.open:
         return None
-    if collection not in membership.open:
-        return membership.lets(id_of(actor), action, collection)
-    return await compat.allowed(datasette, actor, action, database) or None
+    allowed = await datasette.permission_allowed(actor, action, database, default=False)
+    within = compat.within_restrictions(actor, action, database, collection)
+    return (bool(allowed) and within) or None
+
+
+async def decide_on_closed(
+    datasette: Any, actor: Any, action: str, database: str, collection: str
+) -> bool | None:
+    """The same of a closed collection: what the actor's role there includes, and nothing else."""
+    membership = (await memberships(datasette)).get(database)
+    if membership is None or collection not in membership.closed:
+        return None
+    within = compat.within_restrictions(actor, action, database, collection)
+    return membership.lets(id_of(actor), action, collection) and within

@@ -8,7 +8,7 @@ from datasette.permissions import Resource
 from datasette.resources import DatabaseResource
 
 
-class CollectionResource(Resource):
+class CollectionResource(Resource):  # type: ignore[misc]  # Datasette has no types
     """A collection of the vault in a database, by its id: names are sealed."""
 
     name = "hybrid-collection"

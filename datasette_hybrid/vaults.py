@@ -28,10 +28,11 @@ from memory_store.store import MemoryStore
 from memory_store.vault.schema import is_vault
 
 from . import configuration, opening
+from .audit import Recorder
 from .configuration import DatabaseSettings
 from .membership import Membership
 
-WATCH_SECONDS = 10.0  # how late a time-out may come
+WATCH_SECONDS = 3.0  # how late a time-out may come, and how long an audit event may wait
 
 
 class Moment:
@@ -71,6 +72,7 @@ class Vault:
         self.settings = settings
         self.access = access
         self.opened_by: str | None = None
+        self.audit = Recorder(database, settings.audit)
         self.vault_id = ""
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
         self.unlock_id: str | None = None
@@ -114,16 +116,15 @@ class Vault:
             return self._store.limited_to(scope, creating=creating)
 
     def membership(self) -> Membership | None:
-        """Who is a member of which collection; ``None`` while locked. Asking is no use of the vault.
+        """Who is a member of which collection; ``None`` while locked. Asking counts as no use.
 
         While the keys rest, what was known holds as long as the file's settings are the same; after
         a change the keys are read again, since nobody's grants can be told without.
         """
         with self._lock:
             self.follow_file()
-            if self._store is None and self._resting:
-                if self._revision != opening.revision(self.path, self.access):
-                    self.open_configured()
+            if self._store is None and self._resting and self._revision != self._stored():
+                self.open_configured()
             if self._store is not None:
                 self._membership = Membership(self._store.membership())
             return self._membership if self._store is not None or self._resting else None
@@ -146,6 +147,7 @@ class Vault:
                 return
             if found is not None:
                 self._adopt(found.store, found.source)
+                self.audit.note_server("unlock")
             self._resting = found is not None
 
     def open_when_used(self) -> None:
@@ -191,6 +193,7 @@ class Vault:
             idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
             too_idle = bool(idle) and self._used.elapsed() >= idle
             if too_idle or (bool(absolute) and self._opened.elapsed() >= absolute):
+                self.audit.note_server("lock")
                 self._wipe()
 
     def closing(self) -> Closing | None:
@@ -219,7 +222,14 @@ class Vault:
                 self._wipe()
                 self.tell("locked: its file was exchanged or is gone")
 
+    def write_audit(self) -> None:
+        """Write what was heard meanwhile, where the vault is open."""
+        store = self._store
+        if store is not None:
+            self.audit.write(store)
+
     def _adopt(self, store: MemoryStore, source: str) -> None:
+        store.heard = self.audit.hear
         store.expander = self.settings.expander
         self._store = store
         self.vault_id = store.vault_id
@@ -236,11 +246,15 @@ class Vault:
         if store is not None:
             if self._resting:
                 self._remember_members(store)
+            self.audit.write(store)
             store.close()
+
+    def _stored(self) -> int | None:
+        return opening.revision(self.path, self.access)
 
     def _remember_members(self, store: MemoryStore) -> None:
         """Know who is a member while the keys rest. What cannot be read is read at the next use."""
-        revision = opening.revision(self.path, self.access)
+        revision = self._stored()
         try:
             self._membership = Membership(store.membership())
         except MemoryStoreError:
@@ -299,6 +313,7 @@ class Vaults:
         for vault in found:
             vault.follow_file()
             vault.rest_if_due()
+            vault.write_audit()
 
     def lock_all(self) -> None:
         """Wipe every key: the server is stopping."""
