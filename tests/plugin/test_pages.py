@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
-from datasette.app import Datasette
 
 from datasette_hybrid import admission
 
@@ -36,19 +35,6 @@ async def test_the_page_shows_ranked_results_and_how_many_were_opened(served: Se
     assert page.select_one(".hy-result h2 a")["href"].startswith(f"{served.base}/memories/{ONE}")
     bar = page.select_one(".hy-score rect.fill")
     assert 0 < int(bar["width"]) <= 100
-
-
-async def test_facets_add_and_remove_a_filter(served: Served) -> None:
-    bob = served.by("bob")
-    page = soup(await bob.get("?q=tomatoes"))
-    garden = next(link for link in page.select("a.hy-value") if link.span.text == "garden")
-    narrowed = soup(await bob.get(garden["href"]))
-    titles = [title.get_text().strip() for title in narrowed.select(".hy-result h2")]
-    assert titles == ["Watering the tomatoes"]
-    chosen = narrowed.select_one("a.hy-value.chosen")
-    assert chosen.span.get_text() == "garden"
-    widened = soup(await bob.get(chosen["href"]))
-    assert len(widened.select(".hy-result")) > 1
 
 
 async def test_the_explanation_has_every_stage_and_the_rank_in_every_list(served: Served) -> None:
@@ -236,9 +222,6 @@ async def test_links_lead_to_the_search_from_datasettes_own_pages(served: Served
     assert 'href="/notes/-/hybrid"' in database.text
 
 
-@pytest.mark.skipif(
-    not hasattr(Datasette, "metadata"), reason="Datasette 1.0 takes a list in datasette.yaml only"
-)
 async def test_the_machinery_of_a_vault_is_hidden_without_configuration(
     served: Served, serve: Serve, tmp_path: Path
 ) -> None:

@@ -1,0 +1,75 @@
+"""What a vault's tables and columns are, for Datasette's pages of them, without configuration.
+
+``metadata.yml`` and ``datasette.yaml`` say the same of the demonstration's vault (a test compares).
+What somebody's own configuration says counts more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memory_store.vault.schema import LATER_TABLES, VAULT_TABLES
+
+COLLECTION = "Random id of the collection it belongs to"
+KEYED_HASH = "keyed hash"
+
+TABLES: Mapping[str, Mapping[str, Any]] = {
+    "memories": {
+        "description": "One row for each memory. Titles, topics and texts are sealed: search them "
+        "by name or by meaning in the box below.",
+        "label_column": "id",
+        "sort_desc": "created",
+        "facets": ["type"],
+        "columns": {
+            "id": "Random id",
+            "collection": COLLECTION,
+            "type": "What it is: fact, note, preference, decision, task, path, summary, result or "
+            "code; with _done when completed. Empty in a strict vault",
+            "created": "When it was written (UTC). Empty in a strict vault",
+            "updated": "When it was last changed (UTC). Empty in a strict vault",
+            "version": "How often it was written; 1 for never edited",
+            "content": "Id of its text in memory_bodies; equal texts of a collection share one",
+            "head": "Sealed: title, topics, source, links to other memories and metadata",
+        },
+    },
+    "memory_bodies": {
+        "description": "The sealed texts of memories.",
+        "label_column": "id",
+        "columns": {
+            "id": "Random id, as in the column content of memories",
+            "collection": COLLECTION,
+            "tag": f"Equal texts of a collection have an equal {KEYED_HASH}",
+            "body": "Sealed: the text",
+        },
+    },
+    "memory_topics": {
+        "description": "Which memories share a topic. Empty in a strict vault.",
+        "columns": {
+            "memory": "Id of the memory",
+            "topic": f"The topic as a {KEYED_HASH}: compare it with topic_hash('travel')",
+        },
+    },
+    "memory_sources": {
+        "description": "Which memories were imported from one file, and whether it has changed.",
+        "label_column": "memory",
+        "columns": {
+            "memory": "Id of the memory",
+            "origin": f"Where it came from, as a {KEYED_HASH}",
+            "draft": f"What it was when it was imported, as a {KEYED_HASH}",
+            "file": f"The file it was read from, as a {KEYED_HASH}",
+        },
+    },
+    "collections": {
+        "description": "The collections that memories belong to. Their names are sealed.",
+        "label_column": "id",
+        "columns": {
+            "id": "Random id",
+            "name": "Sealed: the name",
+            "created": "When it was made (UTC)",
+        },
+    },
+    **{table: {"hidden": True} for table in (*VAULT_TABLES, *LATER_TABLES)},
+}
+"""By table: as Datasette's configuration writes it. ``label_column`` keeps sealed bytes out of the
+labels of rows and of foreign keys. There are no units: no column of these tables is a quantity."""
