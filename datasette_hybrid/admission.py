@@ -10,6 +10,7 @@ import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from memory_store.records import BusyError
@@ -66,7 +67,7 @@ class WorkQueue:
     def _submitted(self, call: Callable[[], Answer]) -> Future[Answer]:
         if not self._room.acquire(blocking=False):
             raise QueueFullError
-        future = self._threads.submit(call)
+        future = self._threads.submit(copy_context().run, call)  # who is asking
         future.add_done_callback(lambda _: self._room.release())
         return future
 

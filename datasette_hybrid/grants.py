@@ -47,7 +47,7 @@ class Asker:
         return self.grants.get(database, NO_GRANTS) if database else NO_GRANTS
 
     def at(self, database: str) -> frozenset[str]:
-        """The actions they may do on a database as a whole: on its open collections, and new ones."""
+        """The actions they may do on a database as a whole, so also in collections yet to come."""
         return self.databases.get(database, frozenset())
 
 
@@ -85,7 +85,7 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
     actor_id = id_of(actor)
     if not asked:
         return Asker(grants, actor_id, databases, frozenset(sessions), request.path)
-    async with remembered(datasette) as known:
+    async with remembered(datasette, actor_id) as known:
         held = await compat.held(
             datasette, actor, {name: _known(known.get(name), actor_id) for name in asked}
         )

@@ -43,6 +43,12 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
             if scope["type"] == "lifespan":
                 await app(scope, _locking(reference, receive), send)
                 return
+            from .cross_site import refused_json  # with every endpoint: not while starting
+
+            refusal = refused_json(scope)
+            if refusal is not None:
+                await refusal.asgi_send(send)
+                return
             # A request made by Datasette inside another one must neither see nor leave an asker.
             token = asker.set(NOBODY)
             shown = page.set(Page(scope.get("path", "")))
@@ -104,7 +110,7 @@ def add_functions(connection: Any, database: str, datasette: Any) -> None:
 
 def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
-    from . import api, collections, memories_api, pages, unlocking
+    from . import api, collections, memories_api, memory_page, pages, unlocking, writing
 
     base = r"^/(?P<database>[^/]+)/-/hybrid"
     one = r"/memories/(?P<id>[^/]+)"
@@ -122,7 +128,14 @@ def routes() -> list[tuple[str, Any]]:
         (base + one + r"/reopen\.json$", memories_api.reopen),
         (base + one + r"/publish\.json$", memories_api.publish),
         (base + one + r"\.json$", memories_api.memory),
-        (base + r"/memories/(?P<id>[^/]+)$", pages.memory),
+        (base + r"/new$", writing.new),
+        (base + one + r"/edit$", writing.edit),
+        (base + one + r"/done$", memory_page.done),
+        (base + one + r"/reopen$", memory_page.reopen),
+        (base + one + r"/topics$", memory_page.topics),
+        (base + one + r"/publish$", memory_page.publish),
+        (base + one + r"/delete$", memory_page.delete),
+        (base + one + r"$", memory_page.memory),
         (base + r"/collections$", collections.collections_page),
         (base + r"/collections\.json$", collections.collections_json),
         (base + r"/collections/(?P<id>[^/]+)\.json$", collections.collection_json),

@@ -60,6 +60,7 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: 
             errand=errand,
         )
     except (WrongKeyError, BadInputError):
+        vault.audit.note("failed unlock")
         return await unlock_page(
             datasette,
             request,
@@ -69,6 +70,7 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: 
             errand=errand,
         )
     door.welcome(address, str(vault.path))
+    vault.audit.note("unlock", session=True)
     response = await _onward(datasette, request, vault, errand)
     grant_session(datasette, request, response, vault)
     return response
@@ -98,6 +100,7 @@ async def lock(datasette: Any, request: Any) -> Response:
     vault = await asking.visible_vault(datasette, request)
     if not asker.get().on(vault.database):
         raise Forbidden(f"{vault.database}: only those who may search it can lock it")
+    vault.audit.note("lock")
     await asyncio.to_thread(vault.lock)  # in no queue: locking must never have to wait for a turn
     path = hybrid_path(datasette, vault.database)
     response = Response.redirect(

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memory_store.records import ReadOnlyError
+
 if TYPE_CHECKING:
     import sqlite3
 else:
@@ -52,6 +54,11 @@ class FileAccess:
 
     read_only: str = ""
     parameters: str = "mode=rwc"
+
+    def refuse_writing(self, path: Path) -> None:
+        """Raise ReadOnlyError where nothing may be written."""
+        if self.read_only:
+            raise ReadOnlyError(f"nothing can be written to {path.name}: {self.read_only}")
 
 
 WRITABLE = FileAccess()

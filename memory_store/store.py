@@ -23,6 +23,7 @@ from memory_store.operations import (
     collections,
     editing,
     members,
+    publishing,
     reading,
     searching,
     statistics,
@@ -46,6 +47,8 @@ from memory_store.records import (
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
 from memory_store.text.tokens import forget_words
+from memory_store.vault import audit
+from memory_store.vault.audit import AuditEvent
 from memory_store.vault.settings import AUTO
 
 if TYPE_CHECKING:
@@ -64,7 +67,10 @@ def _inside(method: Method) -> Method:
     @wraps(method)
     def entered(self: MemoryStore, *arguments: Any, **options: Any) -> Any:
         with self._vault.gate.entered():
-            return method(self, *arguments, **options)
+            result = method(self, *arguments, **options)
+        if self.heard is not None:
+            self.heard(method.__name__, result)
+        return result
 
     return cast(Method, entered)
 
@@ -87,6 +93,8 @@ class MemoryStore:
         self._embedders = Embedders(vault, embedder)
         self.expander = expander
         """The language model that expands queries; ``None``: ``MEMORY_STORE_EXPANDER``, or none."""
+        self.heard: Callable[[str, Any], None] | None = None
+        """Told of every method that used the vault, by its name, and what it returned."""
         self._vectors = vectors or HeldVectors(vault)
 
     def limited_to(
@@ -102,12 +110,14 @@ class MemoryStore:
         """
         if scope == named == EVERYTHING:
             return self
-        return MemoryStore(
+        limited = MemoryStore(
             self._vault.limited_to(scope, creating=creating, named=named),
             embedder=self._embedders.usual,
             expander=self.expander,
             vectors=self._vectors,
         )
+        limited.heard = self.heard
+        return limited
 
     # -- opening and locking ------------------------------------------------------------
 
@@ -313,7 +323,7 @@ class MemoryStore:
 
         Published again, the copy that is there is returned. Raises NotFoundError, BadInputError.
         """
-        return editing.publish(self._vault, self._embedders, memory_id, collection)
+        return publishing.publish(self._vault, self._embedders, memory_id, collection)
 
     @_inside
     def delete(self, memory_id: str) -> None:
@@ -568,6 +578,21 @@ class MemoryStore:
         from memory_store.index.verifying import verify
 
         return verify(self._vault.whole_vault(), progress)
+
+    # -- the audit trail ----------------------------------------------------------------
+
+    @_inside
+    def keep_audit(self, events: Sequence[AuditEvent], *, days: float, most: int) -> None:
+        """Write events to the audit trail, sealed; keep so many ``days`` and events of it.
+
+        ``days`` of 0 keeps them however old. Raises ReadOnlyError, TamperedError.
+        """
+        self._vault.keep_audit(events, days=days, most=most)
+
+    @_inside
+    def audit_trail(self) -> builtins.list[AuditEvent]:
+        """Every event that was written, oldest first. Raises TamperedError."""
+        return audit.events(self._vault.reader(), self._vault.keyring)
 
     # -- searching ----------------------------------------------------------------------
 

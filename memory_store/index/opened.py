@@ -24,10 +24,11 @@ from memory_store.records import (
     CollectionInfo,
     ModelMismatchError,
     NotFoundError,
-    ReadOnlyError,
 )
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
+from memory_store.vault import audit
+from memory_store.vault.audit import AuditEvent
 from memory_store.vault.collections import checked_name, insert_collection, open_name, seal_name
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import Keyring
@@ -95,9 +96,7 @@ class OpenVault:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The writing connection, to one thread at a time. Raises ReadOnlyError."""
-        if self.access.read_only:
-            why = self.access.read_only
-            raise ReadOnlyError(f"nothing can be written to {self.path.name}: {why}")
+        self.access.refuse_writing(self.path)
         with self._write_lock:
             self.keyring.check_open()
             yield self._writer
@@ -356,6 +355,13 @@ class OpenVault:
             self.index.drop(connection, memories)
             erase_traces(connection)
         return gone
+
+    # -- the audit trail ----------------------------------------------------------------
+
+    def keep_audit(self, events: Sequence[AuditEvent], *, days: float, most: int) -> None:
+        """See :func:`memory_store.vault.audit.append`. Raises ReadOnlyError."""
+        self.access.refuse_writing(self.path)
+        audit.append(self.path, self.keyring, events, days=days, most=most)
 
     # -- locking ------------------------------------------------------------------------
 

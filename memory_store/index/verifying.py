@@ -13,6 +13,7 @@ from memory_store.index.live import load_segment
 from memory_store.index.opened import OpenVault
 from memory_store.records import MemoryStoreError, TamperedError
 from memory_store.sqlite import sqlite3
+from memory_store.vault import audit
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import read_manifest, recount
 from memory_store.vault.rows import content_tag, open_memories, topic_tags
@@ -55,6 +56,7 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
             yield f"segment {row.id}", partial(_whole, connection, keys, row)
     for sequence, tag, sealed in stored(connection):
         yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
+    yield "audit trail", partial(_audit_check, vault, connection)
     yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
     for memory, collection in connection.execute(
         "select id, collection from memories order by id"
@@ -75,6 +77,10 @@ def _whole(connection: sqlite3.Connection, keys: Any, row: Any) -> None:
 
 def _expansion(vault: OpenVault, tag: bytes, sealed: bytes) -> None:
     vault.expansions.open(tag, sealed)
+
+
+def _audit_check(vault: OpenVault, connection: sqlite3.Connection) -> None:
+    audit.check(connection, vault.keyring)
 
 
 def _account_check(vault: OpenVault, connection: sqlite3.Connection, collection: str) -> Check:

@@ -13,13 +13,17 @@ from pathlib import Path
 from memory_store.paths import state_folder
 from memory_store.records import MemoryStoreError
 from memory_store.sqlite import sqlite3
+from memory_store.vault.audit import last_batch
 
 FOLDER = "last-seen"
+AUDIT = "audit"  # no collection has such an id
 
 
 def counters(connection: sqlite3.Connection) -> dict[str, int]:
-    """Collection → how often it was written, as the file says."""
-    return dict(connection.execute("select collection, counter from vault_manifests"))
+    """Collection → how often it was written, as the file says; and the last audit batch."""
+    written = dict(connection.execute("select collection, counter from vault_manifests"))
+    last = last_batch(connection)
+    return {**written, AUDIT: last} if last else written
 
 
 def rollback_warning(vault: bytes, present: dict[str, int]) -> str | None:

@@ -27,6 +27,11 @@ EXPANSIONS_TABLE = """
         sequence integer primary key, tag blob not null unique, sealed blob not null
     ) strict
 """
+AUDIT_TABLE = """
+    create table if not exists vault_audit (
+        sequence integer primary key, sealed blob not null
+    ) strict
+"""
 
 FIRST_TABLES: tuple[tuple[str, dict[str, type], str | tuple[str, ...]], ...] = (
     ("vault_settings", {"name": str, "value": str, "sealed": bytes}, "name"),
@@ -134,6 +139,11 @@ def _expansions(db: Database) -> None:
     db.conn.execute(EXPANSIONS_TABLE)
 
 
+def _audit(db: Database) -> None:
+    """The audit trail. It may be missing, too."""
+    db.conn.execute(AUDIT_TABLE)
+
+
 VAULT_TABLES = (
     "vault_settings",
     "vault_slots",
@@ -146,7 +156,7 @@ VAULT_TABLES = (
     "vault_manifests",
 )
 """Machinery: a Datasette hides these."""
-LATER_TABLES = ("vault_expansions",)
+LATER_TABLES = ("vault_expansions", "vault_audit")
 """More machinery, which a vault of this format may do without."""
 MEMORY_TABLES = ("collections", "memories", "memory_bodies", "memory_topics", "memory_sources")
 
@@ -158,6 +168,7 @@ def create_schema(connection: sqlite3.Connection) -> None:
     migrations = Migrations("memory_store")
     migrations(name="0001_first_format")(_first_format)
     migrations(name="0002_expansions")(_expansions)
+    migrations(name="0003_audit")(_audit)
     migrations.apply(Database(connection))
     connection.execute(f"pragma application_id = {APPLICATION_ID}")
     connection.execute(f"pragma user_version = {FORMAT_VERSION}")

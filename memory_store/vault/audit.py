@@ -1,0 +1,293 @@
+"""The audit trail: who opened how many memories, when and by which surface. Never a query or text.
+
+Boundary: events come in open and are kept sealed, in batches of one size, so that whoever has the
+file learns how many batches there are and roughly when they were written, and nothing else: not
+who, not what, not how many events. Each batch names the one before it by a hash, and a sealed head
+names the last one, so that a batch which was changed, moved, taken out or put back is noticed
+(:func:`check`). All batches and the head put back together cannot be told from an older file:
+``last_seen`` keeps the number of the last batch for that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from memory_store.crypto.sealing import LENGTH, Place
+from memory_store.records import TamperedError
+from memory_store.sqlite import connect, sqlite3
+from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
+from memory_store.vault.schema import AUDIT_TABLE
+from memory_store.vault.transactions import reading, transaction
+
+TABLE = "vault_audit"
+HEAD = 0  # the sequence of the row that names the others
+BATCH_BYTES = 4096 - LENGTH.size
+"""What a batch holds, blanks at its end included: about 40 events, a megabyte for 10,000."""
+ACTOR_LIMIT = 200  # characters; an actor's id is cut there
+COLLECTIONS_LIMIT = 8  # named in one event
+KEPT_DAYS = 400.0
+KEPT_EVENTS = 100_000
+PATIENCE_MS = 1_000  # for another writer; what could not be written waits in memory
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """Something that was done with a vault.
+
+    ``time`` is ISO 8601 in UTC. ``actor`` is an actor's id, ``None`` where nobody was signed in;
+    ``session`` whether the browser had unlocked the vault. ``opened`` and ``returned`` count
+    memories, ``collections`` are ids.
+    """
+
+    time: str
+    actor: str | None
+    session: bool
+    surface: str
+    action: str
+    opened: int = 0
+    returned: int = 0
+    collections: tuple[str, ...] = ()
+
+    def who(self) -> str:
+        """The actor's id, or what stands for somebody without one."""
+        return self.actor or ("unlocked session" if self.session else "anonymous")
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "time": self.time,
+            "actor": self.actor,
+            "session": self.session,
+            "who": self.who(),
+            "surface": self.surface,
+            "action": self.action,
+            "opened": self.opened,
+            "returned": self.returned,
+            "collections": list(self.collections),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """Which batches there are, how many events they hold, and the hash of the last one."""
+
+    first: int = 1
+    last: int = 0
+    events: int = 0
+    tag: str = ""
+
+
+@dataclass(slots=True)
+class _Batch:
+    before: str
+    events: list[AuditEvent] = field(default_factory=list)
+
+
+def append(
+    path: Path,
+    keyring: Keyring,
+    events: Sequence[AuditEvent],
+    *,
+    days: float = KEPT_DAYS,
+    most: int = KEPT_EVENTS,
+) -> None:
+    """Write events, oldest first, and let go of those that are too old or too many.
+
+    ``days`` of 0 keeps them however old. Raises ``sqlite3.OperationalError`` where the file cannot
+    be written to now, TamperedError where the trail was tampered with: nothing is written then.
+    """
+    keys = keyring.of(VAULT_SCOPE)
+    with closing(connect(path)) as connection:
+        connection.execute(f"pragma busy_timeout = {PATIENCE_MS}")
+        with transaction(connection):
+            connection.execute(AUDIT_TABLE)
+            head = _append(connection, keys, _read_head(connection, keys), events)
+            _write_head(connection, keys, _trimmed(connection, keys, head, days, most))
+
+
+def events(connection: sqlite3.Connection, keyring: Keyring) -> list[AuditEvent]:
+    """Every event, oldest first. Raises TamperedError."""
+    keys = keyring.of(VAULT_SCOPE)
+    with reading(connection):
+        if not _has_table(connection):
+            return []
+        head = _read_head(connection, keys)
+        found = [
+            _open(keys, sequence, sealed)
+            for sequence, sealed in _rows(connection)
+            if head.first <= sequence <= head.last
+        ]
+    return [event for batch in found for event in batch.events]
+
+
+def check(connection: sqlite3.Connection, keyring: Keyring) -> int:
+    """Hold every batch against the one before it and the head. Returns how many batches there are.
+
+    Raises TamperedError naming what is wrong.
+    """
+    keys = keyring.of(VAULT_SCOPE)
+    with reading(connection):
+        if not _has_table(connection):
+            return 0
+        head = _read_head(connection, keys)
+        rows = list(_rows(connection))
+        numbers = [sequence for sequence, _ in rows]
+        if numbers != list(range(head.first, head.last + 1)):
+            raise TamperedError(f"{TABLE}: batches {head.first} to {head.last} are not all there")
+        tag, count = None, 0
+        for sequence, sealed in rows:
+            batch = _open(keys, sequence, sealed)
+            if tag is not None and batch.before != tag:
+                raise TamperedError(f"{TABLE} {sequence}: another batch was before it")
+            tag, count = _tag(sealed), count + len(batch.events)
+    if (tag or "") != head.tag or count != head.events:
+        raise TamperedError(f"{TABLE}: an older batch was put in place of the last one")
+    return len(rows)
+
+
+def last_batch(connection: sqlite3.Connection) -> int:
+    """The number of the last batch in the file, 0 where there is none. Needs no key."""
+    if not _has_table(connection):
+        return 0
+    (last,) = connection.execute(f"select coalesce(max(sequence), 0) from {TABLE}").fetchone()
+    return int(last)
+
+
+def _append(
+    connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, new: Sequence[AuditEvent]
+) -> _Head:
+    """Fill the last batch up, then make new ones. Returns the head as it is then."""
+    number, batch = _last(connection, keys, head)
+    room = BATCH_BYTES - len(_encoded(batch))
+    for event in new:
+        room -= len(_event_text(event)) + 1
+        if room < 0 and batch.events:
+            head = _write(connection, keys, head, number, batch)
+            number, batch = number + 1, _Batch(head.tag)
+            room = BATCH_BYTES - len(_encoded(batch)) - len(_event_text(event)) - 1
+        batch.events.append(event)
+    head = _write(connection, keys, head, number, batch)
+    return replace(head, events=head.events + len(new))
+
+
+def _last(connection: sqlite3.Connection, keys: CollectionKeys, head: _Head) -> tuple[int, _Batch]:
+    """The last batch and its number; an empty one where there is none yet."""
+    if head.last < head.first:
+        return head.last + 1, _Batch(head.tag)
+    sealed = _sealed_row(connection, head.last)
+    if _tag(sealed) != head.tag:
+        raise TamperedError(f"{TABLE}: an older batch was put in place of the last one")
+    return head.last, _open(keys, head.last, sealed)
+
+
+def _write(
+    connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, number: int, batch: _Batch
+) -> _Head:
+    content = _encoded(batch).ljust(BATCH_BYTES).encode()
+    return replace(head, last=number, tag=_put(connection, keys, number, content))
+
+
+def _put(connection: sqlite3.Connection, keys: CollectionKeys, number: int, content: bytes) -> str:
+    """Seal a row, the former one of that number replaced. Returns its hash."""
+    sealed = keys.seal("audit", _place(keys, number), content)
+    connection.execute(
+        f"insert or replace into {TABLE} (sequence, sealed) values (?, ?)", (number, sealed)
+    )
+    return _tag(sealed)
+
+
+def _trimmed(
+    connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, days: float, most: int
+) -> _Head:
+    """Take out whole batches from the beginning, never the last one."""
+    oldest_kept = (datetime.now(UTC) - timedelta(days=days)).isoformat() if days else ""
+    while head.first < head.last:
+        batch = _open(keys, head.first, _sealed_row(connection, head.first))
+        if head.events <= most and batch.events[-1].time >= oldest_kept:
+            break
+        connection.execute(f"delete from {TABLE} where sequence = ?", (head.first,))
+        head = replace(head, first=head.first + 1, events=head.events - len(batch.events))
+    return head
+
+
+def _read_head(connection: sqlite3.Connection, keys: CollectionKeys) -> _Head:
+    row = connection.execute(f"select sealed from {TABLE} where sequence = ?", (HEAD,)).fetchone()
+    if row is not None:
+        return _Head(**json.loads(_unsealed(keys, HEAD, row[0])))
+    if next(_rows(connection), None) is not None:
+        raise TamperedError(f"{TABLE}: its head is missing")
+    return _Head()
+
+
+def _write_head(connection: sqlite3.Connection, keys: CollectionKeys, head: _Head) -> None:
+    _put(connection, keys, HEAD, json.dumps(asdict(head)).encode())
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[tuple[int, bytes]]:
+    yield from connection.execute(
+        f"select sequence, sealed from {TABLE} where sequence != ? order by sequence", (HEAD,)
+    )
+
+
+def _sealed_row(connection: sqlite3.Connection, number: int) -> bytes:
+    row = connection.execute(f"select sealed from {TABLE} where sequence = ?", (number,)).fetchone()
+    if row is None:
+        raise TamperedError(f"{TABLE} {number}: this batch is missing")
+    return bytes(row[0])
+
+
+def _open(keys: CollectionKeys, number: int, sealed: bytes) -> _Batch:
+    data = json.loads(_unsealed(keys, number, sealed))
+    return _Batch(data["before"], [_event(values) for values in data["events"]])
+
+
+def _event(values: list[Any]) -> AuditEvent:
+    *first, collections = values
+    return AuditEvent(*first, collections=tuple(collections))
+
+
+def _unsealed(keys: CollectionKeys, number: int, sealed: object) -> bytes:
+    blob = sealed if isinstance(sealed, bytes) else b""
+    return bytes(keys.unseal("audit", _place(keys, number), blob))
+
+
+def _place(keys: CollectionKeys, number: int) -> Place:
+    return keys.place(TABLE, "sealed", str(number))
+
+
+def _encoded(batch: _Batch) -> str:
+    events = ",".join(map(_event_text, batch.events))
+    return f'{{"before":"{batch.before}","events":[{events}]}}'
+
+
+def _event_text(event: AuditEvent) -> str:
+    values = (
+        event.time,
+        event.actor[:ACTOR_LIMIT] if event.actor else event.actor,
+        event.session,
+        event.surface,
+        event.action,
+        event.opened,
+        event.returned,
+        event.collections[:COLLECTIONS_LIMIT],
+    )
+    return json.dumps(values, separators=(",", ":"))
+
+
+def _tag(sealed: bytes) -> str:
+    """The hash by which a batch is named: of what is sealed, which is never the same twice."""
+    return hashlib.sha256(sealed).hexdigest()[:32]
+
+
+def _has_table(connection: sqlite3.Connection) -> bool:
+    """Vaults made before there was a trail get its table with their first event."""
+    found = connection.execute(
+        "select 1 from sqlite_master where type = 'table' and name = ?", (TABLE,)
+    ).fetchone()
+    return found is not None

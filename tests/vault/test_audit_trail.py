@@ -1,0 +1,140 @@
+"""The sealed audit trail of a vault: what is kept, what a thief sees, what tampering does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_store.records import TamperedError
+from memory_store.sqlite import connect
+from memory_store.store import MemoryStore
+from memory_store.vault.audit import BATCH_BYTES, AuditEvent
+
+
+def event(number: int = 0, *, actor: str | None = "alice", age_days: float = 0) -> AuditEvent:
+    """Something that happened; numbered, so that order shows."""
+    time = datetime.now(UTC) - timedelta(days=age_days)
+    return AuditEvent(time.isoformat(timespec="seconds"), actor, False, "page", "search", number, 1)
+
+
+def keep(store: MemoryStore, *events: AuditEvent, days: float = 400, most: int = 1_000) -> None:
+    store.keep_audit(events, days=days, most=most)
+
+
+def rows(path: Path) -> list[tuple[int, bytes]]:
+    return connect(path).execute("select sequence, sealed from vault_audit order by 1").fetchall()
+
+
+def test_events_are_kept_in_order_however_they_were_written(store: MemoryStore) -> None:
+    keep(store, *(event(n) for n in range(3)))
+    keep(store, *(event(n) for n in range(3, 200)))
+    keep(store, event(200))
+    assert [one.opened for one in store.audit_trail()] == list(range(201))
+    assert store.verify()["failures"] == []
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.builds(
+            AuditEvent,
+            time=st.just("2026-01-02T03:04:05+00:00"),
+            actor=st.one_of(st.none(), st.text(max_size=300)),
+            session=st.booleans(),
+            surface=st.sampled_from(["page", "sql"]),
+            action=st.sampled_from(["search", "read"]),
+            opened=st.integers(0, 10**6),
+            returned=st.integers(0, 10**6),
+            collections=st.lists(st.uuids().map(str), max_size=12).map(tuple),
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_whatever_an_actor_is_called_comes_back(
+    store: MemoryStore, events: list[AuditEvent]
+) -> None:
+    before = len(store.audit_trail())
+    keep(store, *events, days=0, most=100_000)
+    found = store.audit_trail()[before:]
+    assert [(one.actor or "")[:200] for one in found] == [(one.actor or "")[:200] for one in events]
+    assert [one.collections for one in found] == [one.collections[:8] for one in events]
+    assert store.verify()["failures"] == []
+
+
+def test_a_thief_learns_how_many_batches_there_are_and_nothing_else(store: MemoryStore) -> None:
+    keep(store, *(event(n, actor="edda the searcher") for n in range(300)))
+    keep(store, event(actor=None))
+    sizes = {len(sealed) for number, sealed in rows(store.path) if number}
+    assert len(sizes) == 1  # a batch of one event looks like a full one
+    assert sizes.pop() > BATCH_BYTES
+    everything = store.path.read_bytes()
+    for file in store.path.parent.glob("*-wal"):
+        everything += file.read_bytes()
+    assert b"edda the searcher" not in everything
+
+
+def test_the_trail_is_bounded_by_age_and_by_number(store: MemoryStore) -> None:
+    keep(store, *(event(n, age_days=500) for n in range(200)))
+    keep(store, *(event(n) for n in range(1_000, 1_100)))
+    assert store.audit_trail()[-100].opened >= 1_000
+    assert len(store.audit_trail()) < 160  # whole batches go
+    keep(store, *(event(n) for n in range(2_000, 2_500)), most=300)
+    assert 250 <= len(store.audit_trail()) <= 300
+    assert store.audit_trail()[-1].opened == 2_499
+    assert store.verify()["failures"] == []
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "delete from vault_audit where sequence = 2",
+        "delete from vault_audit where sequence = (select max(sequence) from vault_audit)",
+        "delete from vault_audit where sequence = 1",
+        "delete from vault_audit where sequence = 0",
+        "update vault_audit set sequence = sequence + 100 where sequence > 1",
+        "update vault_audit set sealed = (select sealed from vault_audit where sequence = 2) "
+        "where sequence = 3",
+        "update vault_audit set sealed = zeroblob(4200) where sequence = 2",
+        "update vault_audit set sealed = x'00' where sequence = 0",
+        "insert into vault_audit select 99, sealed from vault_audit where sequence = 1",
+    ],
+)
+def test_a_batch_taken_out_moved_or_changed_is_noticed(store: MemoryStore, tampering: str) -> None:
+    keep(store, *(event(n) for n in range(200)))
+    assert len(rows(store.path)) > 4
+    connect(store.path).execute(tampering)
+    assert any("audit" in failure for failure in store.verify()["failures"])
+
+
+def test_an_older_last_batch_put_back_is_noticed(store: MemoryStore) -> None:
+    keep(store, event(1))
+    (older,) = [sealed for number, sealed in rows(store.path) if number == 1]
+    keep(store, event(2))
+    connect(store.path).execute("update vault_audit set sealed = ? where sequence = 1", (older,))
+    assert store.verify()["failures"]
+    with pytest.raises(TamperedError):
+        keep(store, event(3))
+
+
+def test_a_trail_taken_away_whole_is_a_warning_on_this_machine(
+    store: MemoryStore, key_file: Path
+) -> None:
+    keep(store, event())
+    store.lock()
+    connect(store.path).execute("drop table vault_audit")
+    again = MemoryStore.open(store.path, key_file=key_file)
+    assert any("older" in line for line in again.search("x").degraded)
+    again.lock()
+
+
+def test_a_vault_made_before_there_was_a_trail_gets_one(store: MemoryStore) -> None:
+    connect(store.path).execute("drop table vault_audit")
+    assert store.audit_trail() == []
+    assert store.verify()["failures"] == []
+    keep(store, event())
+    assert len(store.audit_trail()) == 1

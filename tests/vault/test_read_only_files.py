@@ -1,0 +1,91 @@
+"""Vaults in files that nothing may be written to are searched, and writing says why not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memory_store.index.opened import open_vault
+from memory_store.keys import secrets_to_open
+from memory_store.records import ReadOnlyError
+from memory_store.sqlite import connect, file_access
+from memory_store.store import MemoryStore
+
+SEARCH_AND_WRITE = """
+import sys
+from memory_store import MemoryStore
+from memory_store.records import ReadOnlyError
+store = MemoryStore.open(sys.argv[1], key_file=sys.argv[2])
+print(len(store.search("harbour").rows))
+try:
+    store.add("more")
+except ReadOnlyError as refusal:
+    print(refusal)
+store.lock()
+"""
+AS_ANYBODY = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
+"""Before a command of root's: without the right to write wherever root likes."""
+
+
+def opened(path: Path, key_file: Path, **access: bool) -> MemoryStore:
+    secrets = secrets_to_open(
+        path, key_file=key_file, passphrase=None, recovery_code=None, keyring=False
+    )
+    return MemoryStore(open_vault(path, secrets, file_access(path, **access)))
+
+
+@pytest.mark.parametrize("way", ["immutable", "nolock"])
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_what_is_served_for_reading_alone_is_searched_and_not_written(
+    make_store: Callable[..., MemoryStore], key_file: Path, way: str, journal: str
+) -> None:
+    store = make_store()
+    store.add("The harbour freezes over", title="Ice")
+    store.lock()
+    connect(store.path).execute(f"pragma journal_mode = {journal}")
+    before = store.path.read_bytes()
+    again = opened(store.path, key_file, **{way: True})
+    assert [row.title for row in again.search("harbour").rows] == ["Ice"]
+    for write in (
+        lambda: again.add("more"),
+        lambda: again.delete(again.list()[0].id),
+        lambda: again.create_collection("work"),
+        lambda: again.rename_collection("personal", "mine"),
+        lambda: again.keep_audit([], days=1, most=1),
+    ):
+        with pytest.raises(ReadOnlyError, match=r"nothing can be written to notes\.db"):
+            write()
+    again.lock()
+    assert store.path.read_bytes() == before
+
+
+@pytest.mark.skipif(
+    os.name != "posix" or (os.geteuid() == 0 and not shutil.which("setpriv")),
+    reason="root writes wherever it likes, and setpriv is not there to prevent it",
+)
+@pytest.mark.parametrize("frozen", ["file", "folder"])
+def test_a_file_or_folder_without_the_right_to_write_is_searched_and_not_written(
+    make_store: Callable[..., MemoryStore], key_file: Path, frozen: str
+) -> None:
+    store = make_store()
+    store.add("The harbour freezes over", title="Ice")
+    store.lock()
+    place = store.path if frozen == "file" else store.path.parent
+    place.chmod(0o444 if frozen == "file" else 0o555)
+    command = [sys.executable, "-c", SEARCH_AND_WRITE, str(store.path), str(key_file)]
+    done = subprocess.run(
+        [*(AS_ANYBODY if os.geteuid() == 0 else ()), *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    place.chmod(0o755)
+    refusal = f"nothing can be written to notes.db: its {frozen} is read-only"
+    assert done.stdout.splitlines() == ["1", refusal], done.stderr
