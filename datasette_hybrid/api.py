@@ -122,7 +122,7 @@ async def search(datasette: Any, request: Any) -> Response:
     return answer(data)
 
 
-@endpoint("GET", "HEAD")
+@endpoint("GET", "HEAD", "POST")
 async def search_csv(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid.csv``: the same rows with the SQL columns."""
     vault, grants = await asking.vault_for(datasette, request, "search")

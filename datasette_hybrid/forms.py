@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory_store.records import MODES
+from memory_store.records import MODES, TYPES
 from memory_store.search.recipes import RECIPES
 from memory_store.sql.functions import Grants
 from memory_store.sql.options import OPTION_NAMES, YES
@@ -17,11 +17,17 @@ from memory_store.sql.permitted import UNREAD_MODES
 
 PLAIN = ("since", "until", "limit", "why")
 BOXES = ("deep", "sealed", "explain")
-FIELDS = frozenset({"q", "mode", "recipe", "status", "collection", "topic", *PLAIN, *BOXES})
-"""What the form has a field for; ``type`` is chosen beside the results."""
+FIELDS = frozenset({"q", "mode", "recipe", "status", "collection", "type", "topic", *PLAIN, *BOXES})
+"""What the form has a field for."""
 
-OPENING = ("mode", "recipe", "status", "collection", "since", "until", "why")
-"""Options that are shown unfolded when one of them is in use."""
+SHOWN_ELSEWHERE = ("narrow", "like")
+"""Chosen beside the results, shown and taken away above them."""
+
+FOLDED = ("recipe", "type", "topic", "since", "until", "limit", "why")
+"""Fields that are folded away, and count as an option in use when they say something."""
+
+WITHOUT = "without"
+"""A button's ``name=value``: the parameter to leave out. So a filter leaves a posted search."""
 
 MODE_NAMES = {
     "hybrid": "Words and meaning",
@@ -44,11 +50,13 @@ class Form:
     ``plain`` fields show what was typed, also where that was refused; ``ticked`` names boxes.
     ``others`` are options without a field, each a box to untick; ``hidden`` is chosen elsewhere on
     the page. ``collections`` is empty where the names may not be read: a text field then.
+    ``in_use`` counts the options that are folded away.
     """
 
     modes: Sequence[Choice]
     recipes: Sequence[Choice]
     statuses: Sequence[Choice]
+    types: Sequence[Choice]
     collections: Sequence[Choice]
     collection: str
     topic: str
@@ -56,50 +64,46 @@ class Form:
     ticked: Sequence[str]
     others: Sequence[tuple[str, str]]
     hidden: Sequence[tuple[str, str]]
-    unfolded: bool
+    in_use: int
 
 
-def form(
-    given: Mapping[str, Any],
-    grants: Grants,
-    *,
-    collections: Iterable[str] = (),
-    facets_carry: bool = False,
-) -> Form:
-    """The form for a search as asked.
-
-    ``facets_carry``: the boxes beside the results belong to the form (a private search), so that
-    chosen types and topics must not stand in it twice.
-    """
-    chosen = values(given, "collection")
-    topics = [] if facets_carry else values(given, "topic")
+def form(given: Mapping[str, Any], grants: Grants, *, collections: Iterable[str] = ()) -> Form:
+    """The form for a search as asked."""
+    chosen, types, topics = (values(given, name) for name in ("collection", "type", "topic"))
     collection = chosen[0] if chosen else ""
     others = [
         *(("collection", name) for name in chosen[1:]),
+        *(("type", name) for name in types[1:]),
         *(("topic", name) for name in topics[1:]),
         *_without_field(given),
     ]
     ticked = [name for name in BOXES if last(given, name).lower() in YES]
-    types = [] if facets_carry else values(given, "type")
+    folded = sum(bool(values(given, name)) for name in FOLDED)
     return Form(
         modes=_choices(_modes(grants), last(given, "mode"), "hybrid", MODE_NAMES),
         recipes=_choices(RECIPES, last(given, "recipe"), "default", {"default": "Default"}),
         statuses=_choices(STATUS_NAMES, last(given, "status"), "all", STATUS_NAMES),
-        collections=_collections(list(collections), collection),
+        types=_any_of(TYPES, types[0] if types else "", "Any"),
+        collections=_any_of(list(collections), collection, "All"),
         collection=collection,
         topic=topics[0] if topics else "",
         plain={name: last(given, name) for name in PLAIN},
         ticked=ticked,
         others=others,
-        hidden=[("type", value) for value in types],
-        unfolded=bool(others or {"deep", "sealed"}.intersection(ticked))
-        or any(values(given, name) for name in OPENING),
+        hidden=[(name, value) for name in SHOWN_ELSEWHERE for value in values(given, name)],
+        in_use=folded + len(others) + len({"deep", "sealed"}.intersection(ticked)),
     )
 
 
 def understood(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters a search knows; others are ignored, as on Datasette's own pages."""
+    """The parameters a search knows, less what a button takes away.
+
+    Others are ignored, as on Datasette's own pages.
+    """
     kept = {name: value for name, value in given.items() if name in OPTION_NAMES}
+    for name, _, value in (pair.partition("=") for pair in values(given, WITHOUT)):
+        if name in kept:
+            kept[name] = [one for one in values(kept, name) if value and one != value]
     query = given.get("q", given.get("query"))
     return kept if query is None else {"q": query, **kept}
 
@@ -127,7 +131,7 @@ def last(given: Mapping[str, Any], name: str) -> str:
 
 
 def _without_field(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [pair for pair in carried(given) if pair[0] not in FIELDS and pair[0] != "type"]
+    return [pair for pair in carried(given) if pair[0] not in {*FIELDS, *SHOWN_ELSEWHERE}]
 
 
 def _modes(grants: Grants) -> Sequence[str]:
@@ -141,9 +145,9 @@ def _choices(
     return [("" if one == default else one, names.get(one, one), one == chosen) for one in offered]
 
 
-def _collections(names: Sequence[str], chosen: str) -> list[Choice]:
-    """All of them, then each by name; also one that was asked for by its id."""
+def _any_of(names: Sequence[str], chosen: str, every: str) -> list[Choice]:
+    """All of them, then each by name; also one that was asked for by another name."""
     if not names:
         return []
     asked = [chosen] if chosen and chosen not in names else []
-    return [("", "All", not chosen), *((name, name, name == chosen) for name in [*names, *asked])]
+    return [("", every, not chosen), *((name, name, name == chosen) for name in [*names, *asked])]

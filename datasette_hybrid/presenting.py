@@ -34,7 +34,6 @@ from .explaining import AccountView, account_views
 from .forms import values
 from .reading import unwrapped
 
-FACETS_SHOWN = 24
 CODE_TYPE = "code"
 FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
 CODE = re.compile(
@@ -54,6 +53,15 @@ class Excerpt:
 
 
 @dataclass(frozen=True)
+class TopicView:
+    """A topic of a result, and the address that narrows the search to it."""
+
+    name: str
+    value: str
+    href: str
+
+
+@dataclass(frozen=True)
 class ResultView:
     """One result, ready to print."""
 
@@ -67,24 +75,14 @@ class ResultView:
     done: bool
     date: str
     collection: str
-    topics: tuple[str, ...]
+    topics: tuple[TopicView, ...]
+    like_href: str
     first: Excerpt
     more: tuple[Excerpt, ...]
     complete: bool
     sealed: bool
     row: SearchResult
     account: AccountView | None = None
-
-
-@dataclass(frozen=True)
-class FacetView:
-    """One value of a facet: how many results have it, and the link that adds or removes it."""
-
-    name: str
-    value: str
-    count: int | None
-    selected: bool
-    href: str
 
 
 def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
@@ -128,26 +126,45 @@ def results(
     response: SearchResponse,
     grants: Grants,
     base: str,
-    keep: str = "",
+    given: Mapping[str, Any] | None = None,
     code: Container[str] = (),
 ) -> list[ResultView]:
     """The rows of an answer; ``base`` is the search page's address.
 
-    ``keep`` goes behind each memory's address, so that its page knows the way back. ``code`` names
+    ``given`` is the search as asked, where it may stand in addresses: a memory's page then knows
+    the way back, and topics narrow the result. ``code`` names
     the collections of source code.
     """
     told = account_views(response)
     words = _looked_for(response) if grants.decrypt else None
+    asked = Asked(base, given or {})
     return [
         _result(
             row,
             words if row.collection else None,
-            f"{base}/memories/{row.id}{keep}",
+            asked,
             told.get(row.id),
             row.collection in code,
         )
         for row in response.rows
     ]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where a search was asked, and what of it may stand in addresses."""
+
+    base: str
+    given: Mapping[str, Any]
+
+    def memory(self, id_: str) -> str:
+        """The page of a memory, which leads back here."""
+        return changed(self.given, f"{self.base}/memories/{id_}")
+
+    def topic(self, name: str) -> TopicView:
+        """A topic to narrow the search to."""
+        value = f"topic:{name}"
+        return TopicView(name, value, switched(self.given, self.base, "narrow", value))
 
 
 def _looked_for(response: SearchResponse) -> WordMatcher:
@@ -164,7 +181,7 @@ def _looked_for(response: SearchResponse) -> WordMatcher:
 def _result(
     row: SearchResult,
     words: WordMatcher | None,
-    href: str,
+    asked: Asked,
     account: AccountView | None,
     code: bool,
 ) -> ResultView:
@@ -175,7 +192,7 @@ def _result(
     return ResultView(
         rank=row.rank,
         id=row.id,
-        href=href,
+        href=asked.memory(row.id),
         title=_title(row, words) if words else Markup(""),
         score=round(row.score * 100),
         band=row.band,
@@ -183,7 +200,8 @@ def _result(
         done=plain_type != row.type,
         date=row.created[:10],
         collection=row.collection,
-        topics=row.topics if words else (),
+        topics=tuple(map(asked.topic, row.topics)) if words else (),
+        like_href=address(asked.base, [("like", row.id)]),
         first=first,
         more=tuple(rest),
         complete=row.complete,
@@ -232,28 +250,12 @@ def _blank_lines(text: str) -> int:
     return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
 
 
-def facets(
-    name: str, counts: Mapping[str, int], given: Mapping[str, Any], path: str
-) -> list[FacetView]:
-    """The values of one facet, chosen ones first; each link switches its value."""
-    chosen = values(given, name)
-    views = [
-        FacetView(name, value, counts.get(value), True, switched(given, path, name, value))
-        for value in chosen
-    ]
-    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    for value, count in ordered[:FACETS_SHOWN]:
-        if value not in chosen:
-            views.append(FacetView(name, value, count, False, switched(given, path, name, value)))
-    return views
-
-
 def switched(given: Mapping[str, Any], path: str, name: str, value: str) -> str:
     """The address of the same search with one value of a parameter added or taken away."""
     pairs = pairs_of(given, without=("continue",))
     pair = (name, value)
     pairs = [kept for kept in pairs if kept != pair] if pair in pairs else [*pairs, pair]
-    return f"{path}?{urlencode(pairs)}"
+    return address(path, pairs)
 
 
 def changed(given: Mapping[str, Any], path: str, **changes: str | None) -> str:
@@ -261,7 +263,12 @@ def changed(given: Mapping[str, Any], path: str, **changes: str | None) -> str:
     names = {name.rstrip("_"): value for name, value in changes.items()}
     pairs = pairs_of(given, without=tuple(names))
     pairs += [(name, value) for name, value in names.items() if value is not None]
-    return f"{path}?{urlencode(pairs)}"
+    return address(path, pairs)
+
+
+def address(path: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """A path with parameters, if there are any."""
+    return f"{path}?{urlencode(pairs)}" if pairs else path
 
 
 def pairs_of(given: Mapping[str, Any], without: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -71,7 +71,7 @@ def facets(
         "status": _sorted({"open": len(by_status) - done, "done": done}),
         "collection": _sorted(_coded(names, snapshot.collection_codes[among("collection")])),
         "topic": _sorted(topics),
-        "created": _created(context, whole, among("created")),
+        "created": _created(context, whole, among("created"), narrowing),
     }
 
 
@@ -88,12 +88,15 @@ def _coded(names: Sequence[str], codes: npt.NDArray[np.int16]) -> Counter[str]:
     return counts
 
 
-def _created(context: SearchContext, whole: Ordinals, among: Ordinals) -> dict[str, int]:
+def _created(
+    context: SearchContext, whole: Ordinals, among: Ordinals, narrowing: Narrowing | None
+) -> dict[str, int]:
     """Month or year → how many were created in it; the unit is that of the whole result."""
     if not len(whole):
         return {}
     months = periods(context, "M")
     by_month = len(np.unique(months[whole])) <= MOST_MONTHS
+    by_month = by_month and not (narrowing and narrowing.by_year)
     written = months if by_month else periods(context, "Y")
     values, counts = np.unique(written[among], return_counts=True)
     return dict(zip(values[::-1].astype(str).tolist(), counts[::-1].tolist(), strict=True))

@@ -25,6 +25,7 @@ from memory_store.text.canonical import normalise_topic
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
 
+_YEAR = re.compile(r"created:\d{4}", re.ASCII)
 _PERIOD = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?", re.ASCII)
 
 
@@ -32,10 +33,11 @@ _PERIOD = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?", re.ASCII)
 class Narrowing:
     """What is kept: facet → bool [documents]. Nothing chosen of a facet: no mask.
 
-    Of one facet any value will do, of topics all must be carried.
+    Of one facet any value will do, of topics all must be carried. ``by_year``: a year was chosen.
     """
 
     masks: Mapping[str, Mask]
+    by_year: bool = False
 
     @property
     def mask(self) -> Mask:
@@ -69,7 +71,8 @@ def narrowing(context: SearchContext, chosen: Sequence[str]) -> Narrowing | None
             masks[facet] = masks[facet] & mask
         else:
             masks[facet] = masks[facet] | mask
-    return Narrowing(masks)
+    by_year = any(_YEAR.fullmatch(text) for text in chosen)
+    return Narrowing(masks, by_year)
 
 
 def facet_and_value(text: str) -> tuple[str, str]:

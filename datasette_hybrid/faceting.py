@@ -1,0 +1,206 @@
+"""What a search is restricted to, and how its result divides: chips, facets, and ways out.
+
+Boundary: works on what :mod:`memory_store.sql.permitted` left of an answer: a facet that its asker
+may not see is not there.
+"""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory_store.records import SearchResponse
+
+from .forms import last, values
+from .presenting import changed, pairs_of, switched
+
+FILTERS = ("collection", "type", "topic", "status", "since", "until", "meta", "min_score")
+HEADINGS = {
+    "topic": "Topics",
+    "type": "Type",
+    "collection": "Collection",
+    "created": "Written",
+    "status": "Status",
+}
+SHOWN_AT_ONCE = 8  # values of a facet; the others unfold
+MOST_VALUES = 40
+MANY_VALUED = ("topic",)  # a memory may have several: each further one leaves fewer
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A restriction of the search, and the address of the search without it."""
+
+    kind: str
+    label: str
+    name: str
+    value: str
+    href: str
+
+
+@dataclass(frozen=True)
+class ValueView:
+    """One value of a facet: the results it has, and the address that adds or takes it away."""
+
+    label: str
+    value: str
+    count: str
+    selected: bool
+    href: str
+
+
+@dataclass(frozen=True)
+class FacetView:
+    """A facet: its first values, and the others to unfold."""
+
+    facet: str
+    heading: str
+    values: Sequence[ValueView]
+
+    @property
+    def first(self) -> Sequence[ValueView]:
+        """What is shown at once; chosen values are among it."""
+        return self.values[:SHOWN_AT_ONCE]
+
+    @property
+    def more(self) -> Sequence[ValueView]:
+        """What unfolds."""
+        return self.values[SHOWN_AT_ONCE:]
+
+
+def found(response: SearchResponse, given: Mapping[str, Any]) -> str:
+    """How many results there are: ``64``; ``10+`` where some were not looked at; empty if untold.
+
+    Facets count what the others keep, so those of the status add up to it.
+    """
+    counts = response.facets.get("status")
+    if counts is None:
+        return ""
+    chosen = _chosen(given, "status")
+    number = sum(count for name, count in counts.items() if not chosen or name in chosen)
+    return f"{number:,}{'+' if _is_part(response) else ''}"
+
+
+def chips(given: Mapping[str, Any], path: str, like: str = "") -> list[Chip]:
+    """What restricts the search besides its words; ``like`` is the title of that memory."""
+    shown: list[Chip] = []
+    for name, value in pairs_of(given):
+        kind, label = name.replace("_", " "), value
+        if name == "narrow":
+            kind, _, label = value.partition(":")
+            label = labelled(kind, label)
+        elif name == "like":
+            label = like or value[:8]
+        elif name not in FILTERS:
+            continue
+        elif name in ("status", "min_score", "since", "until") and value != last(given, name):
+            continue  # of these the last one counts
+        kind = "written" if kind == "created" else kind
+        shown.append(Chip(kind, label, name, value, switched(given, path, name, value)))
+    return shown
+
+
+def facets(response: SearchResponse, given: Mapping[str, Any], path: str) -> list[FacetView]:
+    """The facets that divide the result, or that it is narrowed by."""
+    views = []
+    for facet, heading in HEADINGS.items():
+        counts = response.facets.get(facet, {})
+        chosen = _chosen(given, facet)
+        if chosen or _divides(facet, counts, response):
+            shown = list(_values(facet, counts, chosen, given, path, _is_part(response)))
+            views.append(FacetView(facet, heading, shown))
+    return views
+
+
+def widened(given: Mapping[str, Any], path: str) -> str:
+    """The address of a search through all that the result is narrowed to; empty if it is not."""
+    narrowed = [value.partition(":") for value in values(given, "narrow")]
+    if not narrowed:
+        return ""
+    kept = pairs_of(given, without=("narrow", "continue"))
+    times = sorted(value for facet, _, value in narrowed if facet == "created")
+    kept += [(facet, value) for facet, _, value in narrowed if facet != "created"]
+    kept += [("since", times[0]), ("until", times[-1])] if times else []
+    return changed(_grouped(dict.fromkeys(kept)), path)
+
+
+def relaxed(given: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """What one might do without, each with the search that does: a label and its parameters."""
+    ways = []
+    for chip in chips(given, ""):
+        if chip.name != "like":
+            kept = [one for one in pairs_of(given, ("continue",)) if one != (chip.name, chip.value)]
+            ways.append((_without(chip), _grouped(kept)))
+    query = last(given, "q")
+    if '"' in query:
+        ways.append(("without the quotation marks", {**given, "q": [query.replace('"', " ")]}))
+    return ways
+
+
+def cleared(given: Mapping[str, Any], path: str) -> str:
+    """The address of the same search without any of the chips."""
+    return changed(given, path, continue_=None, like=None, narrow=None, **dict.fromkeys(FILTERS))
+
+
+def _without(chip: Chip) -> str:
+    if chip.kind == "written":
+        return "whenever it was written"
+    return f"without {chip.kind} {chip.label}"
+
+
+def _is_part(response: SearchResponse) -> bool:
+    """Whether only the rows of the page were counted, and there are more."""
+    counted = sum(response.facets.get("status", {}).values())
+    return response.next is not None and counted <= len(response.rows)
+
+
+def _chosen(given: Mapping[str, Any], facet: str) -> list[str]:
+    pairs = (value.partition(":") for value in values(given, "narrow"))
+    return [value for name, _, value in pairs if name == facet]
+
+
+def _divides(facet: str, counts: Mapping[str, int], response: SearchResponse) -> bool:
+    """Whether choosing a value would leave anything out."""
+    if facet in MANY_VALUED:
+        return any(counts.values())
+    return len(counts) > 1
+
+
+def _values(
+    facet: str,
+    counts: Mapping[str, int],
+    chosen: Sequence[str],
+    given: Mapping[str, Any],
+    path: str,
+    part: bool,
+) -> Iterable[ValueView]:
+    """Chosen ones first, then the others in the order of their facet."""
+    adds = "+" if chosen and facet not in MANY_VALUED else ""
+    for value in [*chosen, *(one for one in counts if one not in chosen)][:MOST_VALUES]:
+        selected, count = value in chosen, counts.get(value)
+        text = "" if count is None else f"{count:,}{'+' if part else ''}"
+        pair = f"{facet}:{value}"
+        yield ValueView(
+            label=labelled(facet, value),
+            value=pair,
+            count=text if selected else adds + text,
+            selected=selected,
+            href=switched(given, path, "narrow", pair),
+        )
+
+
+def labelled(facet: str, value: str) -> str:
+    """A month by its name, everything else as it is."""
+    year, dash, month = value.partition("-")
+    if facet == "created" and dash and month.isdigit() and 1 <= int(month) <= 12:
+        return f"{calendar.month_name[int(month)]} {year}"
+    return value
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    together: dict[str, Any] = {}
+    for name, value in pairs:
+        together.setdefault(name, []).append(value)
+    return together
