@@ -437,3 +437,54 @@ async def test_memories_are_shown_newest_first_with_their_types_counted(served: 
     facet = page.select_one('[data-column="type"] .facet-info-total, .facet-info[data-column=type]')
     assert facet is not None
     assert {li.get_text(" ").split()[0] for li in page.select(".facet-info li")} >= {"note"}
+
+
+# -- members ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def shared(filled: Filled, serve: Serve) -> Served:
+    """Beside the open collection a closed one, whose only reader is carol."""
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.create_collection("diary", owner="dora")
+        store.set_member("diary", "carol", "reader")
+        store.add("Tomatoes at the fair.", title="The fair", topics=("fair",), collection="diary")
+    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    return await serve(filled.path, options=options)
+
+
+@pytest.mark.parametrize(
+    ("actor", "readable"), [("carol", {"The fair"}), ("bob", {"Watering the tomatoes"})]
+)
+async def test_members_of_a_collection_find_and_read_its_rows_alone(
+    shared: Served, actor: str, readable: set[str]
+) -> None:
+    search = "_search=tomatoes&_hybrid_mode=keyword"
+    page = soup(await shared.by(actor).get(f"/notes/memories?{search}"))
+    titles = {cell.get_text() for cell in page.select("td.col-head")}
+    assert titles >= readable
+    assert not titles & ({"The fair", "Watering the tomatoes"} - readable)
+    whole = soup(await shared.by(actor).get("/notes/memories"))
+    assert len(whole.select("td.col-head em")) == (3 if actor == "carol" else 1)
+    names = soup(await shared.by(actor).get("/notes/collections"))
+    shown = {cell.get_text() for cell in names.select("td.col-name") if "sealed" not in cell.text}
+    assert shown == ({"diary"} if actor == "carol" else {"personal"})
+
+
+async def test_a_row_of_somebody_elses_collection_offers_nothing(shared: Served) -> None:
+    (mine,) = await found(shared, "_search=fair&_hybrid_mode=keyword", "carol")
+    for actor, some in (("carol", True), ("bob", False), ("root", False)):
+        page = await shared.by(actor).get(f"/notes/memories/{mine}")
+        assert ("More like this" in page.text) == some, actor
+        assert ("The fair" in page.text) == some, actor
+
+
+async def test_addresses_on_datasettes_pages_keep_a_base_url(filled: Filled, serve: Serve) -> None:
+    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    served = await serve(filled.path, options=options, settings={"base_url": "/prefix/"})
+    for path in ("/", "/notes", "/notes/memories?_search=tomatoes", f"/notes/memories/{ONE}"):
+        page = soup(await at(served, "root", path))
+        own = [tag["href"] for tag in page.select("a[href*='/-/hybrid']")]
+        own += [tag["action"] for tag in page.select("form.hybrid-box")]
+        assert own
+        assert all(address.startswith("/prefix/") for address in own), own
