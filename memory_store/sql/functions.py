@@ -178,8 +178,11 @@ class HybridSearch:
         return _answered(lambda: _rows(_search(self._resolve, query, second)))
 
     def rows(self, query: Any, options: Any) -> list[tuple[Cell, ...]]:
-        """The rows as a table; a refusal is the statement's error."""
-        if query is None:
+        """The rows as a table; a refusal is the statement's error.
+
+        A blank query has none: a form that nobody has filled in yet is no mistake.
+        """
+        if query is None or not str(query).strip():
             return []
         try:
             found = _rows(_search(self._resolve, query, options))

@@ -87,6 +87,11 @@ def test_a_refusal_is_an_error_in_the_stores_own_words(
     assert json.loads(answer["array"])[0]["error"] == str(refused.value)
 
 
+@pytest.mark.parametrize("query", [None, "", " \n"])
+def test_a_form_nobody_has_filled_in_has_no_rows(ask: Any, query: str | None) -> None:
+    assert ask("select * from hybrid_search(?)", query) == []
+
+
 def test_nobody_learns_what_is_wrong_without_the_grant(ask: Any) -> None:
     assert ask("select * from hybrid_search('tomatoes', 99)", by=NO_GRANTS) == []
     assert ask(TOMATOES, by=Grants(decrypt=EVERYTHING)) == []
