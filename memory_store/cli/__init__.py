@@ -27,6 +27,7 @@ COMMANDS = {
     "list": ("memories", "list_"),
     "edit": ("memories", "edit"),
     "done": ("memories", "done"),
+    "publish": ("memories", "publish"),
     "delete": ("memories", "delete"),
     "collections": ("naming", "collections"),
     "topics": ("naming", "topics"),

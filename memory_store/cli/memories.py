@@ -1,4 +1,4 @@
-"""``get list edit done delete``: memories one by one."""
+"""``get list edit done publish delete``: memories one by one."""
 
 from __future__ import annotations
 
@@ -173,6 +173,29 @@ def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
         return
     for memory in completed:
         click.echo(f"{memory.id} {memory.type}")
+
+
+@click.command()
+@database_argument
+@click.argument("id")
+@click.argument("collection")
+@json_option("Print the copy as JSON")
+@with_store
+def publish(store: MemoryStore, id: str, collection: str, as_json: bool) -> None:
+    """Copy a memory into another collection, once. The original stays.
+
+    \b
+    memory-store publish notes.db 3f2a9c1b team
+
+    Published again, the copy that is there is shown. Later changes to the original do not reach it.
+    Title, text, type, topics, dates and metadata are copied; the name of the file it came from and
+    links to other memories are not.
+    """
+    copy = store.publish(id, collection)
+    if as_json:
+        write_json(copy.as_dict())
+    else:
+        click.echo(f"{copy.id} in {printable_line(copy.collection)}")
 
 
 @click.command()

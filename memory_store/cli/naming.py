@@ -1,9 +1,9 @@
-"""``collections`` and ``topics``: the names a vault is sorted by, and how each is indexed."""
+"""``collections`` and ``topics``: what a vault is sorted by, how it is indexed, and for whom."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,15 +23,26 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 
-COLUMNS = ("id", "name", "memories", "created", "analyser", "embedder", "own_model")
+COLUMNS = ("id", "name", "memories", "created", "analyser", "embedder", "own_model", "members")
+OPTIONS_OF = {
+    None: frozenset(),
+    "create": frozenset({"embedder", "analyser", "owner"}),
+    "set": frozenset({"embedder", "analyser"}),
+    "rename": frozenset(),
+    "members": frozenset({"add", "remove", "open"}),
+}
 
 
 @click.command()
 @database_argument
-@click.argument("action", required=False, type=click.Choice(["create", "set", "rename"]))
+@click.argument("action", required=False, type=click.Choice(["create", "set", "rename", "members"]))
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--embedder", metavar="MODEL", help="Its embedding model: a name, a folder, default")
 @click.option("--analyser", metavar="NAME", help="How it is read: auto, a language (de), or code")
+@click.option("--owner", metavar="ACTOR", help="create: close it to all but its members")
+@click.option("--add", metavar="ACTOR=ROLE", multiple=True, help="members: let an actor in")
+@click.option("--remove", metavar="ACTOR", multiple=True, help="members: take an actor's role away")
+@click.option("--open", is_flag=True, help="members: take all roles away, so that it is open again")
 @click.option("--create", metavar="NAME", hidden=True)
 @click.option("--rename", nargs=2, metavar="NAME NEW_NAME", hidden=True)
 @json_option("Print an array as JSON")
@@ -41,16 +52,15 @@ def collections(
     store: MemoryStore,
     action: str | None,
     names: tuple[str, ...],
-    embedder: str | None,
-    analyser: str | None,
     create: str | None,
     rename: tuple[str, str] | None,
     as_json: bool,
     nl: bool,
     csv: bool,
     table: bool,
+    **options: Any,
 ) -> None:
-    """List collections with their counts; make, set up or rename one.
+    """List collections with their counts; make, set up or rename one, or choose its members.
 
     \b
     memory-store collections notes.db
@@ -58,9 +68,15 @@ def collections(
     memory-store collections notes.db create shop --analyser code
     memory-store collections notes.db set work --analyser de --embedder ~/models/multilingual
     memory-store collections notes.db rename work job
+    memory-store collections notes.db members job --add alice=owner --add bob=reader
+    memory-store collections notes.db members job --remove bob
 
     A collection follows the vault unless it has a model or an analyser of its own. After "set",
     reindex renews what the collection holds.
+
+    A collection without members is open: Datasette's permissions on the database decide. The first
+    member, its owner, closes it to everybody else who asks through Datasette. A member is an owner
+    (who manages members, too), a writer, a reader, or a searcher, who is shown no text.
     """
     form = one_format(as_json, nl, csv, table)
     if create and rename:
@@ -69,47 +85,90 @@ def collections(
         action, names = "create", (create,)
     if rename:
         action, names = "rename", rename
-    _change(store, action, names, embedder, analyser)
-    found = store.collections()
-    if form != "text":
-        write_rows(form, [asdict(collection) for collection in found], COLUMNS)
-        return
-    for collection in found:
-        shown = printable_line(collection.name)
-        click.echo(f"{collection.memories:>8,}  {shown}{_settings(collection)}")
-    if action == "set":
+    _check(action, names, options)
+    _change(store, action, names, options)
+    if action == "members":
+        _list_members(store, names[0], form)
+    else:
+        _list_collections(store, form)
+    if action == "set" and form == "text":
         _say_stale(store, names[0])
 
 
-def _change(
-    store: MemoryStore,
-    action: str | None,
-    names: tuple[str, ...],
-    embedder: str | None,
-    analyser: str | None,
-) -> None:
-    """Do what was asked. Raises BadInputError for a name too few or too many."""
-    wanted = {None: 0, "create": 1, "set": 1, "rename": 2}[action]
+def _check(action: str | None, names: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Raise BadInputError for a name too few or too many, or another action's option."""
+    wanted = {None: 0, "create": 1, "set": 1, "rename": 2, "members": 1}[action]
     if len(names) != wanted:
         given = "one name" if wanted == 1 else "the old name and the new one"
         raise BadInputError(f"collections {action}: give {given}", "name")
-    if action in (None, "rename") and (embedder or analyser):
-        raise BadInputError("--embedder and --analyser belong to create and set", "action")
+    foreign = sorted(name for name, value in options.items() if value)
+    foreign = [name for name in foreign if name not in OPTIONS_OF[action]]
+    if foreign:
+        owners = [one for one, own in OPTIONS_OF.items() if one and foreign[0] in own]
+        raise BadInputError(f"--{foreign[0]} belongs to {' and '.join(owners)}", "action")
+    if action == "set" and options["embedder"] is None and options["analyser"] is None:
+        raise BadInputError("collections set: give --embedder or --analyser", "analyser")
+    if options["open"] and (options["add"] or options["remove"]):
+        raise BadInputError("an open collection has no members: --open goes alone", "open")
+
+
+def _change(
+    store: MemoryStore, action: str | None, names: tuple[str, ...], options: dict[str, Any]
+) -> None:
+    """Do what was asked."""
+    embedder, analyser = options["embedder"], options["analyser"]
     if action == "create":
-        store.create_collection(names[0], embedder=embedder, analyser=analyser or "auto")
+        store.create_collection(
+            names[0], embedder=embedder, analyser=analyser or "auto", owner=options["owner"]
+        )
     elif action == "set":
-        if embedder is None and analyser is None:
-            raise BadInputError("collections set: give --embedder or --analyser", "analyser")
         store.set_collection(names[0], embedder=embedder, analyser=analyser)
     elif action == "rename":
         store.rename_collection(*names)
+    elif action == "members" and options["open"]:
+        store.open_collection(names[0])
+    elif action == "members" and (options["add"] or options["remove"]):
+        store.change_members(names[0], dict(map(_member, options["add"])), options["remove"])
 
 
-def _settings(collection: CollectionInfo) -> str:
+def _member(given: str) -> tuple[str, str]:
+    """``alice=reader`` taken apart, at its last ``=``. Raises BadInputError."""
+    actor, equals, role = given.rpartition("=")
+    if not equals:
+        raise BadInputError(f"--add {given}: ACTOR=ROLE expected", "add")
+    return actor, role
+
+
+def _list_members(store: MemoryStore, name: str, form: str) -> None:
+    members = store.members(name)
+    if form != "text":
+        rows = [{"actor": actor, "role": role} for actor, role in members.items()]
+        write_rows(form, rows, ("actor", "role"))
+        return
+    for actor, role in members.items():
+        click.echo(f"{role:<8}  {printable_line(actor)}")
+    if not members:
+        click.echo("open: it has no members")
+
+
+def _list_collections(store: MemoryStore, form: str) -> None:
+    found, membership = store.collections(), store.membership()
+    if form != "text":
+        rows = [{**asdict(one), "members": dict(membership.get(one.id, {}))} for one in found]
+        write_rows(form, rows, COLUMNS)
+        return
+    for collection in found:
+        told = _settings(collection, len(membership.get(collection.id, {})))
+        click.echo(f"{collection.memories:>8,}  {printable_line(collection.name)}{told}")
+
+
+def _settings(collection: CollectionInfo, members: int) -> str:
     """What a collection does otherwise than the vault, in words."""
     told = [] if collection.analyser == "auto" else [f"analyser {collection.analyser}"]
     if collection.own_model:
         told.append(f"model {collection.embedder}")
+    if members:
+        told.append("closed: 1 member" if members == 1 else f"closed: {members} members")
     return f"  ({printable_line(', '.join(told))})" if told else ""
 
 

@@ -10,7 +10,6 @@ processes make them. A change that expects no version is made again on top of th
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -24,7 +23,6 @@ from memory_store.importing.drafts import (
     done_type,
     memory_from_draft,
     next_version,
-    now,
     optional_time,
     reopened_type,
 )
@@ -82,7 +80,7 @@ def edit_many(
         write(vault, embedders, afters)
         return shown(vault, afters)
 
-    return _again_if_overtaken(attempt)
+    return again_if_overtaken(attempt)
 
 
 def add_once(
@@ -118,7 +116,7 @@ def add_once(
         kept = shown(vault, [present.get(memory.id, memory) for memory in wanted])
         return [Addition(memory, memory.id in present) for memory in kept]
 
-    return _again_if_overtaken(attempt)
+    return again_if_overtaken(attempt)
 
 
 def delete_many(vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True) -> None:
@@ -130,45 +128,6 @@ def delete_many(vault: OpenVault, versions: Mapping[str, int | None], *, refs: b
     resolved = {resolve(vault, given, refs=refs): version for given, version in versions.items()}
     held_to = {one: version for one, version in resolved.items() if version is not None}
     vault.forget([*resolved], versions=held_to)
-
-
-def publish(vault: OpenVault, embedders: Embedders, memory_id: str, collection: str) -> Memory:
-    """The copy of a memory in another collection; made unless it is there already.
-
-    The original stays as it is, and later changes to it do not reach the copy. What names the
-    original's place (its source, and other memories that the readers there may not know) stays
-    behind. Raises NotFoundError, and BadInputError when the memory is in that collection itself.
-    """
-    original = open_one(vault, memory_id)
-    target = vault.find_collection(collection)
-    if target == original.collection:
-        raise BadInputError("collection: the memory is in that collection itself", "collection")
-    copied = _copy_id(vault, original.id, target)
-
-    def attempt() -> Memory:
-        row = read_rows(vault.reader(), [copied]).get(copied)
-        if row is not None and row.collection != target:
-            raise _Settled("its copy was moved to another collection", [copied])
-        if row is not None:
-            return shown(vault, open_all(vault, [copied]))[0]
-        copy = replace(
-            original, id=copied, collection=target, version=1, updated=now(), **_PLACE_LEFT_BEHIND
-        )
-        write(vault, embedders, [copy])
-        return shown(vault, [copy])[0]
-
-    return _again_if_overtaken(attempt)
-
-
-_PLACE_LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "parent", "supersedes"))
-
-
-def _copy_id(vault: OpenVault, original: str, collection: str) -> str:
-    """The id of a memory's copy in a collection: always the same, and telling without the key
-    neither that it is a copy nor of what."""
-    keys = vault.keyring.of(collection)
-    tag = keys.dedupe.tag(b"published", original.encode())
-    return str(uuid.UUID(bytes=tag[:16], version=4))
 
 
 def done(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
@@ -199,7 +158,7 @@ class _Settled(ConflictError):
     """A conflict that trying again would not change."""
 
 
-def _again_if_overtaken(attempt: Callable[[], Answer]) -> Answer:
+def again_if_overtaken(attempt: Callable[[], Answer]) -> Answer:
     """Try again when somebody else was quicker: on top of what they wrote, or to be refused."""
     for _ in range(TRIES - 1):
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -96,9 +97,15 @@ def test_the_doctor_says_when_the_environment_names_another_model(
         (("create",), "give one name"),
         (("rename", "personal"), "old name and the new one"),
         (("set", "personal"), "--embedder or --analyser"),
-        (("rename", "personal", "own", "--analyser", "de"), "belong to create and set"),
+        (("rename", "personal", "own", "--analyser", "de"), "belongs to create and set"),
         (("create", "x", "--analyser", "klingon"), "no analyser 'klingon'"),
         (("drop", "personal"), "drop"),
+        (("members",), "give one name"),
+        (("members", "personal", "--add", "alice"), "ACTOR=ROLE expected"),
+        (("members", "personal", "--add", "alice=king"), "owner, writer, reader, searcher"),
+        (("members", "personal", "--add", "bob=reader"), "is its owner"),
+        (("members", "personal", "--open", "--remove", "bob"), "goes alone"),
+        (("create", "x", "--add", "alice=owner"), "--add belongs to members"),
     ],
 )
 def test_what_makes_no_sense_exits_with_2(
@@ -108,6 +115,45 @@ def test_what_makes_no_sense_exits_with_2(
     assert result.exit_code == 2
     assert complaint in result.output
     assert names(empty_vault) == ["personal"]
+
+
+def test_members_are_let_in_listed_and_let_go(empty_vault: Vault) -> None:
+    assert empty_vault.run("collections", "create", "team", "--owner", "alice").exit_code == 0
+    let_in = empty_vault.run("collections", "members", "team", "--add", "b=b@example.org=reader")
+    assert let_in.exit_code == 0, let_in.output
+    assert let_in.stdout == "owner     alice\nreader    b=b@example.org\n"
+    assert "(closed: 2 members)" in empty_vault.run("collections").stdout
+    assert empty_vault.json("collections")[1]["members"] == {
+        "alice": "owner",
+        "b=b@example.org": "reader",
+    }
+    left = empty_vault.json("collections", "members", "team", "--remove", "b=b@example.org")
+    assert left == [{"actor": "alice", "role": "owner"}]
+    assert empty_vault.run("collections", "members", "team", "--remove", "alice").exit_code == 2
+    opened = empty_vault.run("collections", "members", "team", "--open")
+    assert opened.stdout == "open: it has no members\n"
+
+
+def test_a_memory_is_published_in_another_collection(vault: Vault) -> None:
+    vault.run("collections", "create", "team")
+    original = vault.json("list")[0]
+    copy = vault.json("publish", original["id"][:8], "team")
+    assert (copy["collection"], copy["text"]) == ("team", original["text"])
+    again = vault.run("publish", original["id"], "team")
+    assert again.stdout == f"{copy['id']} in team\n"
+    assert vault.run("publish", original["id"], "nowhere").exit_code == 1
+
+
+def test_a_copy_is_recognised_in_another_vault(
+    vault: Vault, make_vault: Callable[[str], Vault], tmp_path: Path
+) -> None:
+    vault.run("collections", "create", "team")
+    original = vault.json("list")[0]
+    copy = vault.json("publish", original["id"], "team")
+    vault.run("export", str(tmp_path / "out"))
+    other = make_vault("other.db")
+    assert other.run("import", str(tmp_path / "out")).exit_code == 0
+    assert other.json("publish", original["id"], "team")["id"] == copy["id"]
 
 
 def test_a_collection_nobody_knows_exits_with_1(empty_vault: Vault) -> None:
