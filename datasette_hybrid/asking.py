@@ -108,14 +108,19 @@ async def vault_for(
 
 async def visible_vault(datasette: Any, request: Any) -> Vault:
     """The vault named in the URL, for somebody who may see that database."""
+    database = database_named(datasette, request)
+    if not await compat.may_view(datasette, request.actor, database):
+        raise Forbidden(f"{database}: permission denied")
+    return vaults_of(datasette).of(database)
+
+
+def database_named(datasette: Any, request: Any) -> str:
+    """The name of the database in the URL. Raises ``NotFound``."""
     try:
         route = tilde_decode(request.url_vars["database"])
-        database = datasette.get_database(route=route)
+        return str(datasette.get_database(route=route).name)
     except KeyError:
         raise NotFound("no such database") from None
-    if not await compat.may_view(datasette, request.actor, database.name):
-        raise Forbidden(f"{database.name}: permission denied")
-    return vaults_of(datasette).of(database.name)
 
 
 async def parameters(request: Any) -> dict[str, Any]:
@@ -138,19 +143,27 @@ def arguments(request: Any) -> dict[str, list[str]]:
     return _fields(request.query_string)
 
 
+async def form_fields(request: Any, limit: int) -> dict[str, list[str]]:
+    """The fields of a form of at most ``limit`` bytes, its token among them.
+
+    Raises :class:`BadInputError`.
+    """
+    return _fields(_decoded(await read_body(request, limit)))
+
+
 async def json_body(request: Any) -> Any:
     """The JSON value in the request's body. Raises :class:`BadInputError`."""
     return _json(await read_body(request))
 
 
-async def read_body(request: Any) -> bytes:
+async def read_body(request: Any, limit: int = BODY_LIMIT) -> bytes:
     """The request's body, which a refusal may ask for again. Raises :class:`TooLargeError`."""
     kept: bytes | None = request.scope.get(BODY_KEPT)
     if kept is not None:
         return kept
-    body = await compat.body(request, BODY_LIMIT)
+    body = await compat.body(request, limit)
     if body is None:
-        raise TooLargeError(f"the request is longer than {BODY_LIMIT:,} bytes", "body")
+        raise TooLargeError(f"the request is longer than {limit:,} bytes", "body")
     request.scope[BODY_KEPT] = body
     return body
 

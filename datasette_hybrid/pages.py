@@ -9,20 +9,15 @@ import asyncio
 from typing import Any
 
 from datasette import NotFound, Response
-from datasette.utils import tilde_decode
-from markupsafe import Markup
 
-from memory_store.records import DONE_SUFFIX, BadInputError, Memory, MemoryStoreError
+from memory_store.records import BadInputError, MemoryStoreError
 from memory_store.sql.permitted import NotPermittedError
-from memory_store.store import MemoryStore
-from memory_store.titles import shown_title
 
 from . import asking, compat, faceting, forms, presenting
-from .admission import QueueFullError, work
+from .admission import QueueFullError
 from .answering import answered, page_context
 from .framing import hybrid_path, page, render
 from .grants import asker
-from .reading import readable
 from .vaults import Vault, vaults_of
 
 PER_VAULT = 5  # results of each database on the page across all of them

@@ -158,7 +158,7 @@ async def test_an_unknown_memory_database_or_vault_says_so(served: Served) -> No
     assert (await bob.get("/nowhere/-/hybrid")).status_code == 404
 
 
-@pytest.mark.parametrize("rest", ["/new", "/new/one", "/", ".xml", "/memories", "/memories/"])
+@pytest.mark.parametrize("rest", ["/newer", "/new/one", "/", ".xml", "/memories", "/memories/"])
 async def test_an_address_that_leads_nowhere_is_a_404(served: Served, rest: str) -> None:
     for actor in ("bob", None):
         response = await served.by(actor).get(served.base + rest)

@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datasette_hybrid import pages
+from datasette_hybrid import memory_page
 from datasette_hybrid.presenting import marked
 from datasette_hybrid.reading import LINE_LIMIT, readable, unwrapped
 
@@ -161,7 +161,7 @@ async def test_a_memory_is_made_readable_in_a_thread_of_its_own(
         threads.append(threading.current_thread())
         return readable(text, **options)
 
-    monkeypatch.setattr(pages, "readable", watched)
+    monkeypatch.setattr(memory_page, "readable", watched)
     one = f"{served.base}/memories/00000000-0000-4000-8000-000000000001"
     assert (await served.by("bob").get(one)).status_code == 200
     assert len(threads) == 1

@@ -1,0 +1,465 @@
+"""Writing on the pages: add, change, complete, tag, publish, delete; and nothing typed is lost."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datasette_hybrid import composing, cross_site, differing
+from datasette_hybrid.vaults import vaults_of
+from memory_store.scopes import EVERYTHING
+
+from .conftest import ALLOW, HOSTILE, Filled, Serve, Served
+
+ONE = "00000000-0000-4000-8000-000000000001"
+NEW = {"title": "Gate", "text": "Oil the hinges.", "type": "task", "topics": "house, to do"}
+
+
+def soup(response: Any) -> BeautifulSoup:
+    return BeautifulSoup(response.text, "html.parser")
+
+
+def fields(response: Any, form: int = 0) -> dict[str, str]:
+    """What a browser would send of a page's form for a memory, as it is shown."""
+    shown = soup(response).select("form:has(input[name=version])")[form]
+    found = {}
+    for one in shown.select("[name]"):
+        if one.name == "select":
+            chosen = one.select_one("option[selected]") or one.select_one("option")
+            found[one["name"]] = chosen["value"]
+        elif one.name == "textarea":
+            found[one["name"]] = one.text.removeprefix("\n")
+        elif one.name != "button" and one["name"] != "csrftoken":
+            found[one["name"]] = one.get("value", "")
+    return found
+
+
+def stored(served: Served, memory_id: str = ONE) -> Any:
+    return vaults_of(served.datasette).of("notes").use(EVERYTHING).get(memory_id)
+
+
+def store(served: Served) -> Any:
+    return vaults_of(served.datasette).of("notes").use(EVERYTHING)
+
+
+async def sent(served: Served, path: str, page: str | None = None, **changes: str) -> Any:
+    """Fill in the form on a page, with some fields typed otherwise, and send it."""
+    shown = await served.get(served.base + (page or path))
+    typed = fields(shown) if 'name="version"' in shown.text else {}
+    return await served.submit(
+        served.base + path, {**typed, **changes}, served.base + (page or path)
+    )
+
+
+def told(response: Any) -> str:
+    """The message that the next page shows, out of the cookie that carries it."""
+    return response.headers["set-cookie"]
+
+
+async def test_a_memory_is_added_and_shown_with_a_message(served: Served) -> None:
+    root = served.by("root")
+    added = await sent(root, "/new", **NEW)
+    assert added.status_code == 303
+    address = added.headers["location"]
+    cookies = {**root.cookies, **dict(added.cookies)}
+    shown = await root.datasette.client.get(address, cookies=cookies)
+    assert "Added." in shown.text
+    assert soup(shown).h1.text == "Gate"
+    memory = stored(served, address.rpartition("/")[2])
+    assert (memory.text, memory.type, memory.topics) == (NEW["text"], "task", ("house", "to do"))
+    assert memory.collection == "personal"
+
+
+async def test_a_form_that_is_sent_twice_adds_one_memory(served: Served) -> None:
+    root = served.by("root")
+    form = {**fields(await root.get(f"{served.base}/new")), **NEW}
+    first = await root.submit(f"{served.base}/new", form)
+    second = await root.submit(f"{served.base}/new", form)
+    assert first.headers["location"] == second.headers["location"]
+    assert len(store(served).list()) == 4
+    other = await root.submit(f"{served.base}/new", {**form, "text": "Oil them twice."})
+    assert other.status_code == 409
+    assert "Oil them twice." in other.text
+    assert len(store(served).list()) == 4
+
+
+async def test_wrong_fields_are_shown_again_with_the_error_beside_them(served: Served) -> None:
+    root = served.by("root")
+    wrong = {**NEW, "title": "x" * 1_001, "valid_from": "someday", "type": "opinion"}
+    again = await sent(root, "/new", **wrong)
+    assert again.status_code == 400
+    page = soup(again)
+    for name in ("title", "valid_from", "type"):
+        field = page.select_one(f"[name={name}]")
+        assert field["aria-invalid"] == "true"
+        assert page.find(id=field["aria-describedby"].split()[0]).text
+    assert fields(again)["text"] == NEW["text"]
+    assert fields(again)["valid_from"] == "someday"
+    assert page.select_one("details.hy-folded").has_attr("open")
+    assert len(store(served).list()) == 3
+
+
+async def test_an_empty_memory_is_no_memory(served: Served) -> None:
+    again = await sent(served.by("root"), "/new", **{**NEW, "text": " \n"})
+    assert again.status_code == 400
+    assert "Write something first." in again.text
+    assert fields(again)["title"] == "Gate"
+
+
+async def test_a_memory_is_edited(served: Served) -> None:
+    root, path = served.by("root"), f"/memories/{ONE}/edit"
+    shown = fields(await root.get(served.base + path))
+    assert shown["text"] == stored(served).text
+    assert shown["topics"] == "garden, water"
+    saved = await sent(root, path, text="Every day.\r\n\r\nNow.", topics="garden", valid_to="2030")
+    assert saved.status_code == 303
+    assert saved.headers["location"].endswith(f"/memories/{ONE}")
+    memory = stored(served)
+    assert (memory.text, memory.topics) == ("Every day.\n\nNow.", ("garden",))
+    assert (memory.version, memory.valid_to) == (2, "2030-01-01T00:00:00Z")
+    assert memory.title == "Watering the tomatoes"
+
+
+async def test_saving_what_is_shown_changes_nothing_but_the_version(served: Served) -> None:
+    hostile = "00000000-0000-4000-8000-000000000003"
+    before = stored(served, hostile)
+    assert (await sent(served.by("root"), f"/memories/{hostile}/edit")).status_code == 303
+    after = stored(served, hostile)
+    assert after == replace(before, version=2, updated=after.updated)
+
+
+async def test_of_two_who_edit_the_same_the_second_sees_both_versions(served: Served) -> None:
+    root, path = served.by("root"), f"/memories/{ONE}/edit"
+    mine = fields(await root.get(served.base + path))
+    await sent(root, path, text="Water them daily.\n\n- feed on Sundays", title="Theirs")
+    conflict = await root.submit(
+        served.base + path, {**mine, "text": f"{mine['text']}\n- and on Mondays", "topics": "mine"}
+    )
+    assert conflict.status_code == 409
+    page = soup(conflict)
+    assert "Somebody else changed this" in page.h1.text
+    rows = {row.th.text: [cell.text for cell in row("td")] for row in page.select(".wide tbody tr")}
+    assert rows["Title"] == ["Theirs", "Watering the tomatoes"]
+    assert rows["Topics"] == ["garden, water", "mine"]
+    marked = [mark.text for mark in page.select(".hy-diff mark")]
+    assert "- and on Mondays" in marked
+    assert stored(served).title == "Theirs"
+
+    merged = fields(conflict, 1)
+    assert merged["text"].splitlines() == [
+        "Water them daily.",
+        "The tomatoes want water every second day.",
+        "",
+        "- feed on Sundays",
+        "- and on Mondays",
+    ]
+    over = await root.submit(served.base + path, fields(conflict, 0))
+    assert over.status_code == 303
+    kept = stored(served)
+    assert (kept.version, kept.title, kept.topics) == (3, "Watering the tomatoes", ("mine",))
+
+
+async def test_choosing_mine_cannot_go_over_a_third_version(served: Served) -> None:
+    root, path = served.by("root"), f"/memories/{ONE}/edit"
+    mine = fields(await root.get(served.base + path))
+    await sent(root, path, text="The second version")
+    conflict = await root.submit(served.base + path, {**mine, "text": "Mine"})
+    await sent(root, path, text="The third version")
+    again = await root.submit(served.base + path, fields(conflict, 0))
+    assert again.status_code == 409
+    assert "third" in again.text
+    assert stored(served).text == "The third version"
+
+
+async def test_saving_twice_the_same_is_no_conflict(served: Served) -> None:
+    root, path = served.by("root"), f"/memories/{ONE}/edit"
+    typed = {**fields(await root.get(served.base + path)), "text": "Once."}
+    for _ in range(2):
+        assert (await root.submit(served.base + path, typed)).status_code == 303
+    assert stored(served).version == 2
+
+
+async def test_what_was_typed_survives_a_lock(served: Served) -> None:
+    root, path = served.by("root"), f"/memories/{ONE}/edit"
+    typed = {**fields(await root.get(served.base + path)), "text": f"Long thoughts. {HOSTILE}"}
+    vault = vaults_of(served.datasette).of("notes")
+    token = await root.get(f"{served.base}/unlock")
+    vault.lock()
+    locked = await root.submit(served.base + path, typed, f"{served.base}/unlock")
+    assert token.status_code == 200
+    assert locked.status_code == 423
+    assert soup(locked).select_one(".hy-problem a")["target"] == "_blank"
+    again = fields(locked)
+    assert {name: again[name] for name in typed} == typed
+    assert "alert(1)>" not in locked.text
+    vault.open_configured()
+    saved = await root.submit(served.base + path, again, f"{served.base}/new")
+    assert saved.status_code == 303
+    assert stored(served).text == typed["text"]
+
+
+async def test_what_was_typed_survives_the_end_of_a_session(served: Served) -> None:
+    typed = {**fields(await served.by("root").get(f"{served.base}/new")), **NEW}
+    nobody = served.by(None)
+    refused = await nobody.submit(f"{served.base}/new", typed, "/-/hybrid")
+    assert refused.status_code == 403
+    again = fields(refused)
+    assert again["text"] == NEW["text"]
+    assert "personal" not in refused.text
+    assert "garden" not in refused.text
+    added = await served.by("root").submit(f"{served.base}/new", again)
+    assert added.status_code == 303
+
+
+async def test_what_was_typed_survives_the_deletion_of_the_memory(served: Served) -> None:
+    root, path = served.by("root"), f"/memories/{ONE}/edit"
+    typed = {**fields(await root.get(served.base + path)), "text": "Still worth keeping."}
+    store(served).delete(ONE)
+    gone = await root.submit(served.base + path, typed, f"{served.base}/new")
+    assert gone.status_code == 404
+    assert "deleted meanwhile" in gone.text
+    assert soup(gone).select_one("form.hy-write")["action"].endswith("/-/hybrid/new")
+    added = await root.submit(f"{served.base}/new", fields(gone))
+    assert added.status_code == 303
+    assert stored(served, added.headers["location"].rpartition("/")[2]).text == typed["text"]
+
+
+async def test_a_text_too_long_for_a_page_comes_back_with_the_reason(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(composing, "TEXT_LIMIT", 1_000)
+    long = "word " * 300
+    again = await sent(served.by("root"), "/new", **{**NEW, "text": long})
+    assert again.status_code == 400
+    assert "a page takes 1,000" in again.text
+    assert fields(again)["text"] == long
+
+
+@pytest.mark.skipif(not cross_site.BY_TOKEN, reason="1.0 compares origins, before any of our code")
+async def test_what_was_typed_survives_a_token_that_no_longer_fits(served: Served) -> None:
+    root, path = served.by("root"), f"{served.base}/new"
+    typed = {**fields(await root.get(path)), **NEW}
+    cookies = {**root.cookies, "ds_csrftoken": "from-before-a-restart"}
+    client = served.datasette.client
+    refused = await client.post(path, data={**typed, "csrftoken": "old"}, cookies=cookies)
+    assert refused.status_code == 403
+    assert "check what" in refused.text
+    assert fields(refused)["text"] == NEW["text"]
+    assert len(store(served).list()) == 3
+    cookies = {**root.cookies, **dict(refused.cookies)}
+    token = soup(refused).select_one("form.hy-write [name=csrftoken]")["value"]
+    again = {**fields(refused), "csrftoken": token}
+    saved = await client.post(path, data=again, cookies=cookies)
+    assert saved.status_code == 303
+
+
+FORGED = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/new",
+        *(f"/memories/{ONE}/{name}" for name in ("edit", "done", "reopen", "topics")),
+        *(f"/memories/{ONE}/{name}" for name in ("publish", "delete")),
+    ],
+)
+async def test_no_form_of_another_site_is_carried_out(served: Served, path: str) -> None:
+    root = served.by("root")
+    typed = {**NEW, "id": ONE, "version": "1", "add": "x", "collection": "personal"}
+    response = await served.datasette.client.post(
+        served.base + path, data=typed, cookies=root.cookies, headers=FORGED
+    )
+    assert response.status_code == 403
+    assert [memory.version for memory in store(served).list()] == [1, 1, 1]
+
+
+@pytest.mark.skipif(
+    not cross_site.BY_TOKEN, reason="1.0 takes JSON with cookies from its own pages"
+)
+async def test_json_with_cookies_is_told_what_to_do(served: Served) -> None:
+    path = f"{served.base}/memories.json"
+    response = await served.by("root").send("POST", path, {"text": "x"})
+    assert response.status_code == 403
+    assert "token in the Authorization header" in response.json()["error"]
+
+
+async def test_done_and_open_again(served: Served) -> None:
+    root, page = served.by("root"), f"/memories/{ONE}"
+    finished = await root.submit(f"{served.base}{page}/done", {}, served.base + page)
+    assert finished.headers["location"].endswith(page)
+    assert stored(served).type == "note_done"
+    shown = await root.get(served.base + page)
+    assert "Open again" in shown.text
+    edit = await root.get(f"{served.base}{page}/edit")
+    assert fields(edit)["type"] == "note_done"
+    await root.submit(f"{served.base}{page}/reopen", {}, served.base + page)
+    assert stored(served).type == "note"
+
+
+async def test_topics_are_added_and_removed_in_place(served: Served) -> None:
+    root, page = served.by("root"), f"/memories/{ONE}"
+    suggested = soup(await root.get(served.base + page)).select("#hy-suggested option")
+    assert "work" in [option["value"] for option in suggested]
+    assert "garden" not in [option["value"] for option in suggested]
+    await root.submit(f"{served.base}{page}/topics", {"add": "summer"}, served.base + page)
+    await root.submit(f"{served.base}{page}/topics", {"remove": "water"}, served.base + page)
+    assert stored(served).topics == ("garden", "summer")
+    nothing = await root.submit(f"{served.base}{page}/topics", {"add": " "}, served.base + page)
+    assert nothing.status_code == 400
+
+
+async def test_a_memory_is_published_in_another_collection(served: Served) -> None:
+    root, page = served.by("root"), f"/memories/{ONE}"
+    assert "Publish" not in (await root.get(served.base + page)).text
+    team = store(served).create_collection("team")
+    shown = soup(await root.get(served.base + page))
+    assert [one.text for one in shown.select("#hy-target option")] == ["team"]
+    published = await root.submit(
+        f"{served.base}{page}/publish", {"collection": team.id}, served.base + page
+    )
+    copy = stored(served, published.headers["location"].rpartition("/")[2])
+    assert (copy.collection, copy.text) == ("team", stored(served).text)
+    assert copy.id != ONE
+
+
+async def test_deleting_asks_first(served: Served) -> None:
+    root, page = served.by("root"), f"/memories/{ONE}"
+    asked = await root.get(f"{served.base}{page}/delete")
+    assert "Delete this memory?" in asked.text
+    assert stored(served)
+    store(served).edit(ONE, title="Changed meanwhile")
+    version = {"version": "1"}
+    changed = await root.submit(f"{served.base}{page}/delete", version)
+    assert changed.status_code == 409
+    assert "Changed meanwhile" in changed.text
+    deleted = await root.submit(f"{served.base}{page}/delete", {"version": "2"})
+    assert deleted.status_code == 303
+    assert deleted.headers["location"].endswith("/-/hybrid")
+    assert ONE not in [memory.id for memory in store(served).list()]
+
+
+async def test_the_way_back_to_the_results_stays(served: Served) -> None:
+    root, page = served.by("root"), f"/memories/{ONE}"
+    finished = await root.submit(
+        f"{served.base}{page}/done?q=tomatoes", {}, f"{served.base}{page}?q=tomatoes"
+    )
+    assert finished.headers["location"].endswith(f"{page}?q=tomatoes")
+
+
+async def test_no_message_says_anything_of_a_memory(served: Served) -> None:
+    """Datasette signs its cookie of messages and does not seal it."""
+    root, page = served.by("root"), f"/memories/{ONE}"
+    responses = [
+        await sent(root, "/new", **NEW),
+        await sent(root, f"{page}/edit", text="Else"),
+        await root.submit(f"{served.base}{page}/topics", {"add": "x"}, served.base + page),
+        await root.submit(f"{served.base}{page}/done", {}, served.base + page),
+    ]
+    for response in responses:
+        value = served.datasette.unsign(response.cookies["ds_messages"], "messages")
+        assert value[0][0] in ("Added.", "Saved.", "Topic added.", "Marked as done.")
+
+
+@pytest.mark.parametrize("actor", ["alice", "bob", "wanda", None])
+async def test_who_may_not_write_and_read_sees_no_edit_form(
+    served: Served, actor: str | None
+) -> None:
+    somebody = served.by(actor)
+    for name in ("edit", "delete"):
+        response = await somebody.get(f"{served.base}/memories/{ONE}/{name}")
+        assert response.status_code == 403
+        assert "every second day" not in response.text
+    if actor == "bob":
+        shown = await somebody.get(f"{served.base}/memories/{ONE}")
+        assert not soup(shown).select(".hy-actions, .hy-topics form")
+    else:
+        assert (await somebody.get(f"{served.base}/new")).status_code == (
+            200 if actor == "wanda" else 403
+        )
+
+
+async def test_a_writer_who_may_not_read_adds_and_sees_nothing_back(served: Served) -> None:
+    wanda = served.by("wanda")
+    shown = await wanda.get(f"{served.base}/new")
+    assert not soup(shown).select("datalist option, select[name=collection]")
+    added = await sent(wanda, "/new", **NEW)
+    assert added.status_code == 303
+    assert added.headers["location"].endswith("/-/hybrid/new")
+    assert len(store(served).list()) == 4
+    typed = {**fields(shown), **NEW, "id": ONE}
+    refused = await wanda.submit(f"{served.base}/new", typed)
+    assert refused.status_code in (403, 409)
+    assert "every second day" not in refused.text
+    assert fields(refused)["text"] == NEW["text"]
+
+
+async def test_a_member_writes_in_their_collections_alone(filled: Filled, serve: Serve) -> None:
+    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
+    served = await serve(filled.path, options={"notes": settings})
+    team = store(served).create_collection("team")
+    store(served).set_member("team", "root", "owner")
+    store(served).set_member("team", "alice", "writer")
+    alice = served.by("alice")
+    shown = soup(await alice.get(f"{served.base}/new"))
+    assert [one.text for one in shown.select("select[name=collection] option")] == ["team"]
+    added = await sent(alice, "/new", **NEW)
+    address = added.headers["location"]
+    assert stored(served, address.rpartition("/")[2]).collection == "team"
+    assert (await alice.get(f"{served.base}/memories/{ONE}/edit")).status_code == 404
+    personal = next(one.id for one in store(served).collections() if one.name == "personal")
+    form = {**fields(await alice.get(f"{address}/edit")), "collection": personal}
+    refused = await alice.submit(f"{address}/edit", form)
+    assert refused.status_code == 400
+    assert team.id in refused.text
+    assert stored(served, address.rpartition("/")[2]).collection == "team"
+
+
+TOPICS = st.lists(
+    st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=12)
+    .map(lambda topic: " ".join(topic.split()))
+    .filter(bool),
+    max_size=5,
+)
+
+
+@given(TOPICS)
+def test_topics_survive_the_line_they_are_typed_in(topics: list[str]) -> None:
+    assert composing.split(composing.joined(topics)) == topics
+
+
+LINES = st.lists(st.text("ab c<&", max_size=8), max_size=12).map("\n".join)
+
+
+@given(LINES, LINES)
+def test_a_difference_shows_every_word_of_both_texts(theirs: str, mine: str) -> None:
+    pairs = differing.side_by_side(theirs, mine)
+    shown = [(pair.theirs, pair.mine) for pair in pairs if not pair.skipped]
+    left, right = (
+        (
+            [unescape(re.sub("</?mark>", "", one)) for one in side if one is not None]
+            for side in zip(*shown, strict=True)
+        )
+        if shown
+        else ([], [])
+    )
+    skipped = sum(pair.skipped for pair in pairs)
+    assert len(left) + skipped == len(theirs.split("\n"))
+    assert len(right) + skipped == len(mine.split("\n"))
+    assert set(left) <= set(theirs.split("\n"))
+    assert set(right) <= set(mine.split("\n"))
+
+
+@given(LINES, LINES)
+def test_both_in_one_loses_no_line(theirs: str, mine: str) -> None:
+    lines = differing.both(theirs, mine).split("\n")
+    for text in (theirs, mine):
+        left = iter(lines)
+        assert all(line in left for line in text.split("\n"))
