@@ -1,0 +1,148 @@
+"""Searching some collections and reading others: one ranking, and rows that are whole or sealed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memory_store.records import BadInputError, SearchResponse
+from memory_store.scopes import EVERYTHING, NOTHING, Scope
+from memory_store.sql import permitted
+from memory_store.sql.functions import Grants
+from memory_store.sql.permitted import NotPermittedError
+from memory_store.store import MemoryStore
+
+NAMES = ("work", "home", "diary")
+
+
+@pytest.fixture
+def filled(store: MemoryStore) -> MemoryStore:
+    """Three collections of four memories about pumps."""
+    for number in range(12):
+        name = NAMES[number % 3]
+        store.add(
+            f"pump number {number} of {name}",
+            title=f"Pump {number}",
+            collection=name,
+            topics=("pumps", f"only-{name}"),
+        )
+    return store
+
+
+def scope(store: MemoryStore, *names: str) -> Scope:
+    ids = {info.name: info.id for info in store.collections()}
+    return Scope.of(ids[name] for name in names)
+
+
+def ask(
+    store: MemoryStore, search: Scope, decrypt: Scope, query: str = "pump", **options: Any
+) -> SearchResponse:
+    return permitted.search(store, Grants(search, decrypt), query, {"limit": 12, **options})
+
+
+def collections(response: SearchResponse) -> set[str]:
+    return {row.collection for row in response.rows}
+
+
+def test_rows_that_may_be_read_are_whole_and_the_others_sealed(filled: MemoryStore) -> None:
+    found = ask(filled, scope(filled, "work", "home"), scope(filled, "work"))
+    whole = [row for row in found.rows if row.collection]
+    sealed = [row for row in found.rows if not row.collection]
+    assert (len(whole), len(sealed), found.total) == (4, 4, 8)
+    assert all(row.collection == "work" and row.title and row.preview for row in whole)
+    for row in sealed:
+        assert (row.title, row.preview, row.topics, row.passages, row.ref) == ("", "", (), (), None)
+        assert row.id
+        assert row.score > 0
+        data = permitted.row_data(row, strict=False)
+        assert data["title"] is data["collection"] is None
+        assert data["id"] == row.id
+
+
+def test_nothing_is_read_to_rank_what_one_may_only_search(filled: MemoryStore) -> None:
+    mixed = ask(filled, scope(filled, "work", "home"), scope(filled, "work"))
+    sealed = ask(filled, scope(filled, "work", "home"), NOTHING)
+    assert [(r.id, r.score) for r in mixed.rows] == [(r.id, r.score) for r in sealed.rows]
+
+
+def test_the_hidden_collection_is_in_no_answer_of_any_kind(filled: MemoryStore) -> None:
+    visible = scope(filled, "work", "home")
+    for decrypt in (visible, scope(filled, "work"), NOTHING, EVERYTHING):
+        found = ask(filled, visible, decrypt, explain=True)
+        assert (found.total, len(found.rows)) == (8, 8)
+        assert "diary" not in str(found.as_dict())
+
+
+def test_narrowed_to_what_may_be_read_a_search_is_a_readers(filled: MemoryStore) -> None:
+    search, decrypt = scope(filled, "work", "home"), scope(filled, "work")
+    for options in ({"collection": "work"}, {"query": "pump in:work"}):
+        found = ask(filled, search, decrypt, **{"query": "pump", **options})
+        assert collections(found) == {"work"}
+        assert found.facets["topic"] == {"only-work": 4, "pumps": 4}
+    patterns = ask(filled, search, decrypt, "/number [0-9]+/", mode="literal", collection="work")
+    assert len(patterns.rows) == 4
+
+
+@pytest.mark.parametrize("options", [{"mode": "literal"}, {"meta": {"a": "b"}}, {"budget": 100}])
+def test_what_only_text_answers_is_refused_with_where_it_could_be_asked(
+    filled: MemoryStore, options: dict[str, Any]
+) -> None:
+    search = scope(filled, "work", "home")
+    with pytest.raises(NotPermittedError, match="collection 'work' alone"):
+        ask(filled, search, scope(filled, "work"), **options)
+    with pytest.raises(NotPermittedError, match="hybrid-decrypt$"):
+        ask(filled, search, NOTHING, **options)
+
+
+def test_a_name_is_known_to_those_alone_who_may_read_it(filled: MemoryStore) -> None:
+    search, decrypt = scope(filled, "work", "home"), scope(filled, "work")
+    refusals = []
+    for name in ("home", "diary", "nowhere"):
+        with pytest.raises(BadInputError) as refusal:
+            ask(filled, search, decrypt, collection=name)
+        refusals.append(str(refusal.value).replace(name, "NAME"))
+    assert len(set(refusals)) == 1
+    (home,) = scope(filled, "home").collections or ()
+    by_id = ask(filled, search, decrypt, collection=home)
+    assert (len(by_id.rows), collections(by_id)) == (4, {""})
+
+
+def test_facets_name_what_may_be_read_and_count_no_more(filled: MemoryStore) -> None:
+    found = ask(filled, scope(filled, "work", "home"), scope(filled, "work"))
+    assert found.facets["collection"] == {"work": 4}
+    assert found.facets["topic"] == {"only-work": 4, "pumps": 4}
+    assert found.facets["type"] == {"note": 8}
+    assert ask(filled, EVERYTHING, NOTHING).facets["collection"] == {}
+
+
+def test_pages_go_on_through_whole_and_sealed_rows(filled: MemoryStore) -> None:
+    search, decrypt = scope(filled, "work", "home"), scope(filled, "work")
+    whole = [row.id for row in ask(filled, search, decrypt).rows]
+    first = ask(filled, search, decrypt, limit=5)
+    second = ask(filled, search, decrypt, limit=5, continue_=first.next)
+    assert [row.id for row in (*first.rows, *second.rows)] == whole
+    with pytest.raises(BadInputError, match="continue"):
+        ask(filled, scope(filled, "work"), decrypt, limit=5, continue_=first.next)
+
+
+def test_like_and_why_know_no_hidden_memory(filled: MemoryStore) -> None:
+    visible = scope(filled, "work", "home")
+    hidden = filled.list(collection="diary")[0].id
+    missing = "00000000-0000-4000-8000-000000000000"
+    for decrypt in (visible, scope(filled, "work"), NOTHING):
+        told = [ask(filled, visible, decrypt, why=one).why for one in (hidden, missing)]
+        assert told[0] is not None
+        assert told[1] is not None
+        assert {**told[0], "id": ""} == {**told[1], "id": ""}
+        refusals = []
+        for one in (hidden, missing):
+            with pytest.raises(BadInputError) as refusal:
+                ask(filled, visible, decrypt, like=one)
+            refusals.append(str(refusal.value).replace(one, ""))
+        assert refusals[0] == refusals[1]
+
+
+def test_without_any_scope_nothing_may_be_asked(filled: MemoryStore) -> None:
+    with pytest.raises(NotPermittedError, match="hybrid-search"):
+        ask(filled, NOTHING, EVERYTHING)
