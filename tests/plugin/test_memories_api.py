@@ -1,0 +1,417 @@
+"""Memories over JSON: listed, added once, changed by version, one or many, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datasette_hybrid.vaults import vaults_of
+from memory_store.records import TYPES
+from memory_store.scopes import EVERYTHING
+from memory_store.store import MemoryStore
+
+from .conftest import ALLOW, Filled, Serve, Served
+
+ONE = "00000000-0000-4000-8000-000000000001"
+TWO = "00000000-0000-4000-8000-000000000002"
+THREE = "00000000-0000-4000-8000-000000000003"
+TOKEN = {"Authorization": "Bearer nothing"}
+
+
+def store(served: Served) -> MemoryStore:
+    return vaults_of(served.datasette).of("notes").use(EVERYTHING)
+
+
+async def send(somebody: Served, method: str, path: str, value: Any, **headers: str) -> Any:
+    """A request below ``/memories``, with a token as the address of JSON wants it."""
+    whole = f"{somebody.base}/memories{path}"
+    return await somebody.send(method, whole, value, headers={**TOKEN, **headers})
+
+
+async def listed(somebody: Served, query: str = "") -> Any:
+    return await somebody.get(f"{somebody.base}/memories.json{query}")
+
+
+# -- lists ---------------------------------------------------------------------------------
+
+
+async def test_memories_are_listed_newest_first(served: Served) -> None:
+    data = (await listed(served.by("bob"))).json()
+    assert data["ok"] is True
+    assert [row["id"] for row in data["rows"]] == [THREE, TWO, ONE]
+    assert data["rows"][-1]["text"].startswith("The tomatoes")
+    assert (data["next"], data["next_url"], data["truncated"]) == (None, None, False)
+
+
+async def test_lists_are_filtered(served: Served) -> None:
+    bob = served.by("bob")
+    for query, found in [
+        ("?topic=garden", [ONE]),
+        ("?type=decision&type=task", [TWO]),
+        ("?collection=personal&topic=work", [TWO]),
+        ("?status=done", []),
+        ("?since=2999", []),
+    ]:
+        data = (await listed(bob, query)).json()
+        assert [row["id"] for row in data["rows"]] == found, query
+
+
+async def test_every_page_of_a_list_leads_to_the_next(served: Served) -> None:
+    bob, found = served.by("bob"), []
+    path = f"{served.base}/memories.json?_size=2"
+    while path:
+        data = (await bob.datasette.client.get(path, cookies=bob.cookies)).json()
+        found += [row["id"] for row in data["rows"]]
+        assert data["truncated"] is (data["next"] is not None)
+        path = (data["next_url"] or "").removeprefix("http://localhost")
+    assert found == [THREE, TWO, ONE]
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("?_size=many", "_size"),
+        ("?_size=0", "_size"),
+        ("?_size=1001", "_size"),
+        ("?_next=nonsense", "_next"),
+        ("?_next=2024-05-01,1", "_next"),
+        ("?colour=red", "colour"),
+        ("?status=lost", "status"),
+        ("?type=opinion", "type"),
+        ("?since=someday", "since"),
+    ],
+)
+async def test_a_wrong_list_is_a_400_that_names_the_parameter(
+    served: Served, query: str, parameter: str
+) -> None:
+    response = await listed(served.by("bob"), query)
+    assert response.status_code == 400
+    assert response.json()["parameter"] == parameter
+
+
+async def test_a_list_without_decrypt_has_nothing_to_read(served: Served) -> None:
+    alice = served.by("alice")
+    response = await listed(alice, "?type=note")
+    assert [row["id"] for row in response.json()["rows"]] == [THREE, ONE]
+    for row in response.json()["rows"]:
+        assert {name for name, value in row.items() if value is not None} == {
+            *("id", "type", "created", "updated", "version")
+        }
+    assert (await listed(alice, "?collection=personal")).status_code == 403
+    assert (await listed(served.by(None))).status_code == 403
+
+
+# -- new ones ------------------------------------------------------------------------------
+
+
+async def test_the_same_sent_twice_is_added_once(served: Served) -> None:
+    root = served.by("root")
+    new = {"id": str(uuid.uuid4()), "text": "Sent by a client that lost the answer"}
+    first = await send(root, "POST", ".json", new)
+    again = await send(root, "POST", ".json", new)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["rows"][0]["unchanged"] is False
+    assert again.json()["rows"][0] == {**first.json()["rows"][0], "unchanged": True}
+    assert first.headers["location"].endswith(f"/memories/{new['id']}.json")
+    both = await send(root, "POST", ".json", [new, {"text": "And another"}])
+    assert both.status_code == 201
+    assert [row["unchanged"] for row in both.json()["rows"]] == [True, False]
+    assert len(store(served).list()) == 5
+
+
+async def test_the_same_id_with_something_else_is_a_conflict_that_shows_both(
+    served: Served,
+) -> None:
+    root = served.by("root")
+    rows = [{"text": "Quite new"}, {"id": ONE, "text": "Something else"}]
+    conflict = await send(root, "POST", ".json", rows)
+    assert conflict.status_code == 409
+    data = conflict.json()
+    assert data["ok"] is False
+    assert data["errors"] == [f"memories[1]: there is another version of {ONE}"]
+    (one,) = data["conflicts"]
+    assert (one["row"], one["id"], one["yours"]) == (1, ONE, rows[1])
+    assert one["current"]["text"].startswith("The tomatoes")
+    assert len(store(served).list()) == 3
+    alone = (await send(root, "POST", ".json", rows[1])).json()
+    assert alone["current"]["title"] == "Watering the tomatoes"
+    assert alone["yours"] == rows[1]
+
+
+async def test_every_wrong_row_is_named_with_its_field(served: Served) -> None:
+    rows = [{"text": "Fine"}, {"text": "x", "type": "opinion"}, {"text": 3}, "x"]
+    refused = await send(served.by("root"), "POST", ".json", {"memories": rows})
+    assert refused.status_code == 400
+    # what is of the wrong kind is told first, then what says something wrong
+    assert refused.json()["errors"] == [
+        "memories[2].text: text expected",
+        "memories[3]: a JSON object expected",
+    ]
+    wrong = await send(served.by("root"), "POST", ".json", rows[:2])
+    assert wrong.json()["errors"][0].startswith("memories[1].type: no type 'opinion'")
+    assert wrong.json()["parameter"] == "memories[1].type"
+    assert len(store(served).list()) == 3
+
+
+async def test_a_thousand_memories_at_most(served: Served) -> None:
+    refused = await send(served.by("root"), "POST", ".json", [{"text": "x"}] * 1_001)
+    assert refused.status_code == 400
+    assert "1,000 at most" in refused.json()["error"]
+
+
+async def test_lines_of_json_may_name_each_other_by_ref(served: Served) -> None:
+    root = served.by("root")
+    lines = [
+        {"text": "Paint the fence", "type": "task", "ref": "t1"},
+        {"text": "Two litres were enough", "type": "result", "parent": "t1", "ref": "r1"},
+        {"text": "Three, with the gate", "type": "result", "supersedes": "r1", "parent": ONE},
+    ]
+    body = "\n".join(json.dumps(line) for line in lines) + "\n\n"
+    headers = {**TOKEN, "Content-Type": "application/x-ndjson"}
+    response = await root.datasette.client.post(
+        f"{served.base}/memories.json", content=body, headers=headers, cookies=root.cookies
+    )
+    assert response.status_code == 201
+    task, result, newer = response.json()["rows"]
+    assert result["parent"] == task["id"]
+    assert (newer["supersedes"], newer["parent"]) == (result["id"], ONE)
+    lost = await send(root, "POST", ".json", [{"text": "x"}, {"text": "y", "parent": "t1"}])
+    assert lost.json()["parameter"] == "memories[1].parent"
+    broken = await root.datasette.client.post(
+        f"{served.base}/memories.json", content='{"text": "x"}\n{', headers=headers
+    )
+    assert broken.status_code in (400, 403)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(
+    lambda text: bool(text.strip())
+)
+RECORDS = st.fixed_dictionaries(
+    {"text": TEXTS},
+    optional={
+        "title": TEXTS,
+        "type": st.sampled_from(TYPES),
+        "topics": st.lists(TEXTS, max_size=3),
+        "created": st.dates().map(str),
+        "metadata": st.dictionaries(st.text(max_size=4), st.integers(), max_size=2),
+    },
+)
+
+
+async def test_whatever_is_sent_again_changes_nothing(served: Served) -> None:
+    root = served.by("root")
+
+    async def twice(records: list[dict[str, Any]]) -> None:
+        rows = [{**record, "id": str(uuid.uuid4())} for record in records]
+        first = await send(root, "POST", ".json", rows)
+        again = await send(root, "POST", ".json", list(reversed(rows)))
+        assert (first.status_code, again.status_code) == (201, 200)
+        expected = [{**row, "unchanged": True} for row in reversed(first.json()["rows"])]
+        assert again.json()["rows"] == expected
+
+    examples: list[list[dict[str, Any]]] = []
+
+    @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.lists(RECORDS, min_size=1, max_size=3))
+    def collect(records: list[dict[str, Any]]) -> None:
+        examples.append(records)
+
+    await asyncio.to_thread(collect)  # hypothesis runs no coroutines
+    for records in examples:
+        await twice(records)
+
+
+# -- changes -------------------------------------------------------------------------------
+
+
+async def test_an_older_version_is_refused_with_both(served: Served) -> None:
+    root = served.by("root")
+    store(served).edit(ONE, title="Theirs")
+    mine = {"title": "Mine", "version": 1}
+    conflict = await send(root, "PATCH", f"/{ONE}.json", mine)
+    assert conflict.status_code == 409
+    data = conflict.json()
+    assert (data["current"]["title"], data["current"]["version"]) == ("Theirs", 2)
+    assert data["yours"] == mine
+    assert data["errors"] == [data["error"]]
+
+
+async def test_the_version_is_an_etag(served: Served) -> None:
+    root = served.by("root")
+    seen = (await root.get(f"{served.base}/memories/{ONE}.json")).headers["etag"]
+    assert seen == '"1"'
+    changed = await send(root, "PATCH", f"/{ONE}.json", {"title": "A"}, **{"If-Match": seen})
+    assert changed.headers["etag"] == '"2"'
+    stale = await send(root, "PATCH", f"/{ONE}.json", {"title": "B"}, **{"If-Match": seen})
+    assert stale.status_code == 412
+    assert stale.json()["current"]["title"] == "A"
+    kept = await send(root, "DELETE", f"/{ONE}.json", None, **{"If-Match": seen})
+    assert kept.status_code == 412
+    assert store(served).get(ONE).title == "A"
+    odd = await send(root, "PATCH", f"/{ONE}.json", {"title": "C"}, **{"If-Match": "yes"})
+    assert odd.status_code == 400
+    gone = await send(root, "DELETE", f"/{ONE}.json", None, **{"If-Match": '"2"'})
+    assert gone.json() == {"ok": True}
+
+
+async def test_of_ten_who_write_at_once_each_version_is_written_once(served: Served) -> None:
+    """Every one reads, appends and writes, and begins again where somebody was quicker."""
+    root, path = served.by("root"), f"/{ONE}.json"
+
+    async def append(name: str) -> None:
+        while True:
+            read = (await root.get(f"{served.base}/memories{path}")).json()["rows"][0]
+            change = {"text": f"{read['text']}\n{name}", "version": read["version"]}
+            response = await send(root, "PATCH", path, change)
+            if response.status_code == 200:
+                return
+            assert response.status_code in (409, 429)
+
+    names = [f"writer {number}" for number in range(10)]
+    await asyncio.gather(*(append(name) for name in names))
+    memory = store(served).get(ONE)
+    assert memory.version == 11
+    assert sorted(memory.text.splitlines()[-10:]) == sorted(names)
+
+
+async def test_topics_are_added_and_removed(served: Served) -> None:
+    change = {"add_topics": ["#summer"], "remove_topics": ["Garden"]}
+    changed = await send(served.by("root"), "PATCH", f"/{ONE}.json", change)
+    assert changed.json()["rows"][0]["topics"] == ["water", "summer"]
+    dated = {"valid_from": "2024-05-01", "valid_to": "2024-06-01"}
+    await send(served.by("root"), "PATCH", f"/{ONE}.json", dated)
+    open_ended = await send(served.by("root"), "PATCH", f"/{ONE}.json", {"valid_to": None})
+    row = open_ended.json()["rows"][0]
+    assert (row["valid_from"], row["valid_to"]) == ("2024-05-01T00:00:00Z", None)
+
+
+async def test_many_are_changed_in_one_request_or_none_of_them(served: Served) -> None:
+    root = served.by("root")
+    rows = [{"id": ONE, "title": "A", "version": 1}, {"id": TWO[:-4] + "0002", "add_topics": ["b"]}]
+    changed = await send(root, "POST", "/edit.json", {"memories": rows})
+    assert [row["version"] for row in changed.json()["rows"]] == [2, 2]
+    conflict = await send(root, "POST", "/edit.json", [{"id": TWO, "title": "B"}, rows[0]])
+    assert conflict.status_code == 409
+    (one,) = conflict.json()["conflicts"]
+    assert (one["row"], one["current"]["title"], one["yours"]) == (1, "A", rows[0])
+    lost = await send(root, "POST", "/edit.json", [rows[1], {"id": str(uuid.uuid4()), "text": "x"}])
+    assert lost.status_code == 404
+    assert lost.json()["error"].startswith("memories[1].id: no memory")
+    wrong = await send(root, "POST", "/edit.json", [{"title": "No id"}, {"id": ONE}])
+    assert wrong.json()["errors"] == [
+        "memories[0].id: which memory? Its id is expected",
+        "memories[1]: nothing to change",
+    ]
+    assert store(served).get(TWO).version == 2
+
+
+async def test_many_are_deleted_in_one_request_or_none_of_them(served: Served) -> None:
+    root = served.by("root")
+    lost = await send(root, "POST", "/delete.json", {"ids": [ONE, str(uuid.uuid4())]})
+    assert lost.status_code == 404
+    assert len(store(served).list()) == 3
+    deleted = await send(root, "POST", "/delete.json", {"ids": [ONE, TWO, ONE]})
+    assert deleted.json() == {"ok": True, "deleted": 2}
+    assert [memory.id for memory in store(served).list()] == [THREE]
+    for odd in ({"ids": []}, {"ids": "x"}, {"ids": [3]}, {}):
+        assert (await send(root, "POST", "/delete.json", odd)).status_code == 400
+
+
+async def test_a_memory_is_completed_opened_again_and_published(served: Served) -> None:
+    root = served.by("root")
+    done = await send(root, "POST", f"/{ONE}/done.json", {})
+    assert done.json()["rows"][0]["type"] == "note_done"
+    again = await send(root, "POST", f"/{ONE}/reopen.json", {})
+    assert again.json()["rows"][0]["type"] == "note"
+    store(served).create_collection("team")
+    published = await send(root, "POST", f"/{ONE}/publish.json", {"collection": "team"})
+    copy = published.json()["rows"][0]
+    assert (copy["collection"], copy["title"]) == ("team", "Watering the tomatoes")
+    twice = await send(root, "POST", f"/{ONE}/publish.json", {"collection": "team"})
+    assert twice.json()["rows"][0]["id"] == copy["id"]
+    lost = await send(root, "POST", f"/{ONE}/publish.json", {"collection": "nowhere"})
+    assert lost.status_code == 404
+    unsaid = await send(root, "POST", f"/{ONE}/publish.json", {})
+    assert unsaid.json()["parameter"] == "collection"
+
+
+# -- who may -------------------------------------------------------------------------------
+
+
+async def test_who_writes_without_reading_sees_nothing_back(served: Served) -> None:
+    wanda = served.by("wanda")
+    new = {"id": str(uuid.uuid4()), "text": "A secret of wanda's"}
+    added = await send(wanda, "POST", ".json", new)
+    again = await send(wanda, "POST", ".json", new)
+    assert (added.status_code, again.status_code) == (201, 200)
+    conflict = await send(wanda, "POST", ".json", {"id": ONE, "text": "A guess"})
+    stale = await send(wanda, "PATCH", f"/{ONE}.json", {"title": "x", "version": 9})
+    for response in (added, again, conflict, stale):
+        assert "every second day" not in response.text
+        assert "Watering" not in response.text
+    assert added.json()["rows"][0]["text"] is None
+    assert stale.json()["current"]["title"] is None
+    assert stale.json()["current"]["version"] == 1
+    blind = await send(wanda, "PATCH", f"/{ONE}.json", {"title": "x"})
+    assert blind.json()["parameter"] == "version"
+    for change in ({"add_topics": ["x"]}, {"remove_topics": ["garden"]}):
+        refused = await send(wanda, "PATCH", f"/{ONE}.json", {**change, "version": 1})
+        assert refused.status_code == 403
+    assert (
+        await send(wanda, "POST", f"/{ONE}/publish.json", {"collection": "x"})
+    ).status_code == 403
+
+
+@pytest.mark.parametrize("actor", ["alice", "bob", None])
+async def test_who_may_not_write_changes_nothing(served: Served, actor: str | None) -> None:
+    somebody = served.by(actor)
+    for method, path, value in [
+        ("POST", ".json", {"text": "x"}),
+        ("PATCH", f"/{ONE}.json", {"text": "x"}),
+        ("DELETE", f"/{ONE}.json", None),
+        ("POST", "/edit.json", [{"id": ONE, "text": "x"}]),
+        ("POST", "/delete.json", {"ids": [ONE]}),
+        ("POST", f"/{ONE}/done.json", {}),
+        ("POST", f"/{ONE}/reopen.json", {}),
+        ("POST", f"/{ONE}/publish.json", {"collection": "personal"}),
+    ]:
+        assert (await send(somebody, method, path, value)).status_code == 403, path
+    assert [memory.version for memory in store(served).list()] == [1, 1, 1]
+
+
+async def test_collections_that_are_not_ones_own_do_not_exist(filled: Filled, serve: Serve) -> None:
+    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
+    served = await serve(filled.path, options={"notes": settings})
+    store(served).create_collection("team")
+    store(served).set_member("team", "root", "owner")
+    store(served).set_member("team", "alice", "writer")
+    alice = served.by("alice")
+    added = await send(alice, "POST", ".json", {"text": "Ours", "collection": "team"})
+    assert added.json()["rows"][0]["text"] == "Ours"
+    mine = added.json()["rows"][0]["id"]
+    elsewhere = {"text": "x", "collection": "personal"}
+    assert (await send(alice, "POST", ".json", elsewhere)).status_code == 400
+    moved = await send(alice, "PATCH", f"/{mine}.json", {"collection": "personal"})
+    assert moved.status_code == 400
+    assert (await send(alice, "PATCH", f"/{ONE}.json", {"title": "x"})).status_code == 404
+    taken = await send(alice, "POST", ".json", {"id": ONE, "text": "x", "collection": "team"})
+    assert taken.status_code == 409
+    assert "tomatoes" not in taken.text
+    assert (
+        await send(served.by("bob"), "PATCH", f"/{mine}.json", {"text": "x"})
+    ).status_code == 403
+    rows = (await listed(served.by("bob"))).json()["rows"]
+    assert mine not in [row["id"] for row in rows]
+    both = (await listed(alice)).json()["rows"]
+    assert {row["id"]: row["text"] for row in both} == {
+        mine: "Ours",
+        **dict.fromkeys([ONE, TWO, THREE]),
+    }
+    narrowed = (await listed(alice, "?collection=team")).json()["rows"]
+    assert [row["id"] for row in narrowed] == [mine]
