@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from memory_store.importing.drafts import checked_id
 from memory_store.records import (
     BadInputError,
     BadRowsError,
@@ -138,7 +139,8 @@ def _draft(row: Any) -> MemoryDraft:
     if not isinstance(given.get("text"), str) or not given["text"].strip():
         raise BadInputError("text: a memory needs some text", "text")
     said = {name: value for name, value in given.items() if value is not None}
-    return MemoryDraft(**{**said, "id": said.get("id") or str(uuid.uuid4())})
+    said["id"] = checked_id(said["id"]) if "id" in said else str(uuid.uuid4())
+    return MemoryDraft(**said)
 
 
 def _with_relations(drafts: Sequence[MemoryDraft]) -> list[MemoryDraft]:

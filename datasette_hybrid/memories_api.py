@@ -12,13 +12,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
 
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
 
-from memory_store.dates import epoch
-from memory_store.importing.drafts import checked_id, checked_type
 from memory_store.records import (
     BadInputError,
     BadRowsError,
@@ -28,7 +25,6 @@ from memory_store.records import (
     MemoryEdit,
     NotFoundError,
 )
-from memory_store.scopes import Scope
 from memory_store.sql.functions import Grants
 from memory_store.sql.permitted import without_text
 from memory_store.store import MemoryStore
@@ -37,9 +33,9 @@ from . import asking, drafting
 from .admission import work, writing
 from .api import answer, endpoint, refusal
 from .framing import hybrid_path
+from .listing import listing, next_url, scope_of, token_behind
 from .vaults import Vault
 
-LIST_FILTERS = frozenset({"collection", "type", "topic", "status", "since", "until"})
 ETAG = re.compile(r'(?:W/)?"(\d{1,18})"')
 
 Row = dict[str, Any]
@@ -51,17 +47,13 @@ async def memories(datasette: Any, request: Any) -> Response:
     if request.method == "POST":
         return await _add(datasette, request)
     vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
-    given = asking.arguments(request)
-    size = _size(datasette, given)
-    filters = _filters(given)
-    scope = _listed_scope(filters, vault, grants)
-    after = _place(given)
+    asked = listing(datasette, asking.arguments(request))
+    scope = scope_of(asked, vault, grants)
 
     def listed() -> tuple[list[Row], str | None]:
-        store = vault.use(scope)
-        found = store.list(**filters, limit=size + 1, after=after)
-        page = found[:size]
-        token = f"{page[-1].created},{page[-1].id}" if len(found) > size else None
+        found = vault.use(scope).list(**asked.filters, limit=asked.size + 1, after=asked.after)
+        page = found[: asked.size]
+        token = token_behind(page[-1]) if len(found) > asked.size else None
         return memory_data(page, vault, grants), token
 
     rows, token = await work.run(listed)
@@ -70,7 +62,7 @@ async def memories(datasette: Any, request: Any) -> Response:
             "ok": True,
             "rows": rows,
             "next": token,
-            "next_url": _next_url(datasette, request, token),
+            "next_url": next_url(datasette, request, token),
             "truncated": token is not None,
         }
     )
@@ -286,14 +278,14 @@ async def _conflict(
     alone: bool,
 ) -> Response:
     """409 with what is there now beside what was sent, for each row that did not fit."""
-    stale = set(error.ids)
 
     def compared() -> list[dict[str, Any]]:
         present = _present(vault, grants, error.ids)
         return [
-            {"row": number, "id": one, "current": present.get(one), "yours": rows[number]}
-            for number, one in enumerate(ids)
-            if one in stale
+            {"row": number, "id": whole, "current": present.get(whole), "yours": rows[number]}
+            for number, given in enumerate(ids)
+            for whole in error.ids
+            if given and whole.startswith(given.lower())  # an id, or its beginning
         ]
 
     conflicts = await work.run(compared)
@@ -349,68 +341,3 @@ def _if_match(request: Any) -> int | None:
 def _address(datasette: Any, vault: Vault, memory_id: str) -> str:
     path = f"{hybrid_path(datasette, vault.database)}/memories/{tilde_encode(memory_id)}.json"
     return str(path)
-
-
-def _filters(given: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The filters of a list. Raises :class:`BadInputError`."""
-    filters: dict[str, Any] = {}
-    for name, values in given.items():
-        if name.startswith("_"):
-            continue
-        if name not in LIST_FILTERS:
-            raise BadInputError(f"{name}: a list has no such filter", name)
-        said = [value for value in values if value]
-        if said:
-            filters[name] = said if name in ("collection", "type", "topic") else said[-1]
-    for kind in filters.get("type", ()):
-        checked_type(kind)
-    return filters
-
-
-def _listed_scope(filters: Mapping[str, Any], vault: Vault, grants: Grants) -> Scope:
-    """The collections to list. Raises ``Forbidden`` where the list itself would tell too much.
-
-    Names of collections are sealed, and in a strict vault times, and so the order, too.
-    """
-    if not vault.strict and "collection" not in filters:
-        return grants.search | grants.decrypt
-    if not grants.decrypt:
-        what = "a list by time" if vault.strict else "collection: a list by its name"
-        raise Forbidden(f"{what} needs the permission hybrid-decrypt")
-    return grants.decrypt
-
-
-def _size(datasette: Any, given: Mapping[str, list[str]]) -> int:
-    """``_size`` as on Datasette's own tables: its default, its greatest, ``max`` for that one."""
-    greatest = int(datasette.setting("max_returned_rows"))
-    said = (given.get("_size") or [""])[-1]
-    if not said:
-        return min(int(datasette.setting("default_page_size")), greatest)
-    if said == "max":
-        return greatest
-    if not said.isascii() or not said.isdigit() or not 1 <= int(said) <= greatest:
-        raise BadInputError(f"_size: 1 to {greatest}, or max, expected", "_size")
-    return int(said)
-
-
-def _place(given: Mapping[str, list[str]]) -> tuple[str, str] | None:
-    """Where the page before ended, from ``_next``."""
-    token = (given.get("_next") or [""])[-1]
-    if not token:
-        return None
-    created, _, memory_id = token.rpartition(",")
-    try:
-        epoch(created)
-        checked_id(memory_id)
-    except BadInputError:
-        raise BadInputError("_next: this is not the next of an answer", "_next") from None
-    return created, memory_id
-
-
-def _next_url(datasette: Any, request: Any, token: str | None) -> str | None:
-    if token is None:
-        return None
-    given = parse_qsl(request.query_string, keep_blank_values=True)
-    pairs = [(name, value) for name, value in given if name != "_next"]
-    path = f"{request.path}?{urlencode([*pairs, ('_next', token)])}"
-    return str(datasette.absolute_url(request, path))

@@ -21,6 +21,7 @@ from .conftest import ALLOW, Filled, Serve, Served
 ONE = "00000000-0000-4000-8000-000000000001"
 TWO = "00000000-0000-4000-8000-000000000002"
 THREE = "00000000-0000-4000-8000-000000000003"
+NAMED = "abcdef01-0000-4000-8000-000000000001"
 TOKEN = {"Authorization": "Bearer nothing"}
 
 
@@ -296,10 +297,14 @@ async def test_many_are_changed_in_one_request_or_none_of_them(served: Served) -
     rows = [{"id": ONE, "title": "A", "version": 1}, {"id": TWO[:-4] + "0002", "add_topics": ["b"]}]
     changed = await send(root, "POST", "/edit.json", {"memories": rows})
     assert [row["version"] for row in changed.json()["rows"]] == [2, 2]
-    conflict = await send(root, "POST", "/edit.json", [{"id": TWO, "title": "B"}, rows[0]])
+    named = {"id": NAMED.upper(), "text": "Named by the beginning of its id"}
+    await send(root, "POST", ".json", named)
+    stale = {"id": NAMED[:8], "title": "B", "version": 7}
+    conflict = await send(root, "POST", "/edit.json", [{"id": TWO, "title": "B"}, rows[0], stale])
     assert conflict.status_code == 409
-    (one,) = conflict.json()["conflicts"]
-    assert (one["row"], one["current"]["title"], one["yours"]) == (1, "A", rows[0])
+    first, second = conflict.json()["conflicts"]
+    assert (first["row"], first["current"]["title"], first["yours"]) == (1, "A", rows[0])
+    assert (second["row"], second["id"], second["yours"]) == (2, NAMED, stale)
     lost = await send(root, "POST", "/edit.json", [rows[1], {"id": str(uuid.uuid4()), "text": "x"}])
     assert lost.status_code == 404
     assert lost.json()["error"].startswith("memories[1].id: no memory")
