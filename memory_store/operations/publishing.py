@@ -13,6 +13,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 from memory_store.importing.drafts import now
 from memory_store.index.embedders import Embedders
@@ -23,7 +24,7 @@ from memory_store.operations.writing import write
 from memory_store.records import BadInputError, Memory
 from memory_store.vault.rows import content_tag, read_rows
 
-LEFT_BEHIND = ("ref", "source", "parent", "supersedes")
+LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "parent", "supersedes"))
 SAID = ("title", "text", "type", "topics", "metadata", "created", "valid_from", "valid_to")
 
 
@@ -37,8 +38,7 @@ def publish(vault: OpenVault, embedders: Embedders, memory_id: str, collection: 
     target = vault.find_collection(collection)
     if target == original.collection:
         raise BadInputError("collection: the memory is in that collection itself", "collection")
-    place_less = replace(original, **dict.fromkeys(LEFT_BEHIND))
-    wanted = replace(place_less, collection=target, version=1, updated=now())
+    wanted = replace(original, collection=target, version=1, updated=now(), **LEFT_BEHIND)
 
     def attempt() -> Memory:
         copy, present = _place_of(vault, wanted)

@@ -91,7 +91,7 @@ def test_what_only_text_answers_is_refused_with_where_it_could_be_asked(
     search = scope(filled, "work", "home")
     with pytest.raises(NotPermittedError, match="collection 'work' alone"):
         ask(filled, search, scope(filled, "work"), **options)
-    with pytest.raises(NotPermittedError, match="hybrid-decrypt$"):
+    with pytest.raises(NotPermittedError, match=r"hybrid-decrypt$"):
         ask(filled, search, NOTHING, **options)
 
 

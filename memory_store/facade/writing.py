@@ -1,0 +1,177 @@
+"""The store's calls that write memories.
+
+Boundary: plain text goes in here and is sealed below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memory_store.facade.opened import OpenedStore, inside
+from memory_store.importing.drafts import checked_type, clean_topics
+from memory_store.operations import editing, publishing, writing
+from memory_store.records import Addition, ImportReport, Memory, MemoryDraft, MemoryEdit
+from memory_store.search.options import several
+
+if TYPE_CHECKING:
+    from memory_store.importing.pipeline import Progress
+
+
+class Writing(OpenedStore):
+    """Adding, changing and deleting memories."""
+
+    def add(self, text: str, **draft: Any) -> Memory:
+        """Add one memory. Keywords are the other fields of :class:`MemoryDraft`."""
+        return self.add_many([writing.draft_of(text, draft)])[0]
+
+    @inside
+    def add_many(self, drafts: Iterable[MemoryDraft], *, embed: bool = True) -> list[Memory]:
+        """Add memories; each batch of 64 is one transaction. Raises BadInputError, adding none."""
+        return writing.add_many(self._vault, self._embedders, drafts, embed=embed)
+
+    @inside
+    def edit(
+        self,
+        memory_id: str,
+        *,
+        text: str | None = None,
+        title: str | None = None,
+        type: str | None = None,
+        topics: Sequence[str] | None = None,
+        add_topics: Sequence[str] = (),
+        remove_topics: Sequence[str] = (),
+        metadata: dict[str, Any] | None = None,
+        valid_from: str | None = None,
+        valid_to: str | None = None,
+        collection: str | None = None,
+        expected_version: int | None = None,
+    ) -> Memory:
+        """Change a memory; what is None stays. An empty ``valid_from`` or ``valid_to`` goes.
+
+        Raises NotFoundError, ConflictError (see ``expected_version``), BadInputError.
+        """
+        change = MemoryEdit(
+            memory_id,
+            text=text,
+            title=title,
+            type=type,
+            topics=None if topics is None else tuple(topics),
+            add_topics=tuple(add_topics),
+            remove_topics=tuple(remove_topics),
+            metadata=metadata,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            collection=collection,
+            expected_version=expected_version,
+        )
+        return editing.edit_many(self._vault, self._embedders, [change])[0]
+
+    @inside
+    def edit_many(self, edits: Iterable[MemoryEdit], *, refs: bool = True) -> list[Memory]:
+        """Change memories, all of them or none. ``refs=False``: named by id alone.
+
+        Raises NotFoundError, ConflictError (its ``ids`` are at other versions than expected),
+        BadRowsError.
+        """
+        return editing.edit_many(self._vault, self._embedders, [*edits], refs=refs)
+
+    @inside
+    def add_once(self, drafts: Iterable[MemoryDraft], *, embed: bool = True) -> list[Addition]:
+        """Add memories, all of them or none; one that is there already, just as given, stays.
+
+        Sent twice with ids chosen by the sender, the same memories are added once. Raises
+        BadRowsError, and ConflictError with the ``ids`` that hold something else.
+        """
+        return editing.add_once(self._vault, self._embedders, [*drafts], embed=embed)
+
+    @inside
+    def done(self, memory_id: str) -> Memory:
+        """Mark a memory completed: ``task`` becomes ``task_done``."""
+        return editing.done(self._vault, self._embedders, memory_id)
+
+    @inside
+    def reopen(self, memory_id: str) -> Memory:
+        """Mark a completed memory open again: ``task_done`` becomes ``task``."""
+        return editing.reopen(self._vault, self._embedders, memory_id)
+
+    @inside
+    def publish(self, memory_id: str, collection: str) -> Memory:
+        """The same content in another collection, too: a copy with an id of its own.
+
+        Published again, the copy that is there is returned. Raises NotFoundError, BadInputError.
+        """
+        return publishing.publish(self._vault, self._embedders, memory_id, collection)
+
+    @inside
+    def delete(self, memory_id: str) -> None:
+        """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
+        editing.delete_many(self._vault, {memory_id: None})
+
+    @inside
+    def delete_many(
+        self, ids: Iterable[str] | Mapping[str, int | None], *, refs: bool = True
+    ) -> None:
+        """Delete memories everywhere, all of them or (NotFoundError) none.
+
+        A mapping says which version each must have; ConflictError where one has another.
+        """
+        versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
+        editing.delete_many(self._vault, versions, refs=refs)
+
+    def import_paths(
+        self,
+        paths: str | Path | Sequence[str | Path] = (),
+        *,
+        collection: str | None = None,
+        type: str | None = None,
+        topics: Sequence[str] = (),
+        glob: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        table: str | None = None,
+        text_column: str | None = None,
+        dry_run: bool = False,
+        prune: bool = False,
+        embed: bool = True,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Import files, folders and ``-`` (standard input); without paths, every source again.
+
+        Each batch is committed by itself: whatever stops an import, run it again to go on.
+        """
+        from memory_store.importing.session import ImportOptions
+
+        options = ImportOptions(
+            collection=collection,
+            type=checked_type(type) if type else None,
+            topics=clean_topics(topics),
+            glob=tuple(glob),
+            exclude=tuple(exclude),
+            table=table,
+            text_column=text_column,
+        )
+        return writing.import_paths(
+            self._vault,
+            self._embedders,
+            paths,
+            options,
+            embed=embed,
+            dry_run=dry_run,
+            prune=prune,
+            progress=progress,
+        )
+
+    def reindex(
+        self,
+        *,
+        collection: str | Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> int:
+        """Give every memory the vectors and terms of its collection's model and analyser.
+
+        Of some collections, or of all. A model named by the environment becomes the vault's.
+        Returns how many were done. Resumable: what is up to date already is left alone. Raises
+        ModelUnavailableError when all was done that needs no absent model.
+        """
+        return writing.reindex(self._vault, self._embedders, several(collection), progress)
