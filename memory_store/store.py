@@ -362,4 +362,4 @@ class MemoryStore(Writing, Collections):
 
     def vector_index(self, snapshot: Snapshot | None = None) -> VectorIndex:
         """The vector index over a snapshot (the newest unless given), made once for each."""
-        return self._vectors.index(snapshot)
+        return self._vectors.index(snapshot or self._vault.snapshot())

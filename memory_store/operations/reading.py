@@ -174,7 +174,8 @@ def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:
     high, low = np.uint64(number >> 64), np.uint64(number & 0xFFFF_FFFF_FFFF_FFFF)
     highs, lows = snapshot.id_words.T
     later_id = (highs > high) | ((highs == high) & (lows > low))
-    return (snapshot.created < moment) | ((snapshot.created == moment) & later_id)
+    behind: Mask = (snapshot.created < moment) | ((snapshot.created == moment) & later_id)
+    return behind
 
 
 def references(vault: OpenVault) -> list[Reference]:

@@ -23,15 +23,22 @@ def deduplicated(
     """The lists with one memory for each content, the same one in every list.
 
     Of memories that share a content the one a topic found stands for all, else the first of the
-    keyword list, else of the vector list.
+    keyword list, else of the vector list. One that the asker may read goes before one that they may
+    not, or a sealed original would hide the copy that was published for them.
     """
     tags = context.snapshot.content_tags
+    found = [
+        ordinal
+        for leg in ("topic", "keyword", "vector")
+        for one in lists
+        if one.leg == leg
+        for ordinal in one.ordinals
+    ]
+    if context.unnamed:
+        found.sort(key=lambda ordinal: context.snapshot.collection(ordinal) in context.unnamed)
     standing: dict[bytes, int] = {}
-    for leg in ("topic", "keyword", "vector"):
-        for one in lists:
-            if one.leg == leg:
-                for ordinal in one.ordinals:
-                    standing.setdefault(tags[ordinal].tobytes(), ordinal)
+    for ordinal in found:
+        standing.setdefault(tags[ordinal].tobytes(), ordinal)
     unique = [
         _unique(one, context.snapshot, standing, depth_of(one.leg, one.kind, depths))
         for one in lists

@@ -74,6 +74,15 @@ def test_the_hidden_collection_is_in_no_answer_of_any_kind(filled: MemoryStore) 
         assert "diary" not in str(found.as_dict())
 
 
+def test_a_published_copy_is_not_hidden_by_its_sealed_original(filled: MemoryStore) -> None:
+    originals = filled.list(collection="home")
+    copies = {filled.publish(one.id, "work").id for one in originals}
+    for options in ({}, {"mode": "keyword"}, {"mode": "vector"}, {"topic": "only-home"}):
+        found = ask(filled, scope(filled, "work", "home"), scope(filled, "work"), **options)
+        assert copies <= {row.id for row in found.rows}, options
+        assert all(row.title for row in found.rows)
+
+
 def test_narrowed_to_what_may_be_read_a_search_is_a_readers(filled: MemoryStore) -> None:
     search, decrypt = scope(filled, "work", "home"), scope(filled, "work")
     for options in ({"collection": "work"}, {"query": "pump in:work"}):
