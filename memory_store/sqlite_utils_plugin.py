@@ -1,4 +1,4 @@
-"""``sqlite-utils query notes.db "select … from json_each(hybrid_search('…'))"``.
+"""``sqlite-utils query notes.db "select … from json_each(hybrid_search('…'))"``, and a command.
 
 Boundary: the functions are registered only when the environment names a key, and whoever holds
 the key has every grant. Never inside Datasette: its plugins hand shared connections, on which
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 _opened: dict[Path, MemoryStore] = {}
 _one_at_a_time = threading.Lock()
+
+
+@hookimpl
+def register_commands(cli: Any) -> None:
+    """Add ``sqlite-utils hybrid-search``."""
+    from memory_store.sqlite_utils_command import hybrid_search
+
+    cli.add_command(hybrid_search)
 
 
 @hookimpl
