@@ -1,0 +1,253 @@
+"""Memories as tools and fragments of ``llm``, for models that the user chooses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import llm
+import pytest
+from click.testing import CliRunner, Result
+from llm.cli import cli
+from llm.plugins import load_plugins
+
+from memory_store import llm_plugin
+from memory_store.llm_plugin import READ_AT_ONCE, Memory
+from memory_store.records import MemoryDraft
+from memory_store.store import MemoryStore
+
+NOTES = (
+    ("key", "The spare key hangs behind the coat rack", ("house",), "personal"),
+    ("lease", "The lease ends in May, the landlord keeps a spare key", ("house",), "personal"),
+    ("bread", "Sourdough wants a warm corner and a day of patience", ("kitchen",), "personal"),
+    ("salary", "The spare budget pays for a second monitor", ("money",), "work"),
+)
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A process of somebody's own, not Datasette's, with llm's files in this test's folder."""
+    monkeypatch.setenv("LLM_USER_PATH", str(tmp_path / "llm"))
+    monkeypatch.delenv("MEMORY_STORE_DB", raising=False)
+    load_plugins()
+    monkeypatch.delitem(sys.modules, "datasette", raising=False)
+    yield
+    llm_plugin.lock_all()
+
+
+@pytest.fixture
+def notes(
+    store: MemoryStore,
+    outside: None,
+    key_file: Path,
+    tiny_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> MemoryStore:
+    """Four notes in two collections, and the key in the environment."""
+    store.add_many(
+        MemoryDraft(text, title=ref.title(), ref=ref, topics=topics, collection=collection)
+        for ref, text, topics, collection in NOTES
+    )
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(key_file))
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
+    return store
+
+
+def typed(*words: str) -> Result:
+    """``llm WORDS…`` as a person would type it."""
+    return CliRunner().invoke(cli, list(words))
+
+
+def called(toolbox: Memory, name: str, **arguments: Any) -> dict[str, Any]:
+    """What a tool answers to a model that calls it."""
+    call = {"prompt": "now", "tool_calls": [{"name": f"Memory_{name}", "arguments": arguments}]}
+    chain = llm.get_model("echo").chain(json.dumps(call), tools=[toolbox])
+    results = [one for response in chain.responses() for one in response.prompt.tool_results]
+    return dict(json.loads(results[0].output))
+
+
+class TestTools:
+    def test_a_model_searches_and_reads(self, notes: MemoryStore) -> None:
+        toolbox = Memory(str(notes.path))
+        found = called(toolbox, "search", query="spare key", limit=2)
+        assert [row["title"] for row in found["results"]] == ["Key", "Lease"]
+        assert set(found["results"][0]) == set(llm_plugin.SHOWN)
+        whole = called(toolbox, "read", id=found["results"][0]["id"][:8])
+        assert whole["text"] == NOTES[0][1]
+        assert "next_start" not in whole
+
+    def test_it_finds_others_like_one(self, notes: MemoryStore) -> None:
+        found = called(Memory(str(notes.path)), "search", query="", like=notes.find_id("key"))
+        assert found["results"][0]["title"] == "Lease"
+
+    def test_a_long_text_is_read_in_parts(self, notes: MemoryStore) -> None:
+        text = "".join(f"{n:07} " for n in range(READ_AT_ONCE // 4))
+        long = notes.add(text).id
+        toolbox, parts, start = Memory(str(notes.path)), [], 0
+        while start is not None:
+            part = called(toolbox, "read", id=long, start=start)
+            parts.append(part["text"])
+            start = part.get("next_start")
+        assert "".join(parts) == text.rstrip()
+        assert len(parts) == 2
+
+    def test_a_collection_leaves_out_all_others(self, notes: MemoryStore) -> None:
+        toolbox = Memory(str(notes.path), collection="work")
+        found = called(toolbox, "search", query="spare key")
+        assert [row["title"] for row in found["results"]] == ["Salary"]
+        assert found["searched"] == 1
+        refused = called(toolbox, "read", id=notes.find_id("key"))
+        assert set(refused) == {"error"}
+
+    def test_there_is_nothing_that_writes(self) -> None:
+        assert {tool.name for tool in Memory.method_tools()} == {"Memory_search", "Memory_read"}
+
+    @pytest.mark.parametrize(
+        ("name", "arguments", "said"),
+        [
+            ("search", {"query": ""}, "the query is empty"),
+            ("search", {"query": "key", "limit": 1_000}, "limit"),
+            ("read", {"id": "00000000"}, "no memory"),
+            ("read", {"id": "key"}, "no memory"),  # a ref: looking for one opens every head
+        ],
+    )
+    def test_a_models_mistake_is_told_to_the_model(
+        self, notes: MemoryStore, name: str, arguments: dict[str, Any], said: str
+    ) -> None:
+        assert said in called(Memory(str(notes.path)), name, **arguments)["error"]
+
+    def test_no_other_model_words_the_query_anew(
+        self, notes: MemoryStore, language_models: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MEMORY_STORE_EXPANDER", "good")
+        assert called(Memory(str(notes.path)), "search", query="spare key")["results"]
+        assert language_models.given("good") == []
+
+
+class TestCommand:
+    def test_the_tool_is_named_with_its_database(self, notes: MemoryStore) -> None:
+        call = {"name": "Memory_search", "arguments": {"query": "spare key", "limit": 1}}
+        prompt = json.dumps({"prompt": "now", "tool_calls": [call]})
+        result = typed("-m", "echo", "-T", f'Memory("{notes.path}")', "--no-stream", prompt)
+        assert result.exit_code == 0, result.output
+        assert "behind the coat rack" in result.stdout
+
+    def test_the_database_may_stand_in_the_environment(
+        self, notes: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MEMORY_STORE_DB", str(notes.path))
+        assert typed("-m", "echo", "-T", "Memory", "hello").exit_code == 0
+        assert "coat rack" in typed("-m", "echo", "-f", "memory:spare key", "where").stdout
+
+    @pytest.mark.parametrize("words", [("-T", "Memory"), ("-f", "memory:spare key")])
+    def test_nothing_is_reached_that_nobody_named(
+        self, notes: MemoryStore, words: tuple[str, ...]
+    ) -> None:
+        result = typed("-m", "echo", *words, "hello")
+        assert result.exit_code == 1
+        assert "no store is named: set MEMORY_STORE_DB" in result.output
+
+    def test_a_locked_store_is_said_before_a_model_is_called(
+        self, notes: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
+        for words in (("-T", f'Memory("{notes.path}")'), ("-f", f"memory:{notes.path}?key")):
+            result = typed("-m", "echo", *words, "hello")
+            assert result.exit_code == 1
+            assert "is locked and no key was given: set MEMORY_STORE_KEY_FILE" in result.output
+
+    def test_a_key_file_may_be_named(
+        self, notes: MemoryStore, key_file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
+        spec = f"Memory({json.dumps({'database': str(notes.path), 'key_file': str(key_file)})})"
+        assert typed("-m", "echo", "-T", spec, "hello").exit_code == 0
+
+    def test_a_collection_that_is_not_there_is_named(self, notes: MemoryStore) -> None:
+        with pytest.raises(click.ClickException, match="none named 'abroad'"):
+            Memory(str(notes.path), collection=["work", "abroad"])
+
+
+class TestFragments:
+    def load(self, argument: str) -> list[llm.Fragment]:
+        loader: Callable[[str], Any] = llm.get_fragment_loaders()["memory"]
+        return list(loader(argument))
+
+    def test_each_memory_is_a_fragment_with_its_id(self, notes: MemoryStore) -> None:
+        found = self.load(f"{notes.path}?spare key topic:house")
+        assert [one.source for one in found] == [
+            f"memory:{notes.find_id(ref)}" for ref in ("key", "lease")
+        ]
+        assert found[0].splitlines()[0] == "# Key"
+        assert found[0].endswith(NOTES[0][1])
+        assert "#house" in found[0]
+
+    def test_the_prompt_holds_what_was_found(self, notes: MemoryStore) -> None:
+        result = typed("-m", "echo", "-f", f"memory:{notes.path}?sourdough", "how long?")
+        assert result.exit_code == 0, result.output
+        assert "day of patience" in json.loads(result.stdout)["prompt"]
+
+    def test_a_question_mark_in_a_query_is_one(
+        self, notes: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MEMORY_STORE_DB", str(notes.path))
+        assert self.load("where is the spare key?")[0].startswith("# Key")
+
+    def test_a_misspelled_database_is_not_taken_for_a_query(
+        self, notes: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("MEMORY_STORE_DB", str(notes.path))
+        with pytest.raises(ValueError, match=r"there is no file ntoes\.db"):
+            self.load("ntoes.db?spare key")
+
+    def test_long_texts_share_a_budget(self, notes: MemoryStore) -> None:
+        notes.add_many(MemoryDraft(f"harbour {n} " + "pilot boat " * 3_000) for n in range(8))
+        found = self.load(f"{notes.path}?harbour")
+        assert len(found) == 8
+        assert 20_000 < sum(map(len, found)) < 25_000
+
+    def test_finding_nothing_is_an_error(self, notes: MemoryStore) -> None:
+        result = typed("-m", "echo", "-f", f'memory:{notes.path}?"no such phrase"', "hello")
+        assert result.exit_code == 1
+        assert "nothing was found" in result.output
+
+    def test_a_passphrase_opens_it_for_several_fragments(
+        self,
+        make_store: Callable[..., MemoryStore],
+        outside: None,
+        tiny_model: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        store = make_store("secret.db", key_file=None, passphrase="correct horse battery staple")
+        store.add("The spare key hangs behind the coat rack")
+        monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
+        monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "correct horse battery staple")
+        fragment = ("-f", f"memory:{store.path}?spare key")
+        result = typed("-m", "echo", *fragment, *fragment, "hello")
+        assert result.exit_code == 0, result.output
+
+
+REGISTERED = """
+import sys
+{before}
+import llm
+print("memory" in llm.get_fragment_loaders(), "Memory" in llm.get_tools())
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "shown"), [("pass", "True True"), ("import datasette.app", "False False")]
+)
+def test_inside_datasette_there_is_neither(before: str, shown: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", REGISTERED.format(before=before)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == shown
