@@ -131,6 +131,11 @@ class Recorder:
         with self._lock:
             return list(self._waiting)
 
+    def forget(self) -> None:
+        """Drop what is waiting: its vault is gone."""
+        with self._lock:
+            self._waiting.clear()
+
     def write(self, store: MemoryStore) -> None:
         """Write what is waiting. What cannot be written now waits on; why is said once."""
         with self._writing:

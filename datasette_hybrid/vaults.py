@@ -219,7 +219,7 @@ class Vault:
                 return
             self.strict = True  # what may be shown of the new one is not known before it is open
             if self._store is not None:
-                self._wipe()
+                self._wipe(exchanged=True)
                 self.tell("locked: its file was exchanged or is gone")
 
     def write_audit(self) -> None:
@@ -240,13 +240,17 @@ class Vault:
         self._opened = self._used = Moment()
         threading.Thread(target=_warm, args=(store,), name="hybrid-warm", daemon=True).start()
 
-    def _wipe(self) -> None:
+    def _wipe(self, *, exchanged: bool = False) -> None:
+        """Close the store. What belongs to an ``exchanged`` file goes into no other one."""
         store, self._store, self.unlock_id = self._store, None, None
         self._membership = self._revision = None
         if store is not None:
-            if self._resting:
-                self._remember_members(store)
-            self.audit.write(store)
+            if exchanged:
+                self.audit.forget()
+            else:
+                if self._resting:
+                    self._remember_members(store)
+                self.audit.write(store)
             store.close()
 
     def _stored(self) -> int | None:

@@ -7,6 +7,7 @@ process, any number of readers, each thread with a connection of its own.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -378,7 +379,10 @@ class OpenVault:
         self.when_cleared_up()
         self.expansions.forget()
         if not self.keyring.locked:
-            remember(self.vault, counters(self._writer))
+            with contextlib.suppress(
+                sqlite3.Error
+            ):  # an exchanged file: keys are wiped all the same
+                remember(self.vault, counters(self._writer))
         self.keyring.wipe()
         self.index.wipe()
         with self._readers_lock:

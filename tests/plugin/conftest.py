@@ -59,13 +59,17 @@ class Served:
             method, self.full(path), json=value, cookies=self.cookies, **options
         )
 
-    async def submit(self, path: str, fields: dict[str, str], page: str | None = None) -> Any:
+    async def submit(
+        self, path: str, fields: dict[str, str], page: str | None = None, **options: Any
+    ) -> Any:
         """Fill in the form on ``page`` as a browser does, with its token and its cookies."""
         shown = await self.get(page or path)
         cookies = {**self.cookies, **dict(shown.cookies)}
         token = re.search(r'name="csrftoken" value="([^"]+)"', shown.text)
         data = {**fields, "csrftoken": token[1] if token else ""}
-        return await self.datasette.client.post(self.full(path), data=data, cookies=cookies)
+        return await self.datasette.client.post(
+            self.full(path), data=data, cookies=cookies, **options
+        )
 
     async def sql(self, sql: str, **parameters: str) -> list[dict[str, Any]]:
         """Rows of a query on the vault's database, through Datasette's own JSON."""

@@ -6,15 +6,17 @@ import asyncio
 import re
 import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from datasette.utils import StartupError
 
-from datasette_hybrid import admission, configuration, unlocking, vaults
+from datasette_hybrid import admission, sessions, unlocking, vaults
 from datasette_hybrid.admission import ATTEMPTS
 from memory_store.scopes import EVERYTHING
+from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, plain_datasette, unmarked
 
@@ -25,6 +27,27 @@ async def unlocked(served: Served, secret: str = PASSPHRASE) -> Served:
     assert response.status_code == 303, response.text
     cookies = {name: response.cookies[name] for name in response.cookies}
     return Served(served.datasette, served.database, {**served.cookies, **cookies})
+
+
+@pytest.fixture
+def os_keyring() -> Iterator[None]:
+    """A keyring that lives in this process, in the place of the system's."""
+    keyring = pytest.importorskip("keyring", reason="the keyring extra is not installed")
+    held: dict[tuple[str, str], str] = {}
+
+    class InProcess(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
+        priority = 1
+
+        def get_password(self, service: str, username: str) -> str | None:
+            return held.get((service, username))
+
+        def set_password(self, service: str, username: str, password: str) -> None:
+            held[service, username] = password
+
+    before = keyring.get_keyring()
+    keyring.set_keyring(InProcess())
+    yield
+    keyring.set_keyring(before)
 
 
 async def test_a_locked_vault_says_how_to_open_it(filled: Filled, serve: Serve) -> None:
@@ -40,17 +63,6 @@ async def test_a_locked_vault_says_how_to_open_it(filled: Filled, serve: Serve) 
     assert "locked" in data.json()["error"]
     rows = await served.by("root").sql("select hybrid_search('x') s, memory_text('y') t")
     assert rows == [{"s": "[]", "t": None}]
-
-
-@pytest.mark.parametrize("private", [False, True])
-async def test_unlocking_goes_on_with_the_question_unless_it_is_private(
-    filled: Filled, serve: Serve, private: bool
-) -> None:
-    served = await serve(filled.path, options={"notes": {"private-queries": private}})
-    response = await served.submit("/unlock", {"secret": PASSPHRASE, "q": "tomatoes"})
-    assert response.status_code == 303
-    address = "/notes/-/hybrid" if private else "/notes/-/hybrid?q=tomatoes"
-    assert response.headers["location"] == address
 
 
 @pytest.mark.parametrize("kind", ["passphrase", "recovery code", "key file"])
@@ -135,16 +147,42 @@ async def test_locking_waits_for_nobody_who_tries_to_unlock(
         await asyncio.gather(*busy)
 
 
-async def test_another_site_cannot_lock_or_unlock(filled: Filled, serve: Serve) -> None:
-    session = await unlocked(await serve(filled.path))
+ELSEWHERE = [
+    {"Origin": "https://elsewhere.example", "Sec-Fetch-Site": "cross-site"},
+    {"Origin": "https://elsewhere.example"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
+    {"Origin": "http://sub.localhost", "Sec-Fetch-Site": "same-site"},
+]
+
+
+@pytest.mark.parametrize("headers", ELSEWHERE)
+async def test_another_site_cannot_lock_or_unlock(
+    filled: Filled, serve: Serve, headers: dict[str, str]
+) -> None:
+    served = await serve(filled.path)
+    secret = {"secret": PASSPHRASE}
+    refused = await served.datasette.client.post(
+        served.full("/unlock"), data=secret, headers=headers
+    )
+    assert refused.status_code == 403
+    assert "set-cookie" not in refused.headers
+    assert vaults.vaults_of(served.datasette).of("notes").locked
+    session = await unlocked(served)
     response = await session.datasette.client.post(
-        session.full("/lock"),
-        data={},
-        cookies=session.cookies,
-        headers={"Origin": "https://elsewhere.example", "Sec-Fetch-Site": "cross-site"},
+        session.full("/lock"), data={}, cookies=session.cookies, headers=headers
     )
     assert response.status_code == 403
     assert (await session.get("?q=tomatoes")).status_code == 200
+
+
+async def test_the_same_site_unlocks_with_the_headers_of_a_browser(
+    filled: Filled, serve: Serve
+) -> None:
+    served = await serve(filled.path)
+    headers = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+    response = await served.submit("/unlock", {"secret": PASSPHRASE}, headers=headers)
+    assert response.status_code == 303
 
 
 async def test_the_button_locks_for_everybody_and_ends_the_sessions(
@@ -171,12 +209,47 @@ async def test_a_quiet_while_locks(filled: Filled, serve: Serve) -> None:
     assert not vaults.vaults_of(served.datasette).of("notes").is_open
 
 
-async def test_twelve_hours_lock_however_busy(
+async def test_an_absolute_time_locks_however_busy(filled: Filled, serve: Serve) -> None:
+    hours = 1.2 / 3600
+    served = await serve(filled.path, options={"notes": {"absolute-hours": hours}})
+    session = await unlocked(served)
+    for _ in range(3):
+        assert (await session.get("?q=tomatoes")).status_code == 200
+        await asyncio.sleep(0.2)
+    await asyncio.sleep(0.8)
+    assert (await session.get("?q=tomatoes")).status_code == 423
+
+
+async def test_a_time_out_of_nothing_means_never_and_is_said(filled: Filled, serve: Serve) -> None:
+    settings = {"idle-minutes": 0, "absolute-hours": 0}
+    served = await serve(filled.path, options={"notes": settings})
+    response = await served.submit("/unlock", {"secret": PASSPHRASE})
+    assert "max-age" not in response.headers["set-cookie"].lower()  # until the browser closes
+    page = await (await unlocked(served)).get("?q=tomatoes")
+    assert "Stays unlocked until somebody locks it." in page.text
+
+
+async def test_a_session_ends_absolutely_though_the_vault_stays_open(
     filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = await unlocked(await serve(filled.path))
+    served = await serve(filled.path, options={"notes": {"absolute-hours": 1}})
+    session = await unlocked(served)
     assert (await session.get("?q=tomatoes")).status_code == 200
-    monkeypatch.setattr(configuration, "ABSOLUTE_HOURS", 0.0)
+    now = sessions.time.time()
+    monkeypatch.setattr(sessions.time, "time", lambda: now + 3_601)
+    monkeypatch.setattr(vaults.Moment, "elapsed", lambda moment: 0.0)  # used all the time
+    assert (await session.get("?q=tomatoes")).status_code == 403
+    assert vaults.vaults_of(served.datasette).of("notes").is_open
+
+
+async def test_only_granted_requests_count_as_use(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path, options={"notes": {"idle-minutes": 0.02}})
+    session = await unlocked(served)
+    for _ in range(4):
+        await asyncio.sleep(0.35)
+        assert (await served.by("mallory").get("?q=tomatoes")).status_code in (403, 423)
+        await served.by("mallory").sql("select hybrid_search('tomatoes')")
+        await served.submit("/unlock", {"secret": "not the passphrase"})
     assert (await session.get("?q=tomatoes")).status_code == 423
 
 
@@ -215,8 +288,6 @@ async def test_stopping_the_server_wipes_the_keys(filled: Filled, serve: Serve) 
 async def test_a_key_file_in_the_environment_opens_what_it_fits(
     filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from memory_store.store import MemoryStore
-
     MemoryStore.create(tmp_path / "vaults" / "other.db", passphrase=PASSPHRASE)[0].close()
     monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(filled.key_file))
     served = await serve(filled.path, tmp_path / "vaults" / "other.db")
@@ -224,6 +295,65 @@ async def test_a_key_file_in_the_environment_opens_what_it_fits(
     assert (await served.get(".json?q=tomatoes")).status_code == 403
     other = Served(served.datasette, "other").by("root")
     assert (await other.get(".json?q=tomatoes")).status_code == 423
+
+
+async def test_a_passphrase_in_the_environment_opens_what_it_fits(
+    filled: Filled,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", PASSPHRASE)
+    served = await serve(filled.path)
+    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
+    assert "notes: open, by MEMORY_STORE_PASSPHRASE" in capsys.readouterr().err
+
+
+async def test_the_keyring_of_the_system_opens_a_vault(
+    model: Path, tmp_path: Path, serve: Serve, os_keyring: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "vaults").mkdir()
+    made, _ = MemoryStore.create(tmp_path / "vaults" / "notes.db", keyring=True)
+    made.close()
+    served = await serve(made.path, options={"notes": {"keyring": True}})
+    assert (await served.by("root").get(".json?q=x")).status_code == 200
+    assert "notes: open, by the key in the OS keyring" in capsys.readouterr().err
+
+
+async def test_a_missing_keyring_package_is_said_with_what_mends_it(
+    filled: Filled,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("memory_store.keys.find_spec", lambda name: None)
+    served = await serve(filled.path, options={"notes": {"keyring": True}})
+    told = capsys.readouterr().err
+    assert "notes: locked" in told
+    assert "pip install 'datasette-hybrid[keyring]'" in told
+    assert (await served.by("root").get(".json?q=x")).status_code == 423
+
+
+async def test_the_first_configured_key_that_fits_opens(
+    filled: Filled,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("NOTES_SECRET", PASSPHRASE)
+    settings = {"key-file": "/nowhere/none.key", "passphrase": {"$env": "NOTES_SECRET"}}
+    served = await serve(filled.path, options={"notes": settings})
+    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
+    told = capsys.readouterr().err
+    assert "notes: open, by the configured passphrase" in told
+    assert PASSPHRASE not in told
+
+
+async def test_a_locked_vault_is_told_of_at_start(
+    filled: Filled, serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await serve(filled.path)
+    assert capsys.readouterr().err.count("notes: locked: no key") == 1
 
 
 async def test_a_passphrase_may_come_from_a_variable(
@@ -266,6 +396,13 @@ async def test_a_missing_or_wrong_configured_key_leaves_the_vault_locked_and_say
         ({"keyfile": "/x"}, "keyfile"),
         ({"idle-minutes": "soon"}, "idle-minutes"),
         ({"idle-minutes": float("nan")}, "idle-minutes"),
+        ({"absolute-hours": -1}, "absolute-hours"),
+        ({"absolute-hours": True}, "absolute-hours"),
+        ({"keyring": "yes"}, "keyring"),
+        ({"audit": {"dayz": 3}}, "audit"),
+        ({"audit": {"days": "three"}}, "days"),
+        ({"audit": {"events": 0}}, "events"),
+        ({"audit": 400}, "audit"),
         ({"table-function": "sometimes"}, "table-function"),
         ({"allow": {"hybrid-serch": True}}, "allow"),
     ],

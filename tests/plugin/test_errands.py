@@ -1,0 +1,155 @@
+"""What somebody asked for is still there after unlocking: its options, its address, its secrecy."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+
+from .conftest import PASSPHRASE, Filled, Serve, Served, unmarked
+
+BASE = "/notes/-/hybrid"
+ONE = f"{BASE}/memories/00000000-0000-4000-8000-000000000001"
+
+
+class Page:
+    """A page as somebody without scripts uses it: its one form, filled in and sent."""
+
+    def __init__(self, served: Served, response: Any) -> None:
+        self.served = served
+        self.response = response
+        self.cookies = {**served.cookies, **dict(response.cookies)}
+        form = BeautifulSoup(response.text, "html.parser").find("main, section") or BeautifulSoup(
+            response.text, "html.parser"
+        )
+        self.form = form.select_one(".hy-card form") or form.select_one("form.hy-form")
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """Names and values of the form's hidden fields, the token apart."""
+        found = self.form.select("input[type=hidden]")
+        return [(one["name"], one["value"]) for one in found if one["name"] != "csrftoken"]
+
+    async def send(self, **more: str) -> Page:
+        """Press the button."""
+        token = self.form.select_one("input[name=csrftoken]")
+        data: dict[str, Any] = {"csrftoken": token["value"] if token else "", **more}
+        for name, value in self.fields:
+            data.setdefault(name, []).append(value)
+        client = self.served.datasette.client
+        response = await client.post(self.form["action"], data=data, cookies=self.cookies)
+        cookies = {**self.cookies, **dict(response.cookies)}
+        return Page(Served(self.served.datasette, self.served.database, cookies), response)
+
+
+async def locked(filled: Filled, serve: Serve, address: str, **options: Any) -> Page:
+    served = await serve(filled.path, options={"notes": options})
+    return Page(served, await served.get(address))
+
+
+async def test_every_option_of_a_question_comes_back(filled: Filled, serve: Serve) -> None:
+    asked = "?q=tomatoes&mode=keyword&topic=garden&topic=water&since=2001-01-01&like=abc&explain=1"
+    page = await locked(filled, serve, asked)
+    assert page.response.status_code == 423
+    wrong = await page.send(secret="not the passphrase")
+    assert wrong.response.status_code == 403
+    assert wrong.fields == page.fields  # nothing is lost to a typing error
+    right = await wrong.send(secret=PASSPHRASE)
+    assert right.response.status_code == 303
+    target = urlsplit(right.response.headers["location"])
+    assert target.path == "/notes/-/hybrid"
+    assert parse_qsl(target.query) == parse_qsl(asked[1:])
+
+
+async def test_the_address_of_a_memory_comes_back(filled: Filled, serve: Serve) -> None:
+    page = await locked(filled, serve, f"{ONE}?q=tomatoes")
+    right = await page.send(secret=PASSPHRASE)
+    assert right.response.headers["location"] == f"{ONE}?q=tomatoes"
+    shown = await right.served.datasette.client.get(
+        right.response.headers["location"], cookies=right.cookies
+    )
+    assert "Watering the tomatoes" in shown.text
+
+
+async def test_a_private_question_goes_on_by_a_form(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path, options={"notes": {"private-queries": True}})
+    question = {"q": "tomatoes", "topic": "garden"}
+    refused = await served.submit("", question, page="/unlock")
+    assert refused.status_code == 423
+    between = await Page(served, refused).send(secret=PASSPHRASE)
+    assert between.response.status_code == 200
+    assert "location" not in between.response.headers
+    assert between.form["method"] == "post"
+    assert between.form["action"] == "/notes/-/hybrid"
+    assert PASSPHRASE not in between.response.text
+    assert sorted(between.fields) == sorted(question.items())
+    answered = await between.send()
+    assert answered.response.status_code == 200
+    assert "Watering the tomatoes" in unmarked(answered.response.text)
+
+
+async def test_a_private_question_in_an_address_leaves_it(filled: Filled, serve: Serve) -> None:
+    page = await locked(filled, serve, "?q=tomatoes", **{"private-queries": True})
+    between = await page.send(secret=PASSPHRASE)
+    assert between.response.status_code == 200
+    memory = await locked(filled, serve, f"{ONE}?q=tomatoes", **{"private-queries": True})
+    right = await memory.send(secret=PASSPHRASE)
+    assert right.response.headers["location"] == ONE
+
+
+async def test_a_bare_page_is_simply_shown_again(filled: Filled, serve: Serve) -> None:
+    page = await locked(filled, serve, "", **{"private-queries": True})
+    right = await page.send(secret=PASSPHRASE)
+    assert right.response.headers["location"] == "/notes/-/hybrid"
+
+
+async def test_a_link_from_elsewhere_can_have_nothing_sent(filled: Filled, serve: Serve) -> None:
+    page = await locked(filled, serve, f"{BASE}/unlock?_to=/memories/x/delete&_posted=1&sure=1")
+    assert ("_posted", "1") not in page.fields
+    right = await page.send(secret=PASSPHRASE)
+    assert right.response.status_code == 303  # an address to look at, and no form that is sent
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "//elsewhere.example/",
+        "/..//elsewhere.example",
+        "/../../-/logout",
+        "https://elsewhere.example",
+        "/\\elsewhere.example",
+        "@elsewhere.example/",
+        "/lock",
+        "/memories/%0d%0aSet-Cookie:a=b",
+        ".elsewhere.example/",
+    ],
+)
+async def test_no_address_leads_elsewhere(filled: Filled, serve: Serve, target: str) -> None:
+    served = await serve(filled.path)
+    page = Page(served, await served.get("/unlock", params={"_to": target}))
+    right = await page.send(secret=PASSPHRASE, _to=target)
+    assert right.response.headers["location"] == "/notes/-/hybrid"
+
+
+async def test_every_page_of_an_open_vault_has_the_lock_and_says_when(
+    filled: Filled, serve: Serve
+) -> None:
+    served = await serve(filled.path)
+    unlocked = await Page(served, await served.get("/unlock")).send(secret=PASSPHRASE)
+    session = Served(served.datasette, "notes", unlocked.cookies)
+    for address in (
+        "",
+        "?q=tomatoes",
+        ONE,
+        f"{BASE}/memories/nothing-of-that-name",
+        "?q=a&since=never",
+    ):
+        page = BeautifulSoup((await session.get(address)).text, "html.parser")
+        bar = page.select_one("form.hy-lock")
+        assert bar["action"] == "/notes/-/hybrid/lock"
+        assert len(page.select("form.hy-lock")) == 1
+        assert bar.select_one("button").text == "Lock"
+        assert "Locks in 15 minutes of no use, and in 12 hours in any case." in bar.text
+    assert "hy-lock" not in (await served.get("?q=tomatoes")).text  # nothing to lock for strangers
