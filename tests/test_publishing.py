@@ -34,5 +34,5 @@ def test_nothing_is_published_where_one_sees_nothing(store: MemoryStore) -> None
     store.create_collection("team")
     original = store.add("Signed in May")
     personal = store.limited_to(Scope.of([store.collections()[0].id]))
-    with pytest.raises(NotFoundError, match="there is: personal"):
+    with pytest.raises(NotFoundError, match=r"no collection 'team'$"):
         personal.publish(original.id, "team")

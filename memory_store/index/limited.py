@@ -100,18 +100,23 @@ class LimitedVault(OpenVault):
         self.whole.choose(choice)
 
     def find_collection(self, given: str | None) -> str:
-        """As in the whole vault; without a name BadInputError where the personal one is hidden."""
+        """As in the whole vault; without a name BadInputError where the personal one is hidden.
+
+        No refusal lists the names there are: whoever may write here need not be a reader.
+        """
         if given is None and not self.settings.personal:
-            known = ", ".join(sorted(self.collection_names().values())) or "none"
-            raise BadInputError(f"collection: name one of those there are: {known}", "collection")
-        return super().find_collection(given)
+            raise BadInputError("collection: say which, the personal one is not yours", "collection")
+        try:
+            return super().find_collection(given)
+        except NotFoundError:
+            raise NotFoundError(f"no collection {given!r}") from None
 
     def find_or_create_collection(self, given: str | None) -> str:
         """As in the whole vault; BadInputError for an unknown name unless ``creating``."""
         if self.creating or given is None:
             return super().find_or_create_collection(given)
         try:
-            return super().find_collection(given)
+            return self.find_collection(given)
         except NotFoundError as error:
             raise BadInputError(f"collection: {error}", "collection") from None
 
