@@ -60,7 +60,8 @@ def endpoint(*methods: str) -> Callable[[View], View]:
         @wraps(view)
         async def answer(datasette: Any, request: Any) -> Response:
             if request.method not in methods:
-                return refusal(f"{request.method} is not possible here", 405)
+                message = f"{request.method} is not possible here"
+                return refusal(message, 405, headers={"Allow": ", ".join(methods)})
             try:
                 return await view(datasette, request)
             except asking.REFUSALS as error:
@@ -68,6 +69,7 @@ def endpoint(*methods: str) -> Callable[[View], View]:
             except Exception as error:  # noqa: BLE001 - see report_fault
                 return refusal(asking.report_fault(error), 500)
 
+        answer.methods = methods  # type: ignore[attr-defined]
         return answer
 
     return decorate
@@ -133,12 +135,12 @@ async def search_csv(datasette: Any, request: Any) -> Response:
     writer.writerow(RESULT_COLUMNS)
     for data in _rows(response, vault, grants):
         data["topics"] = ", ".join(data["topics"] or ())
-        writer.writerow([_cell(data[name]) for name in RESULT_COLUMNS])
+        writer.writerow([safe_cell(data[name]) for name in RESULT_COLUMNS])
     headers = {**HEADERS, "Content-Disposition": 'attachment; filename="search.csv"'}
     return Response(out.getvalue(), headers=headers, content_type="text/csv; charset=utf-8")
 
 
-def _cell(value: Any) -> Any:
+def safe_cell(value: Any) -> Any:
     """A value as a cell of CSV, with an apostrophe before what a spreadsheet would calculate."""
     if isinstance(value, str) and value.startswith(FORMULA_STARTS):
         return f"'{value}"

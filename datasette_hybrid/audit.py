@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_store.records import MemoryStoreError
 from memory_store.sqlite import sqlite3
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit import SERVER, AuditEvent
 
 from .configuration import AuditSettings
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 WAITING_LIMIT = 10_000  # events: 2 MB; the oldest are lost first
 MERGED_SECONDS = 2  # reads of one request, such as the cells of a table, become one event
-SERVER = "server"
 
 PAGE, JSON, CSV, SQL, TABLE, MEMORY, EXPORT, IMPORT = SURFACES = (
     *("page", "json", "csv", "sql", "table", "memory", "export", "import"),

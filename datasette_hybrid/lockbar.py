@@ -21,20 +21,26 @@ MINUTE, HOUR = 60, 3600  # seconds
 
 @dataclass(frozen=True)
 class LockBar:
-    """Where the button posts to, and the sentence beside it, which may be empty."""
+    """Where the button posts to, and the sentence beside it, which may be empty.
+
+    ``audit`` is the address of the audit trail, for those who may read it.
+    """
 
     database: str
     action: str
     sentence: str
+    audit: str | None
 
 
 def lockbar(datasette: Any, request: Any) -> LockBar | None:
     """The line for a page; ``None`` where there is nothing that the asker could lock."""
     vault = _open_vault(datasette, request)
-    if vault is None or not asker.get().on(vault.database):
+    grants = asker.get().on(vault.database) if vault is not None else None
+    if vault is None or not grants:
         return None
-    action = f"{datasette.urls.database(vault.database)}/-/hybrid/lock"
-    return LockBar(vault.database, action, sentence(vault.closing()))
+    path = f"{datasette.urls.database(vault.database)}/-/hybrid"
+    audit = f"{path}/audit" if grants.audit else None
+    return LockBar(vault.database, f"{path}/lock", sentence(vault.closing()), audit)
 
 
 def sentence(closing: Closing | None) -> str:

@@ -14,6 +14,7 @@ from memory_store.sql.functions import NO_GRANTS, StoreAndGrants, register
 from . import compat
 from .admission import seats_in_sql
 from .audit import SQL, surface
+from .caching import uncached
 from .cells import Page, page
 from .grants import NOBODY, asker
 from .native import describe_new
@@ -54,7 +55,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
             shown = page.set(Page(scope.get("path", "")))
             try:
                 await describe_new(reference())
-                await app(scope, receive, send)
+                await app(scope, receive, uncached(send))
             finally:
                 page.reset(shown)
                 asker.reset(token)
@@ -110,17 +111,31 @@ def add_functions(connection: Any, database: str, datasette: Any) -> None:
 
 def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
-    from . import api, collections, memories_api, memory_page, pages, unlocking, writing
+    from . import (
+        api,
+        audit_pages,
+        collections,
+        memories_api,
+        memory_page,
+        openapi,
+        pages,
+        unlocking,
+        writing,
+    )
 
     base = r"^/(?P<database>[^/]+)/-/hybrid"
     one = r"/memories/(?P<id>[^/]+)"
     return [
         (r"^/-/hybrid$", pages.across),
+        (r"^/-/hybrid/openapi\.json$", openapi.openapi),
         (base + r"\.json$", api.search),
         (base + r"\.csv$", api.search_csv),
         (base + r"$", pages.search),
         (base + r"/unlock$", unlocking.unlock),
         (base + r"/lock$", unlocking.lock),
+        (base + r"/audit$", audit_pages.audit_page),
+        (base + r"/audit\.json$", audit_pages.audit_json),
+        (base + r"/audit\.csv$", audit_pages.audit_csv),
         (base + r"/memories\.json$", memories_api.memories),
         (base + r"/memories/edit\.json$", memories_api.edit_many),
         (base + r"/memories/delete\.json$", memories_api.delete_many),

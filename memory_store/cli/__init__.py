@@ -34,6 +34,7 @@ COMMANDS = {
     "doctor": ("keeping", "doctor"),
     "stats": ("keeping", "stats"),
     "verify": ("keeping", "verify"),
+    "audit": ("auditing", "audit"),
     "eval": ("evaluating", "evaluate_"),
     "calibrate": ("calibrating", "calibrate"),
     "reindex": ("filling", "reindex"),

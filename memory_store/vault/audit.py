@@ -27,6 +27,7 @@ from memory_store.vault.schema import AUDIT_TABLE
 from memory_store.vault.transactions import reading, transaction
 
 TABLE = "vault_audit"
+SERVER = "server"  # the surface of what the server does by itself: time-outs, configured keys
 HEAD = 0  # the sequence of the row that names the others
 BATCH_BYTES = 4096 - LENGTH.size
 """What a batch holds, blanks at its end included: about 40 events, a megabyte for 10,000."""
@@ -57,6 +58,8 @@ class AuditEvent:
 
     def who(self) -> str:
         """The actor's id, or what stands for somebody without one."""
+        if self.surface == SERVER:
+            return SERVER
         return self.actor or ("unlocked session" if self.session else "anonymous")
 
     def as_dict(self) -> dict[str, object]:

@@ -1,0 +1,82 @@
+"""Questions to the audit trail: which events, and how much each asker opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from memory_store.dates import parse_moment
+from memory_store.vault.audit import AuditEvent
+
+COLUMNS = ("time", "who", "surface", "action", "opened", "returned", "collections")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events to show; what is empty leaves none out.
+
+    ``who`` is an actor's id or what stands for one. ``since`` and ``until`` are times, days or
+    spans back from now (``2024-05-01``, ``7d``), both included.
+    """
+
+    who: str = ""
+    surface: str = ""
+    action: str = ""
+    since: str = ""
+    until: str = ""
+
+    def of(self, events: Iterable[AuditEvent]) -> list[AuditEvent]:
+        """The events wanted, in their order. Raises BadInputError for a time nobody understands."""
+        first = _bound(self.since, "since", end=False)
+        last = _bound(self.until, "until", end=True)
+        return [
+            event
+            for event in events
+            if (not self.who or event.who() == self.who)
+            and (not self.surface or event.surface == self.surface)
+            and (not self.action or event.action == self.action)
+            and (first is None or _seconds(event) >= first)
+            and (last is None or _seconds(event) <= last)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What one asker did: how often, how many memories were opened and returned, when last."""
+
+    who: str
+    events: int
+    opened: int
+    returned: int
+    last: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def totals(events: Sequence[AuditEvent]) -> list[Total]:
+    """One line for each asker, whoever opened most first."""
+    by_name: dict[str, list[AuditEvent]] = {}
+    for event in events:
+        by_name.setdefault(event.who(), []).append(event)
+    found = [
+        Total(
+            who,
+            len(some),
+            sum(event.opened for event in some),
+            sum(event.returned for event in some),
+            max(event.time for event in some),
+        )
+        for who, some in by_name.items()
+    ]
+    return sorted(found, key=lambda total: (-total.opened, -total.events, total.who))
+
+
+def _bound(text: str, parameter: str, *, end: bool) -> float | None:
+    return parse_moment(text, parameter=parameter, end=end) if text.strip() else None
+
+
+def _seconds(event: AuditEvent) -> float:
+    return datetime.fromisoformat(event.time).timestamp()

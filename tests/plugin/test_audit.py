@@ -1,0 +1,204 @@
+"""The audit trail through Datasette: every surface is heard, and only hybrid-audit may read it."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import time
+from typing import Any
+
+from bs4 import BeautifulSoup
+
+from datasette_hybrid.vaults import vaults_of
+from memory_store.sqlite import connect
+from memory_store.store import MemoryStore
+
+from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
+
+ONE = "00000000-0000-4000-8000-000000000001"
+BEARER = {"Authorization": "Bearer nothing"}
+
+
+async def trail(served: Served, query: str = "") -> Any:
+    """The trail as root reads it."""
+    answer = await served.by("root").get(f"{served.base}/audit.json{query}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def told(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Events, oldest first, as (who, surface, action, opened, returned)."""
+    keys = ("who", "surface", "action", "opened", "returned")
+    return [tuple(row[key] for key in keys) for row in reversed(rows)]
+
+
+async def test_every_surface_is_heard(served: Served) -> None:
+    bob, wanda = served.by("bob"), served.by("wanda")
+    found = (await bob.get(".json?q=tomatoes")).json()
+    opened, returned = found["opened"], len(found["rows"])
+    await bob.get("?q=tomatoes")
+    await bob.get(".csv?q=tomatoes")
+    await bob.sql("select hybrid_search('tomatoes')")
+    await bob.sql(f"select memory_text('{ONE}')")
+    await bob.get(f"{served.base}/memories/{ONE}")
+    await bob.get(f"{served.base}/memories/{ONE}.json")
+    await bob.get("/notes/memories?_hybrid=tomatoes")
+    added = await wanda.send("POST", f"{served.base}/memories.json", {"text": "x"}, headers=BEARER)
+    assert added.status_code == 201
+    one = added.json()["rows"][0]["id"]
+    await wanda.send("DELETE", f"{served.base}/memories/{one}.json", None, headers=BEARER)
+    await served.by("mallory").get(".json?q=tomatoes")  # opens nothing: not in the trail
+    events = told((await trail(served))["rows"])
+    assert events[0] == ("server", "server", "unlock", 0, 0)
+    for surface in ("json", "page", "csv", "sql", "table"):
+        assert ("bob", surface, "search", opened, returned) in events, surface
+    assert ("bob", "sql", "read", 1, 1) in events
+    assert ("bob", "memory", "read") in [event[:3] for event in events]
+    assert ("bob", "json", "read", 1, 1) in events
+    assert ("wanda", "json", "add", 0, 1) in events
+    assert ("wanda", "json", "delete", 0, 1) in events
+    assert "mallory" not in {event[0] for event in events}
+
+
+async def test_sessions_and_wrong_secrets_are_told_apart(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path)
+    await served.submit("/unlock", {"secret": "not the passphrase"})
+    response = await served.submit("/unlock", {"secret": PASSPHRASE})
+    session = Served(served.datasette, "notes", dict(response.cookies))
+    await session.get(".json?q=tomatoes&sealed=1")
+    await session.submit("/lock", {}, page="?q=x")
+    response = await served.submit("/unlock", {"secret": PASSPHRASE})
+    session = Served(served.datasette, "notes", dict(response.cookies))
+    events = told((await session.get(f"{served.base}/audit.json")).json()["rows"])
+    assert [(who, action) for who, _, action, *_ in events if action != "search"] == [
+        ("anonymous", "failed unlock"),
+        ("unlocked session", "unlock"),
+        ("unlocked session", "lock"),
+        ("unlocked session", "unlock"),
+    ]
+    assert ("unlocked session", "json", "search") in [event[:3] for event in events]
+
+
+async def test_only_those_with_the_permission_read_the_trail(served: Served) -> None:
+    for who in ("bob", "wanda", "mallory", None):
+        for suffix in ("", ".json", ".csv"):
+            refused = await served.by(who).get(f"{served.base}/audit{suffix}")
+            assert refused.status_code == 403, (who, suffix)
+            assert "Totals" not in refused.text
+    assert "Audit trail" not in (await served.by("bob").get("?q=tomatoes")).text
+    assert "Audit trail" in (await served.by("root").get("?q=tomatoes")).text
+
+
+async def test_an_allow_block_lets_somebody_read_it_and_nothing_else(
+    filled: Filled, serve: Serve
+) -> None:
+    allow = {**ALLOW, "hybrid-audit": {"id": "auditor"}}
+    settings = {"key-file": str(filled.key_file), "allow": allow}
+    served = await serve(filled.path, options={"notes": settings})
+    auditor = served.by("auditor")
+    assert (await auditor.get(f"{served.base}/audit.json")).json()["ok"] is True
+    assert (await auditor.get(".json?q=tomatoes")).status_code == 403
+    assert (await served.by("root").get(f"{served.base}/audit")).status_code == 403
+
+
+async def test_the_trail_never_holds_a_query_or_a_text(served: Served) -> None:
+    await served.by("bob").get(".json?q=tomatoes")
+    await served.by("bob").get(f"{served.base}/memories/{ONE}")
+    for suffix in (".json", ".csv"):
+        shown = (await served.by("root").get(f"{served.base}/audit{suffix}")).text
+        assert "bob" in shown
+        assert "tomato" not in shown.lower()
+        assert ONE not in shown
+
+
+async def test_the_page_filters_pages_and_adds_up(served: Served) -> None:
+    for _ in range(3):
+        await served.by("bob").get(".json?q=tomatoes")
+    await served.by("alice").get(".json?q=tomatoes")
+    vault = vaults_of(served.datasette).of("notes")
+    for _ in range(230):
+        vault.audit.note_server("lock")
+    page = BeautifulSoup((await served.by("root").get(f"{served.base}/audit")).text, "html.parser")
+    totals, events = page.select("table")
+    assert {row.select_one("th").text for row in totals.select("tbody tr")} >= {"bob", "alice"}
+    assert len(events.select("tbody tr")) == 100
+    older = page.select_one("a[rel=next]")["href"]
+    second = BeautifulSoup((await served.by("root").get(older)).text, "html.parser")
+    assert len(second.select("table")[1].select("tbody tr")) == 100
+    asked = f"{served.base}/audit?who=bob&surface=json&action=search&since=1d"
+    one = BeautifulSoup((await served.by("root").get(asked)).text, "html.parser")
+    assert len(one.select("table")[1].select("tbody tr")) == 3
+    assert one.select_one("select[name=who] option[selected]").text == "bob"
+    refused = await served.by("root").get(f"{served.base}/audit?since=someday")
+    assert refused.status_code == 400
+    assert "since" in refused.text
+    assert (await trail(served, "?limit=2&who=bob"))["next_url"].endswith("before=1")
+    rest = await trail(served, "?limit=2&who=bob&before=1")
+    assert (len(rest["rows"]), rest["next"], rest["truncated"]) == (1, None, False)
+
+
+async def test_the_csv_runs_no_formula(served: Served) -> None:
+    await served.by({"id": "=cmd|'/c calc'!A0"}).get(f"{served.base}/audit")
+    vault = vaults_of(served.datasette).of("notes")
+    await served.by("bob").get(".json?q=tomatoes")
+    vault.write_audit()
+    text = (await served.by("root").get(f"{served.base}/audit.csv")).text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["action"] for row in rows if row["who"] == "bob"] == ["search"]
+    assert not [cell for row in rows for cell in row.values() if cell.startswith("=")]
+
+
+async def test_events_are_written_within_seconds_and_at_shutdown(
+    served: Served, filled: Filled
+) -> None:
+    await served.by("bob").get(".json?q=tomatoes")
+    deadline = time.monotonic() + 20
+    while vaults_of(served.datasette).of("notes").audit.waiting():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.1)
+    await served.by("alice").get(".json?q=tomatoes")
+    vaults_of(served.datasette).lock_all()
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        assert [event.actor for event in store.audit_trail() if event.action == "search"] == [
+            "bob",
+            "alice",
+        ]
+        assert store.verify()["failures"] == []
+
+
+async def test_a_busy_file_delays_the_trail_and_no_search(served: Served, filled: Filled) -> None:
+    writer = connect(filled.path)
+    writer.execute("begin immediate")
+    for _ in range(3):
+        assert (await served.by("bob").get(".json?q=tomatoes")).status_code == 200
+    vault = vaults_of(served.datasette).of("notes")
+    await asyncio.to_thread(vault.write_audit)
+    assert [event.actor for event in vault.audit.waiting()].count("bob") == 3
+    writer.execute("rollback")
+    vault.write_audit()
+    assert vault.audit.waiting() == []
+
+
+async def test_the_trail_can_be_turned_off_or_kept_shorter(filled: Filled, serve: Serve) -> None:
+    settings = {"key-file": str(filled.key_file), "allow": ALLOW, "audit": False}
+    served = await serve(filled.path, options={"notes": settings})
+    await served.by("bob").get(".json?q=tomatoes")
+    assert (await trail(served))["rows"] == []
+    page = await served.by("root").get(f"{served.base}/audit")
+    assert "turned off in the configuration" in page.text
+
+
+async def test_what_cannot_be_written_is_shown_from_memory(
+    filled: Filled, serve: Serve, capsys: Any
+) -> None:
+    connect(filled.path).execute("pragma journal_mode = delete")
+    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    served = await serve(options=settings, immutables=[str(filled.path)])
+    served = Served(served.datasette, "notes")
+    await served.by("bob").get(".json?q=tomatoes")
+    events = told((await trail(served))["rows"])
+    assert ("bob", "json", "search") in [event[:3] for event in events]
+    assert "the audit trail is kept in memory" in capsys.readouterr().err
+    page = await served.by("root").get(f"{served.base}/audit")
+    assert "it is served as immutable" in page.text
