@@ -256,7 +256,7 @@ async def member_json(datasette: Any, request: Any) -> Response:
     collection, actor = (tilde_decode(request.url_vars[name]) for name in ("id", "actor"))
     role: Any = None
     if request.method == "PUT":
-        role = _fields(await asking.json_body(request), "role").get("role", "")
+        role = _role(_fields(await asking.json_body(request), "role").get("role"))
     await writing.run(lambda: visit.change_members(collection, {actor: role}))
     return answer({"ok": True, "actor": actor, "role": role})
 
@@ -269,7 +269,9 @@ def _patch(visit: Visit, collection: str, given: Mapping[str, Any]) -> None:
     if given["members"] is None:
         visit.open(collection)
     elif isinstance(given["members"], dict) and given["members"]:
-        visit.change_members(collection, given["members"])
+        roles = given["members"]
+        kept = {actor: role if role is None else _role(role) for actor, role in roles.items()}
+        visit.change_members(collection, kept)
     else:
         raise BadInputError("members: an object of roles by actor expected, or null", "members")
 
@@ -281,6 +283,12 @@ def _fields(value: Any, *known: str) -> Mapping[str, Any]:
     for name in value:
         if name not in known:
             raise BadInputError(f"{name}: there is no such field", name)
+    return value
+
+
+def _role(value: Any) -> str:
+    if not isinstance(value, str):
+        raise BadInputError(f"role: {', '.join(ROLES)} expected", "role")
     return value
 
 

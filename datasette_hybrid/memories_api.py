@@ -329,8 +329,8 @@ def _etag(version: int) -> str:
 
 def _if_match(request: Any) -> int | None:
     """The version that the request insists on."""
-    given = request.headers.get("if-match", "").strip()
-    if given in ("", "*"):
+    given = request.headers.get("if-match", "*").strip()
+    if given == "*":
         return None
     found = ETAG.fullmatch(given)
     if found is None:

@@ -1,0 +1,115 @@
+"""The running API against its description: thousands of requests, good ones and bad ones.
+
+Nothing breaks, answers are as described, what the description forbids is refused, and nobody gets
+in without credentials. The requests are the same in every run.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from datasette_hybrid.openapi_operations import OPERATIONS
+
+from .browsing import serving
+from .conftest import Filled
+
+EXAMPLES = 5  # random ones for each operation, besides those for every part of its schema
+SECONDS = 240  # a run takes 15 to 60, as busy as the machine is
+
+BEARER = """
+from datasette import hookimpl
+
+
+@hookimpl
+def actor_from_request(request):
+    return {"id": "root"} if request.headers.get("authorization") == "Bearer root" else None
+"""
+"""Tokens for both versions of Datasette: 0.65 makes none."""
+
+SETTINGS = """
+color = false
+continue-on-failure = true
+
+# what a description cannot say (a date, a pattern) is refused with a reason
+[checks]
+positive_data_acceptance.enabled = false
+
+[phases.coverage]
+unexpected-methods = ["PUT", "DELETE"]
+
+[parameters]
+"path.database" = "notes"
+
+# one memory to read and change, another to delete
+[[operations]]
+include-tag = "memories"
+exclude-operation-id = "deleteMemory"
+parameters = { "path.id" = "00000000-0000-4000-8000-000000000001" }
+
+[[operations]]
+include-operation-id = "deleteMemory"
+parameters = { "path.id" = "00000000-0000-4000-8000-000000000002" }
+
+# options in a body are read as in an address: "5" is a number there
+[[operations]]
+include-operation-id = ["searchPosted", "searchCsvPosted"]
+checks.negative_data_rejection.enabled = false
+
+# the same parameters, read in the same place as for JSON
+[[operations]]
+include-operation-id = ["searchCsv", "searchCsvPosted"]
+phases.coverage.enabled = false
+"""
+
+REFUSED = {400, 403, 404}
+NEED_LUCK = {"changeMemories", "deleteMemories", "publishMemory", "searchCsv"}
+"""Operations whose good requests name something that is there, which random ones hardly do."""
+
+
+def test_the_running_api_is_as_described(
+    filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(filled.key_file))
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "bearer.py").write_text(BEARER)
+    (tmp_path / "schemathesis.toml").write_text(SETTINGS)
+    report = tmp_path / "report.ndjson"
+    with serving(filled.path, "--plugins-dir", plugins) as address:
+        outcome = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml"),
+                *("run", f"{address}/-/hybrid/openapi.json", "-H", "Authorization: Bearer root"),
+                *("--phases", "examples,coverage,fuzzing", "-n", str(EXAMPLES), "--seed", "1"),
+                *("--no-shrink", "--suppress-health-check", "all", "--warnings", "off"),
+                *("--report", "ndjson", "--report-ndjson-path", str(report)),
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+    assert outcome.returncode == 0, outcome.stdout[-6000:] + outcome.stderr[-1000:]
+    answered = statuses(report)
+    names = {f"{one.method} {one.path}": one.name for one in OPERATIONS}
+    assert {names[label] for label, seen in answered.items() if seen & REFUSED} == {*names.values()}
+    unreached = {names[label] for label, seen in answered.items() if not seen & {200, 201}}
+    assert unreached <= NEED_LUCK
+
+
+def statuses(report: Path) -> dict[str, set[int]]:
+    """Operation → the status codes it was answered with."""
+    seen: dict[str, set[int]] = defaultdict(set)
+    for line in report.read_text("utf-8").splitlines():
+        for event in json.loads(line).values():
+            for one in (event.get("recorder") or {}).get("interactions", {}).values():
+                response = one.get("response")
+                if response:
+                    seen[event["recorder"]["label"]].add(response["status_code"])
+    return seen
