@@ -92,7 +92,9 @@ async def message(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """A page with a heading, a sentence, and what to do next."""
-    context = {"title": title, "text": text, "hint": hint}
+    # too many at once: the same address again, where the question stands in it
+    again = f"?{request.query_string}" if status == 429 and request.method == "GET" else None
+    context = {"title": title, "text": text, "hint": hint, "again": again}
     return await render(datasette, request, "hybrid_message.html", context, status, headers)
 
 

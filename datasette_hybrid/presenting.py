@@ -53,8 +53,8 @@ class Excerpt:
 
 
 @dataclass(frozen=True)
-class TopicView:
-    """A topic of a result, and the address that narrows the search to it."""
+class ValueLink:
+    """A facet's value that a result has, and the address that narrows the search to it."""
 
     name: str
     value: str
@@ -75,7 +75,9 @@ class ResultView:
     done: bool
     date: str
     collection: str
-    topics: tuple[TopicView, ...]
+    type_link: ValueLink
+    collection_link: ValueLink
+    topics: tuple[ValueLink, ...]
     like_href: str
     first: Excerpt
     more: tuple[Excerpt, ...]
@@ -132,8 +134,8 @@ def results(
     """The rows of an answer; ``base`` is the search page's address.
 
     ``given`` is the search as asked, where it may stand in addresses: a memory's page then knows
-    the way back, and topics narrow the result. ``code`` names
-    the collections of source code.
+    the way back, and its type, collection and topics narrow the result. ``code`` names the
+    collections of source code.
     """
     told = account_views(response)
     words = _looked_for(response) if grants.decrypt else None
@@ -161,10 +163,10 @@ class Asked:
         """The page of a memory, which leads back here."""
         return changed(self.given, f"{self.base}/memories/{id_}")
 
-    def topic(self, name: str) -> TopicView:
-        """A topic to narrow the search to."""
-        value = f"topic:{name}"
-        return TopicView(name, value, switched(self.given, self.base, "narrow", value))
+    def narrowed(self, facet: str, name: str) -> ValueLink:
+        """A value to narrow the search to."""
+        value = f"{facet}:{name}"
+        return ValueLink(name, value, switched(self.given, self.base, "narrow", value))
 
 
 def _looked_for(response: SearchResponse) -> WordMatcher:
@@ -200,7 +202,9 @@ def _result(
         done=plain_type != row.type,
         date=row.created[:10],
         collection=row.collection,
-        topics=tuple(map(asked.topic, row.topics)) if words else (),
+        type_link=asked.narrowed("type", plain_type),
+        collection_link=asked.narrowed("collection", row.collection),
+        topics=tuple(asked.narrowed("topic", name) for name in row.topics) if words else (),
         like_href=address(asked.base, [("like", row.id)]),
         first=first,
         more=tuple(rest),

@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 WIDTH, HEIGHT = 1280, 860
 PHONE = {"width": 390, "height": 844}
+OTHER_PAGES = {"write": "new", "collections": "collections"}
 
 
 def free_port() -> int:
@@ -59,11 +60,18 @@ def take(base: str, passphrase: str) -> None:
         )
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1)
         unlock(page, base, passphrase)
-        page.goto(f"{base}/notes/-/hybrid?q=protecting+lettuce+from+slugs&limit=5")
+        page.screenshot(path=HERE / "screenshot-start.png")
+        page.goto(f"{base}/notes/-/hybrid?q=protecting+lettuce+from+slugs&narrow=topic:garden")
         page.screenshot(path=HERE / "screenshot-search.png")
-        page.goto(f"{base}/notes/-/hybrid?q=when+is+the+last+frost+in+spring&limit=4&explain=1")
+        page.emulate_media(color_scheme="dark")
+        page.screenshot(path=HERE / "screenshot-dark.png")
+        page.emulate_media(color_scheme="light")
+        page.goto(f"{base}/notes/-/hybrid?q=when+is+the+last+frost+in+spring&limit=6&explain=1")
         page.get_by_text("Why here").first.click()
         page.screenshot(path=HERE / "screenshot-explain.png", full_page=True)
+        for name, path in OTHER_PAGES.items():
+            page.goto(f"{base}/notes/-/hybrid/{path}")
+            page.screenshot(path=HERE / f"screenshot-{name}.png")
         page.goto(f"{base}/notes/-/hybrid?q=Harper")
         page.locator(".hy-result h2 a").first.click()
         page.wait_for_load_state()

@@ -129,7 +129,7 @@ const commands = {
   m: () => current()?.querySelector(".hy-like")?.click(),
   ArrowDown: () => move(1),
   ArrowUp: () => move(-1),
-  Escape: () => field.focus(),
+  Escape: () => (field.focus(), field.setSelectionRange(field.value.length, field.value.length)),
 };
 const inList = ["k", "m", "ArrowDown", "ArrowUp", "Escape"]; // elsewhere these are the browser's
 

@@ -203,6 +203,7 @@ async def test_private_queries_stand_in_no_address(filled: Filled, serve: Serve)
     assert across.select_one("form.hy-form")["method"] == "post"
     assert across.select_one(".hy-result h2").get_text().strip() == "Watering the tomatoes"
     assert not [link for link in across.select("a[href]") if "tomatoes" in link["href"]]
+    assert not across.select("button[name=narrow]")  # the form there has no results of one database
 
 
 async def test_the_page_across_databases_asks_each_vault_the_asker_may_search(
@@ -284,7 +285,9 @@ async def test_a_full_queue_is_said_at_once_and_other_pages_go_on(
         response = await served.by("bob").get(".json?q=tomatoes")
         assert response.status_code == 429
         assert response.headers["retry-after"] == "1"
-        assert (await served.by("bob").get("?q=tomatoes")).status_code == 429
+        page = await served.by("bob").get("?q=tomatoes")
+        assert page.status_code == 429
+        assert soup(page).find("a", string="Try again")["href"] == "?q=tomatoes"
         assert (await served.by("bob").get("/notes/memories")).status_code == 200
     finally:
         release.set()

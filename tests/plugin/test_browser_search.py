@@ -1,0 +1,242 @@
+"""The search page in a real browser: results while one types, keys, and what axe-core says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .browsing import DESKTOP, MARKS, PHONE, fits, opened, serving
+from .conftest import Filled
+
+pytestmark = MARKS
+
+NOTES = "/notes/-/hybrid"
+
+
+def configured(filled: Filled, tmp_path: Path, **options: Any) -> list[Any]:
+    """Arguments of ``datasette serve``: the vault opened at start, and everybody may read it."""
+    everybody = {f"hybrid-{action}": True for action in ("search", "decrypt", "write")}
+    where = tmp_path / "key-file"
+    where.write_text(str(filled.key_file))
+    vault = {"key-file": {"$file": str(where)}, "allow": everybody, **options}
+    metadata = tmp_path / "metadata.json"
+    plugin = {"databases": {"notes": vault}}
+    metadata.write_text(json.dumps({"plugins": {"datasette-hybrid": plugin}}))
+    return [filled.path, "--metadata", metadata]
+
+
+@pytest.fixture
+def open_address(filled: Filled, tmp_path: Path) -> Iterator[str]:
+    """A server whose vault everybody may read."""
+    with serving(*configured(filled, tmp_path)) as base:
+        yield base
+
+
+@pytest.fixture
+def private_address(filled: Filled, tmp_path: Path) -> Iterator[str]:
+    """The same, with queries that stay out of addresses."""
+    with serving(*configured(filled, tmp_path, **{"private-queries": True})) as base:
+        yield base
+
+
+def titles(page: Any) -> list[str]:
+    return page.locator(".hy-result h2").all_inner_texts()
+
+
+def focused(page: Any) -> str:
+    return page.evaluate("document.activeElement.textContent.trim()")
+
+
+def test_results_come_while_one_types(open_address: str, page: Any) -> None:
+    page.goto(open_address + NOTES)
+    field = page.locator("#hy-q")
+    field.press_sequentially("tomatoes")
+    page.get_by_role("heading", name="Watering the tomatoes").wait_for()
+    page.locator("#hy-live", has_text="3 results").wait_for(state="attached")
+    assert page.url == f"{open_address}{NOTES}?q=tomatoes"
+    assert page.title() == "tomatoes · Search notes"
+    assert page.evaluate("document.activeElement.id") == "hy-q"
+    assert fits(page)
+    field.press_sequentially(" -hostile")
+    page.wait_for_url("**q=tomatoes+-hostile")
+    page.locator(".hy-result h2", has_text="Hostile").wait_for(state="detached")
+    page.locator("[name=mode]").select_option("keyword")
+    page.wait_for_url("**mode=keyword")
+    page.locator("#hy-live", has_text="1 result").wait_for(state="attached")
+    assert titles(page) == ["Watering the tomatoes"]
+    field.fill("")
+    page.wait_for_url(lambda url: url.endswith(NOTES))
+    page.locator(".hy-welcome").wait_for()
+    assert page.complaints == []
+
+
+def test_half_a_query_keeps_what_was_found(open_address: str, page: Any) -> None:
+    page.goto(f"{open_address}{NOTES}?q=tomatoes")
+    before = titles(page)
+    with page.expect_response("**/hybrid?q=-topic*") as answered:
+        page.locator("#hy-q").fill("-topic:garden")
+    assert answered.value.status == 400
+    assert titles(page) == before
+    page.locator("#hy-q").press("Enter")
+    assert "minus" in page.get_by_role("alert").inner_text()
+
+
+def test_only_the_last_of_several_questions_is_shown(open_address: str, page: Any) -> None:
+    page.goto(open_address + NOTES)
+    held: list[Any] = []
+    page.route("**/hybrid?q=postgres", lambda route: held.append(route))
+    with page.expect_request("**/hybrid?q=postgres"):
+        page.locator("#hy-q").fill("postgres")
+    page.locator("#hy-q").fill("tomatoes")
+    page.get_by_role("heading", name="Watering the tomatoes").wait_for()
+    assert len(held) == 1
+    assert page.url.endswith("q=tomatoes")
+    assert page.complaints == []
+
+
+def test_a_full_queue_is_asked_again_when_it_says_so(open_address: str, page: Any) -> None:
+    page.goto(open_address + NOTES)
+    refused: list[str] = []
+
+    def first_refused(route: Any) -> None:
+        if refused:
+            route.continue_()
+        else:
+            refused.append(route.request.url)
+            route.fulfill(status=429, headers={"Retry-After": "1"}, body="")
+
+    page.route("**/hybrid?q=tomatoes", first_refused)
+    page.locator("#hy-q").fill("tomatoes")
+    page.locator("#hy-live", has_text="Trying again in 1 s").wait_for(state="attached")
+    page.get_by_role("heading", name="Watering the tomatoes").wait_for()
+
+
+def test_a_vault_locked_meanwhile_shows_the_way_to_unlock(open_address: str, page: Any) -> None:
+    page.goto(open_address + NOTES)
+    locked = page.context.new_page()
+    locked.goto(open_address + NOTES)
+    locked.get_by_role("button", name="Lock").click()
+    locked.wait_for_url("**/unlock*")
+    page.locator("#hy-q").fill("tomatoes")
+    page.get_by_role("heading", name="notes is locked").wait_for()
+    assert "q=tomatoes" in page.url
+
+
+def test_a_private_search_is_sent_by_hand(private_address: str, page: Any) -> None:
+    page.goto(private_address + NOTES)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.locator("#hy-q").press_sequentially("tomatoes")
+    page.wait_for_timeout(500)
+    assert asked == []
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Watering the tomatoes").wait_for()
+    assert not [url for url in asked if "tomatoes" in url]
+    page.locator("button.hy-value", has_text="garden").click()
+    page.locator("button.hy-chip", has_text="garden").click()
+    page.locator("button.hy-chip").wait_for(state="detached")
+    assert len(titles(page)) == 3
+    assert page.complaints == []
+
+
+def test_without_a_script_everything_works(open_address: str, browser: Any) -> None:
+    with opened(browser, java_script_enabled=False) as page:
+        page.goto(open_address + NOTES)
+        page.locator("#hy-q").fill("tomatoes")
+        page.get_by_role("button", name="Search").click()
+        assert titles(page)[0] == "Watering the tomatoes"
+        page.locator("a.hy-value", has_text="garden").click()
+        assert page.locator(".hy-opened strong").inner_text() == "1 result"
+        assert page.get_by_role("button", name="Keys").count() == 0
+
+
+def test_keys_move_through_the_results(open_address: str, page: Any) -> None:
+    page.goto(f"{open_address}{NOTES}?q=tomatoes&limit=2")
+    names = titles(page)
+    page.keyboard.press("j")
+    assert focused(page) == names[0]
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == names[1]
+    page.keyboard.press("j")  # the last one stays
+    assert focused(page) == names[1]
+    page.keyboard.press("k")
+    assert focused(page) == names[0]
+    page.keyboard.press("Control+j")
+    assert focused(page) == names[0]
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "hy-q"
+    page.keyboard.type("jkm?/")  # while one types, keys are letters
+    assert page.locator("#hy-q").input_value().endswith("jkm?/")
+    page.goto(f"{open_address}{NOTES}?q=tomatoes")
+    page.keyboard.press("/")
+    assert page.evaluate("getSelection().toString()") == "tomatoes"
+    page.locator("h1 a").focus()
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keys").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="hidden")
+    page.keyboard.press("j")
+    page.keyboard.press("m")
+    page.wait_for_url("**like=*")
+    assert "Watering the tomatoes" in page.locator(".hy-chip").inner_text()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/memories/*")
+    assert page.complaints == []
+
+
+STATES = {
+    "before a question": NOTES,
+    "results": f"{NOTES}?q=tomatoes",
+    "narrowed": f"{NOTES}?q=tomatoes&narrow=topic:garden&narrow=type:note&limit=1",
+    "a later page": f"{NOTES}?q=tomatoes&limit=1",
+    "explained": f"{NOTES}?q=tomatoes&explain=1&why=00000000",
+    "nothing found": f"{NOTES}?q=xylophone&mode=keyword&type=note",
+    "refused": f"{NOTES}?q=tomatoes&since=someday",
+    "like": f"{NOTES}?like=00000000-0000-4000-8000-000000000001",
+    "across": "/-/hybrid?q=tomatoes",
+    "no such address": f"{NOTES}/nowhere",
+}
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light"), (PHONE, "dark")]
+)
+def test_axe_finds_nothing_wrong(
+    open_address: str, browser: Any, size: tuple[int, int], scheme: str
+) -> None:
+    wrong = {}
+    with opened(browser, size, color_scheme=scheme) as page:
+        for state, path in STATES.items():
+            page.goto(open_address + path)
+            page.evaluate("document.querySelectorAll('details').forEach(fold => (fold.open = true))")
+            if state == "a later page":
+                page.locator(".hy-next").click()
+            wrong[state] = violations(page)
+            assert fits(page), state
+        page.goto(open_address + NOTES)
+        page.locator("h1 a").focus()
+        page.keyboard.press("?")
+        wrong["keys"] = violations(page)
+    assert {state: found for state, found in wrong.items() if found} == {}
+
+
+NOT_OURS = {"html-has-lang"}  # Datasette 0.65 has no language; its base template is its own
+
+
+def violations(page: Any) -> list[str]:
+    """What axe-core objects to in a page, but for what only Datasette could mend."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {re.sub(' +', ' ', node['html'])[:120]}"
+        for one in found
+        if one["id"] not in NOT_OURS
+        for node in one["nodes"]
+    ]
