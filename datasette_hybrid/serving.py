@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from memory_store.records import LockedError
-from memory_store.sql.functions import NO_GRANTS, StoreAndGrants, register
+from memory_store.sql.functions import NO_GRANTS, HybridFunctions, StoreAndGrants
 
 from . import compat
 from .admission import seats_in_sql
@@ -84,8 +84,20 @@ def add_vec_functions(connection: Any) -> None:
         load_vec(connection)
 
 
+_functions: weakref.WeakKeyDictionary[Any, dict[str, HybridFunctions]] = weakref.WeakKeyDictionary()
+
+
 def add_functions(connection: Any, database: str, datasette: Any) -> None:
     """Register the SQL functions on one of Datasette's connections."""
+    of_databases = _functions.setdefault(datasette, {})
+    functions = of_databases.get(database)
+    if functions is None:
+        functions = of_databases[database] = functions_of(datasette, database)
+    functions.register(connection)
+
+
+def functions_of(datasette: Any, database: str) -> HybridFunctions:
+    """The SQL functions of one database, which ask what the request's actor may do."""
     reference = weakref.ref(datasette)
 
     def resolve(named: str | None) -> StoreAndGrants:
@@ -106,7 +118,7 @@ def add_functions(connection: Any, database: str, datasette: Any) -> None:
         return StoreAndGrants(store, grants, budget, lambda call: seats.run(call, budget / 1_000))
 
     settings = vaults_of(datasette).settings.get(database)
-    register(connection, resolve, table=settings is None or settings.table_function)
+    return HybridFunctions(resolve, table=settings is None or settings.table_function)
 
 
 def routes() -> list[tuple[str, Any]]:
