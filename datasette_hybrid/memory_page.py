@@ -84,7 +84,8 @@ def _opened(vault: Vault, grants: Grants, given: str) -> Opened:
     if not grants.write:
         return Opened(found, html, words, False, (), ())
     home = collection_of(vault, grants.decrypt, found)
-    targets = [one for one in vault.use(grants.write).collections() if one.id != home]
+    named = vault.use(grants.write & grants.decrypt).collections()  # names are sealed
+    targets = [one for one in named if one.id != home]
     topics = store.recent_topics(SUGGESTED_FROM) if writable else ()
     return Opened(found, html, words, writable, targets, topics)
 

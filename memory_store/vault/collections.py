@@ -24,7 +24,18 @@ def checked_name(name: str) -> str:
         raise BadInputError(
             f"a collection's name is 1 to {NAME_LIMIT} printable characters", "collection"
         )
+    if _looks_like_id(name):
+        raise BadInputError("a collection's name must not look like an id", "collection")
     return name
+
+
+def _looks_like_id(name: str) -> bool:
+    """Whether somebody wrote the id of a collection that they may not use, or that is gone."""
+    try:
+        uuid.UUID(name)
+    except ValueError:
+        return False
+    return True
 
 
 def insert_collection(connection: sqlite3.Connection, keyring: Keyring, name: str) -> str:

@@ -128,8 +128,8 @@ def answer(store: MemoryStore, query: str, options: dict[str, Any]) -> Any:
 numbers = count()
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(placed, min_size=4, max_size=40))
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(placed, min_size=4, max_size=24))
 def test_a_search_says_what_it_says_where_the_hidden_collection_never_was(
     make_store: Make, contents: list[tuple[str, str]]
 ) -> None:
