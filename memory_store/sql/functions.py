@@ -30,6 +30,7 @@ from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.sql import permitted
 from memory_store.sql.options import search_options
 from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
+from memory_store.sqlite import sqlite3
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
@@ -127,51 +128,46 @@ class Connection(Protocol):
 
 
 def register(connection: Connection, resolve: Resolve, *, table: bool = True) -> None:
-    """Add the functions to ``connection``. Cheap: nothing is opened or loaded before a call.
+    """Add the functions over what ``resolve`` finds to one connection."""
+    HybridFunctions(resolve, table=table).register(connection)
+
+
+class HybridFunctions:
+    """The functions over what ``resolve`` finds, for one connection or many.
 
     ``hybrid_search`` is a table, too, unless ``table`` says otherwise or this Python cannot have
     table functions: selecting from it is then SQLite's own error.
     """
-    search = HybridSearch(resolve)
 
-    def hybrid_explain(query: Any, second: Any = None) -> str | None:
-        if query is None:
-            return None
-        return _answered(lambda: _explanation(_search(resolve, query, second, explain=True)))
-
-    def memory_text(memory_id: Any) -> str | None:
-        return _memory_text(resolve, memory_id)
-
-    def topic_hash(text: Any, collection: Any = None) -> str | None:
-        return _topic_hash(resolve, text, collection)
-
-    for name, function, counts in (
-        (search.name, search.as_json, (1, 2)),  # keeps the table's source alive as well
-        ("hybrid_explain", hybrid_explain, (1, 2)),
-        ("memory_text", memory_text, (1,)),
-        ("topic_hash", topic_hash, (1, 2)),
-    ):
-        for count in counts:
-            connection.create_function(name, count, function)
-    for count in (1, 2, 3):
-        connection.create_aggregate("rrf", count, ReciprocalRankFusion)
-    if table:
-        with contextlib.suppress(TableFunctionUnavailable):  # the doctor says why
-            add_table_function(connection, search)
-
-
-class HybridSearch:
-    """``hybrid_search`` of one connection: as a value, and as a table."""
-
-    name = "hybrid_search"
+    name = "hybrid_search"  # as a table
     columns: Mapping[str, str] = MappingProxyType(
         {column: DECLARED.get(column, "text") for column in RESULT_COLUMNS}
     )
 
-    def __init__(self, resolve: Resolve) -> None:
+    def __init__(self, resolve: Resolve, *, table: bool = True) -> None:
         self._resolve = resolve
+        self._table = table
+        self._functions: tuple[tuple[str, Callable[..., Any], tuple[int, ...]], ...] = (
+            ("hybrid_search", self.hybrid_search, (1, 2)),
+            ("hybrid_explain", self.hybrid_explain, (1, 2)),
+            ("memory_text", self.memory_text, (1,)),
+            ("topic_hash", self.topic_hash, (1, 2)),
+        )
+        if FREED_WITHOUT_LOCK:
+            _kept.append(self)
 
-    def as_json(self, query: Any, second: Any = None) -> str | None:
+    def register(self, connection: Connection) -> None:
+        """Add them to a connection. Cheap: nothing is opened or loaded before a call."""
+        for name, function, counts in self._functions:
+            for count in counts:
+                connection.create_function(name, count, function)
+        for count in (1, 2, 3):
+            connection.create_aggregate("rrf", count, ReciprocalRankFusion)
+        if self._table:
+            with contextlib.suppress(TableFunctionUnavailable):  # the doctor says why
+                add_table_function(connection, self)
+
+    def hybrid_search(self, query: Any, second: Any = None) -> str | None:
         """The rows as a JSON array; a refusal as an array of one object."""
         if query is None:
             return None
@@ -189,6 +185,27 @@ class HybridSearch:
         except LockedError:
             return []
         return [tuple(_cell(row[column]) for column in self.columns) for row in found]
+
+    def hybrid_explain(self, query: Any, second: Any = None) -> str | None:
+        """What each stage did, as a JSON array; a refusal as an array of one object."""
+        if query is None:
+            return None
+        return _answered(lambda: _explanation(_search(self._resolve, query, second, explain=True)))
+
+    def memory_text(self, memory_id: Any) -> str | None:
+        """The whole text of a memory that the caller may read."""
+        return _memory_text(self._resolve, memory_id)
+
+    def topic_hash(self, text: Any, collection: Any = None) -> str | None:
+        """The keyed hash under which the vault files a topic."""
+        return _topic_hash(self._resolve, text, collection)
+
+
+FREED_WITHOUT_LOCK = sqlite3.__name__ == "pysqlite3"
+"""pysqlite3 lets go of functions without the interpreter's lock when a statement outlives its
+connection, as one in a traceback does: freeing the last reference there ends the process."""
+
+_kept: list[HybridFunctions] = []  # so that no reference of SQLite's is the last one
 
 
 def _cell(value: Any) -> Cell:
@@ -342,7 +359,7 @@ def _topic_hash(resolve: Resolve, text: Any, collection: Any) -> str | None:
         found = resolve(None)
         if found.store is None or not found.grants.search:
             return None
-        store = found.store.limited_to(found.grants.search)
+        store = found.store.limited_to(found.grants.search, named=found.grants.decrypt)
         return store.topic_hash(str(text), None if collection is None else str(collection))
     except (NotAVaultError, NotFoundError, BadInputError, LockedError):
         return None
