@@ -1,0 +1,136 @@
+"""How many searches are let in: in SQL never all of Datasette's threads, on pages a queue."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from datasette_hybrid.admission import WAITING, WORKERS, QueueFullError, WorkQueue, work
+
+from .conftest import ALLOW, Filled, Serve, Served
+
+TABLE = "select title from hybrid_search('tomatoes', 1)"
+VALUE = "select value ->> 'title' as title from json_each(hybrid_search('tomatoes', 1))"
+REFUSED = "too many searches at once: try again in a moment"
+ROWS = [{"title": "Watering the tomatoes"}]
+
+
+@pytest.fixture
+async def patient(filled: Filled, serve: Serve) -> Served:
+    """Asked by somebody who may read, with a time limit that no test comes near."""
+    return await with_threads(3, filled, serve)
+
+
+async def with_threads(count: int, filled: Filled, serve: Serve) -> Served:
+    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
+    limits = {"sql_time_limit_ms": 20_000, "num_sql_threads": count}
+    served = await serve(filled.path, options={"notes": settings}, settings=limits)
+    return served.by("bob")
+
+
+@asynccontextmanager
+async def busy(queue: WorkQueue, calls: int) -> AsyncIterator[None]:
+    """So many calls in the queue, which end with the block."""
+    done = threading.Event()
+    held = [asyncio.ensure_future(queue.run(done.wait)) for _ in range(calls)]
+    await asyncio.sleep(0)  # each has taken its place
+    try:
+        yield
+    finally:
+        done.set()
+        await asyncio.gather(*held)
+
+
+async def answers(served: Served, sql: str) -> Any:
+    """What Datasette says to a query: rows, or an error's text."""
+    response = await served.datasette.client.get(
+        f"/{served.database}.json",
+        params={"sql": sql, "_shape": "array"},
+        cookies=served.cookies,
+        follow_redirects=True,
+    )
+    return response.json() if response.status_code == 200 else response.text
+
+
+@pytest.mark.parametrize("sql", [TABLE, VALUE.replace("->> 'title' as title", "as title")])
+async def test_searches_in_sql_leave_a_thread_for_everybody_else(patient: Served, sql: str) -> None:
+    async with busy(work, WORKERS):
+        asked = [asyncio.ensure_future(answers(patient, sql)) for _ in range(3)]
+        first, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        (refused,) = first
+        assert REFUSED in str(refused.result())
+        assert len(waiting) == 2
+        for path in ("/notes/memories.json", "/notes/collections.json"):
+            assert (await patient.get(path)).status_code == 200
+        assert REFUSED in str(await answers(patient, sql))
+    for answered in waiting:
+        assert "Watering" in str(await answered)
+
+
+async def test_a_refused_value_says_that_it_may_be_asked_again(patient: Served) -> None:
+    async with busy(work, WORKERS + WAITING):
+        (row,) = await patient.sql("select hybrid_search('tomatoes') ->> '$[0].status' as status")
+        assert row["status"] == 429
+        assert REFUSED in str(await answers(patient, TABLE))
+    assert await answers(patient, TABLE) == ROWS
+
+
+@pytest.mark.parametrize("threads", [0, 1, 2])
+async def test_one_search_at_a_time_is_always_possible(
+    filled: Filled, serve: Serve, threads: int
+) -> None:
+    served = await with_threads(threads, filled, serve)
+    for _ in range(2):
+        assert await answers(served, TABLE) == ROWS
+        assert await answers(served, VALUE) == ROWS
+
+
+async def test_everything_at_once_ends(patient: Served) -> None:
+    """Pages, JSON and SQL in one queue: nobody waits in a circle, and each gets an answer."""
+    paths = ("?q=tomatoes", ".json?q=tomatoes", "/notes/memories", "/-/hybrid?q=tomatoes")
+
+    async def visit(path: str) -> bool:
+        return (await patient.get(path)).status_code in (200, 429)
+
+    async def select(sql: str) -> bool:
+        answer = await answers(patient, sql)
+        return answer == ROWS or REFUSED in str(answer) or answer == [{"title": None}]
+
+    asked = [visit(path) for path in paths * 6] + [select(sql) for sql in (TABLE, VALUE) * 12]
+    assert all(await asyncio.wait_for(asyncio.gather(*asked), timeout=60))
+    assert await answers(patient, TABLE) == ROWS
+
+
+async def test_whoever_waits_too_long_is_gone_when_their_turn_comes() -> None:
+    queue = WorkQueue(workers=1, waiting=1)
+    came = threading.Event()
+    async with busy(queue, 1):
+        with pytest.raises(QueueFullError):
+            await asyncio.to_thread(queue.wait_for, came.set, 0.01)
+        with pytest.raises(QueueFullError):  # the place is free again
+            await asyncio.to_thread(queue.wait_for, came.set, 0.01)
+    assert await queue.run(came.is_set) is False
+
+
+async def test_a_call_that_has_begun_is_waited_for_and_may_fail() -> None:
+    queue = WorkQueue(workers=1, waiting=0)
+    begun = threading.Event()
+
+    def slow() -> str:
+        begun.set()
+        return "done" if hurry.wait(10) else "too late"
+
+    hurry = threading.Event()
+    answer = asyncio.ensure_future(asyncio.to_thread(queue.wait_for, slow, 0.01))
+    await asyncio.to_thread(begun.wait)
+    with pytest.raises(QueueFullError):
+        await queue.run(slow)
+    hurry.set()
+    assert await answer == "done"
+    with pytest.raises(ZeroDivisionError):
+        queue.wait_for(lambda: 1 // 0, 10)
