@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 from sqlite_utils.cli import cli
 from typing_commands import Vault
 
+from memory_store import sqlite_utils_plugin
 from memory_store.records import RESULT_COLUMNS
 from memory_store.sqlite_utils_command import TABLE_COLUMNS
 
@@ -125,6 +127,8 @@ def test_the_functions_take_like_through_query(
     search: Any, vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bread = rows(search("rye bread", "--mode", "keyword", "-c", "id"))[0]["id"]
+    monkeypatch.delitem(sys.modules, "datasette", raising=False)  # where they are not registered
+    monkeypatch.setattr(sqlite_utils_plugin, "_opened", {})
     monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
     sql = "select json_extract(value, '$.title') as title from json_each(hybrid_search('', :o))"
     options = json.dumps({"like": bread, "limit": 1})
