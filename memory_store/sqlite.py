@@ -73,16 +73,17 @@ def file_access(path: Path, *, immutable: bool = False, nolock: bool = False) ->
     """
     if immutable:
         return FileAccess("it is served as immutable", "immutable=1")
-    logged = _has_log(path)
     if nolock:
-        return FileAccess("locks are ignored (--nolock)", "mode=ro" + "&nolock=1" * (not logged))
-    stuck = logged and not os.access(path.parent, os.W_OK) and not _log_of(path).exists()
-    if stuck:
+        unlocked = "&nolock=1" * (not _has_log(path))
+        return FileAccess("locks are ignored (--nolock)", f"mode=ro{unlocked}")
+    if not os.access(path.parent, os.W_OK) and not _log_of(path).exists() and _has_log(path):
         return FileAccess("its folder is read-only", "immutable=1")
     return WRITABLE if os.access(path, os.W_OK) else FileAccess("its file is read-only", "mode=ro")
 
 
 def _has_log(path: Path) -> bool:
+    """Whether the file is written through a log. Only for files that nobody here holds locks on:
+    closing a file takes away all that the process has."""
     try:
         with path.open("rb") as file:
             return file.read(WRITE_VERSION + 1)[WRITE_VERSION:] == b"\x02"

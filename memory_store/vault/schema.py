@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
-SQLITE_MAGIC = b"SQLite format 3\x00"
 SETTINGS_TABLE = "vault_settings"
 EXPANSIONS_TABLE = """
     create table if not exists vault_expansions (
@@ -186,15 +185,17 @@ def is_vault(path: str | Path, access: FileAccess | None = None) -> bool:
 
 
 def check_is_vault(path: Path, access: FileAccess | None = None) -> None:
-    """Raise NotAVaultError or FormatError unless ``path`` is a vault this version reads."""
+    """Raise NotAVaultError or FormatError unless ``path`` is a vault this version reads.
+
+    SQLite itself looks into the file. To open and close it beside SQLite would take away the locks
+    of every connection that this process has to it (POSIX), and the next program that closes the
+    vault would then delete the write-ahead log under them.
+    """
     if not path.exists():
         raise NotAVaultError(f"{path}: no such file")
     if not path.is_file():
         raise NotAVaultError(f"{path}: not a file")
     try:
-        with path.open("rb") as file:
-            if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
-                raise NotAVaultError(f"{path}: not an SQLite database")
         connection = connect(path, read_only=True, access=access or file_access(path))
     except (OSError, sqlite3.Error) as error:
         raise NotAVaultError(f"{path}: cannot be read ({error})") from None
@@ -220,6 +221,8 @@ def check_schema(connection: sqlite3.Connection, name: str) -> None:
             """
         ).fetchall()
     except sqlite3.DatabaseError as error:
+        if "not a database" in str(error):
+            raise NotAVaultError(f"{name}: not an SQLite database") from None
         raise NotAVaultError(f"{name}: cannot be read as a vault ({error})") from None
     if version != FORMAT_VERSION:
         raise FormatError(
