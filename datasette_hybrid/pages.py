@@ -14,7 +14,7 @@ from memory_store.records import BadInputError, MemoryStoreError
 from memory_store.sql.permitted import NotPermittedError
 
 from . import asking, compat, faceting, forms, presenting
-from .admission import QueueFullError
+from .admission import QueueFullError, work
 from .answering import answered, page_context
 from .framing import hybrid_path, page, render
 from .grants import asker
@@ -59,6 +59,8 @@ async def across(datasette: Any, request: Any) -> Response:
     context = {
         "q": forms.last(given, "q"),
         "sections": sections,
+        "chips": faceting.chips(given, datasette.urls.path("/-/hybrid")),
+        "clear_href": faceting.cleared(given, datasette.urls.path("/-/hybrid")),
         "refusal": refusal,
         "private_queries": private,
         "hidden": forms.carried(given),
@@ -85,7 +87,9 @@ async def _section(
         "response": None,
         "degraded": [],
     }
-    if section["searchable"] and asked.query.strip():
+    if section["searchable"] and not asked.query.strip():
+        section["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
+    elif section["searchable"]:
         few = asking.Question(asked.query, {**asked.options, "limit": PER_VAULT}, asked.given)
         try:
             response = await asyncio.wait_for(asking.search(vault, grants, few), timeout=30)

@@ -87,7 +87,8 @@ function show(found, title, wanted) {
   document.title = title;
   history.replaceState(null, "", wanted);
   shown = wanted;
-  say(answer.querySelector("[data-said]")?.textContent ?? "");
+  const said = answer.querySelector("[data-said]")?.textContent ?? "";
+  say(field.value.trim() ? `${said}: ${field.value.trim()}` : said);
 }
 
 function busy(seconds) {

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from memory_store.store import MemoryStore
+
 from .browsing import DESKTOP, MARKS, PHONE, fits, opened, serving
 from .conftest import Filled
 
@@ -190,6 +192,51 @@ def test_keys_move_through_the_results(open_address: str, page: Any) -> None:
     assert page.complaints == []
 
 
+def test_the_page_across_databases_answers_while_one_types_too(
+    open_address: str, page: Any
+) -> None:
+    page.goto(f"{open_address}/-/hybrid?type=note")
+    assert "3 memories" in page.locator(".hy-vault").inner_text()
+    page.locator("#hy-q").press_sequentially("tomatoes")
+    page.get_by_role("heading", name="Watering the tomatoes").wait_for()
+    page.locator(".hy-chip", has_text="note").click()
+    page.locator(".hy-chip").wait_for(state="detached")
+    assert page.url == f"{open_address}/-/hybrid?q=tomatoes"
+    assert fits(page)
+    assert page.complaints == []
+
+
+def test_where_data_is_to_be_saved_nothing_is_asked_ahead(open_address: str, browser: Any) -> None:
+    with opened(browser) as page:
+        page.add_init_script(
+            "Object.defineProperty(navigator, 'connection', {value: {saveData: true}})"
+        )
+        page.goto(open_address + NOTES)
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.locator("#hy-q").press_sequentially("tomatoes")
+        page.wait_for_timeout(500)
+        assert asked == []
+
+
+def test_any_script_and_any_length_fits(filled: Filled, tmp_path: Path, browser: Any) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.add(f"{'unbroken' * 60} tomato 🍅", title="W" * 200, topics=("x" * 120,))
+        store.add("الطماطم tomato تحتاج إلى الماء كل يومين", title="سقي الطماطم")
+    with (
+        serving(*configured(filled, tmp_path)) as base,
+        opened(browser, (320, 640)) as page,  # 1,280 at a zoom of 400 %
+    ):
+        for path in ("?q=tomato&explain=1", "?q=tomato&narrow=topic:" + "x" * 120, ""):
+            page.goto(base + NOTES + path)
+            assert fits(page), path
+        page.goto(f"{base}{NOTES}?q=tomato&limit=5")
+        arabic = page.locator(".hy-result", has_text="سقي")
+        for part in ("h2 a", ".hy-preview"):
+            style = "element => getComputedStyle(element).direction"
+            assert arabic.locator(part).first.evaluate(style) == "rtl"
+
+
 STATES = {
     "before a question": NOTES,
     "results": f"{NOTES}?q=tomatoes",
@@ -214,7 +261,9 @@ def test_axe_finds_nothing_wrong(
     with opened(browser, size, color_scheme=scheme) as page:
         for state, path in STATES.items():
             page.goto(open_address + path)
-            page.evaluate("document.querySelectorAll('details').forEach(fold => (fold.open = true))")
+            page.evaluate(
+                "document.querySelectorAll('details').forEach(fold => (fold.open = true))"
+            )
             if state == "a later page":
                 page.locator(".hy-next").click()
             wrong[state] = violations(page)
