@@ -1,4 +1,4 @@
-"""An open vault keeps its locks on the file: whoever else opens and closes it takes nothing away."""
+"""An open vault keeps its locks: whoever looks at its file, or opens and closes it, takes none."""
 
 from __future__ import annotations
 
