@@ -15,7 +15,7 @@ from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Candidate, Fetched, LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.leg_weights import all_factors, vector_names
-from memory_store.search.likeness import LIKE
+from memory_store.search.likeness import LIKE, Likeness
 from memory_store.search.recipes import Recipe
 
 Item = TypeVar("Item", bound=Hashable)
@@ -26,7 +26,8 @@ class RankedList:
     """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times.
 
     Where several models made the vectors, those of the second are the leg ``vector (2)``.
-    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution;
+    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution (above 1 where
+    it stands for another list's as well);
     ``own_strengths`` are those before neighbours counted, where they did. ``kind`` and ``model``
     are the list's own (see :class:`LegList`).
     """
@@ -176,6 +177,8 @@ def merge(
         lists = [
             _weighed(one, names.get(one.model, one.leg), recipe, factors) for one in fetched.lists
         ]
+        if analysis.like is not None:
+            lists = _with_words_unknown(lists, analysis.like, context)
         seen = {ordinal for one in lists for ordinal in one.ordinals}
         snapshot = context.snapshot
         ordered = fuse(
@@ -217,6 +220,29 @@ def _weighed(
         one.model,
         _powered(one.own_strengths, power),
     )
+
+
+def _with_words_unknown(
+    lists: Sequence[RankedList], like: Likeness, context: SearchContext
+) -> list[RankedList]:
+    """The lists with meaning standing for words, too, where words cannot be compared.
+
+    They cannot in other collections than the memory's own: a place by meaning then counts as if
+    the place by words were the same. Else its own collection would fill the first places, however
+    near others are.
+    """
+    words = sum(one.weight for one in lists if one.kind == LIKE and one.leg == "keyword")
+    told = []
+    for one in lists:
+        if one.kind == LIKE and one.leg.startswith("vector") and one.weight and words:
+            elsewhere = 1.0 + words / one.weight
+            own = context.snapshot.visible([like.collection])
+            factors = [1.0 if own[ordinal] else elsewhere for ordinal in one.ordinals]
+            strengths = one.strengths or (1.0,) * len(factors)
+            pairs = zip(strengths, factors, strict=True)
+            one = replace(one, strengths=tuple(share * factor for share, factor in pairs))
+        told.append(one)
+    return told
 
 
 def _share_of(one: LegList, recipe: Recipe) -> float:

@@ -106,6 +106,20 @@ class TestWhatIsFound:
         assert found["theirs"].vector_rank is not None
         assert found["theirs"].keyword_rank is None
 
+    def test_what_is_nearer_elsewhere_comes_before_what_is_further_at_home(
+        self, garden: MemoryStore
+    ) -> None:
+        garden.add("Lettuce in a raised bed", ref="asked")
+        garden.add("Lettuce in the raised bed", ref="theirs", collection="shared")
+        answer = alike(garden, "asked", explain=True)
+        assert refs(answer)[0] == "theirs"
+        assert set(refs(answer)[1:3]) == {"copper", "slugs"}
+        adjusted = next(one for one in answer.explain if one.stage == "adjust")
+        for row, account in zip(answer.rows, adjusted.details["results"], strict=True):
+            points = sum(part["points"] for part in account["contributions"])
+            assert points == pytest.approx(row.fusion_score, abs=0.001)
+            assert points <= 1
+
     @pytest.mark.parametrize("recipe", sorted(RECIPES))
     def test_every_recipe_takes_it(self, garden: MemoryStore, recipe: str) -> None:
         found = refs(alike(garden, "slugs", recipe=recipe))
