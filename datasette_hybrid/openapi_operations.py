@@ -13,6 +13,8 @@ from memory_store.records import MAX_QUERY_CHARACTERS, STATUSES
 from memory_store.sql.options import OPTION_NAMES
 from memory_store.vault.members import ROLES
 
+from .audit import ACTIONS, SURFACES
+from .audit_pages import MOST
 from .drafting import MANY
 from .openapi_schemas import MEMORY_TYPES, Schema, option_parameter
 
@@ -82,6 +84,17 @@ LISTING = (
     _query("_size", {"anyOf": [{"type": "integer", "minimum": 1}, {"const": "max"}]}, "Rows"),
     _query("_next", {"type": "string"}, "`next` of the page before"),
 )
+AUDITING = (
+    _query("who", {"type": "string"}, "An actor's id, or what stands for one"),
+    _query("surface", {"type": "string"}, "Where from: " + ", ".join(SURFACES)),
+    _query("action", {"type": "string"}, "What was done: " + ", ".join(ACTIONS)),
+    _query("since", {"type": "string"}, "From then on: a date, a time, or 7d"),
+    _query("until", {"type": "string"}, "Until then"),
+)
+AUDIT_PAGE = (
+    _query("limit", {"type": "integer", "minimum": 1, "maximum": MOST}, "Events of a page"),
+    _query("before", {"type": "integer", "minimum": 0}, "`next` of the page before"),
+)
 IF_MATCH: Schema = {
     "name": "If-Match",
     "in": "header",
@@ -124,6 +137,7 @@ COLLECTION_CHANGE: Schema = {
 }
 
 SEARCH, READ, WRITE = "hybrid-search", "hybrid-search or hybrid-decrypt", "hybrid-write"
+AUDIT = "hybrid-audit"
 ANY = "hybrid-search, hybrid-decrypt or hybrid-write"
 
 OPERATIONS = (
@@ -219,5 +233,13 @@ OPERATIONS = (
     Operation(
         "DELETE", COLLECTION + "/members/{actor}.json", "removeMember", "collections",
         "Take an actor's role away", "to own the collection", {200: "Member"}, WRITING,
+    ),
+    Operation(
+        "GET", BASE + "/audit.json", "listAudit", "audit", "Who opened how much, newest first",
+        AUDIT, {200: "AuditPage"}, ANYWHERE, (*AUDITING, *AUDIT_PAGE),
+    ),
+    Operation(
+        "GET", BASE + "/audit.csv", "auditCsv", "audit", "The same as CSV, oldest first", AUDIT,
+        {200: "text/csv"}, ANYWHERE, AUDITING,
     ),
 )  # fmt: skip

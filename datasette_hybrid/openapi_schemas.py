@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from memory_store.operations.auditing import Total
 from memory_store.records import (
     DONE_SUFFIX,
     LIMIT_DEEP,
@@ -29,6 +30,7 @@ from memory_store.records import (
 from memory_store.search.recipes import RECIPES
 from memory_store.sql.options import NO, OPTION_NAMES, YES
 from memory_store.sql.permitted import SHOWN
+from memory_store.vault.audit import AuditEvent
 from memory_store.vault.members import ROLES
 
 from . import drafting
@@ -259,6 +261,16 @@ def _collection() -> Schema:
     return schema
 
 
+def _event() -> Schema:
+    schema = of_record(AuditEvent)
+    who = {"type": "string", "description": "The actor, or what stands for one"}
+    return {
+        **schema,
+        "properties": {**schema["properties"], "who": who},
+        "required": [*schema["required"], "who"],
+    }
+
+
 def schemas() -> dict[str, Schema]:
     """Every schema that the description of an operation refers to, by name."""
     role = {"enum": list(ROLES)}
@@ -267,6 +279,13 @@ def schemas() -> dict[str, Schema]:
         "ok": {"const": True},
         "actor": {"type": "string"},
         "role": {"anyOf": [role, {"type": "null"}]},
+    }
+    totals = {"type": "array", "items": {"$ref": "#/components/schemas/AuditTotal"}}
+    trail = {
+        "totals": totals,
+        "next": {"type": ["integer", "null"]},
+        "next_url": {"type": ["string", "null"]},
+        "truncated": {"type": "boolean"},
     }
     page = {"next": {"type": ["string", "null"]}, "next_url": {"type": ["string", "null"]}}
     return {
@@ -288,5 +307,8 @@ def schemas() -> dict[str, Schema]:
         "Deleted": {"type": "object", "properties": deleted, "required": list(deleted)},
         "Collection": _collection(),
         "Collections": rows_of("Collection"),
+        "AuditEvent": _event(),
+        "AuditTotal": of_record(Total),
+        "AuditPage": rows_of("AuditEvent", **trail),
         "Member": {"type": "object", "properties": member, "required": list(member)},
     }

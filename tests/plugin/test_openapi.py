@@ -105,6 +105,8 @@ async def test_answers_are_as_described_with_and_without_text(served: Served, ac
     assert conforms((await asked.get("/collections.json")).json(), "Collections")
     assert conforms((await asked.get(".json?q=tomatoes&limit=1000")).json(), "Error")
     assert conforms((await served.get(".json?q=tomatoes")).json(), "Error")
+    trail = await asked.get("/audit.json?limit=2")
+    assert conforms(trail.json(), "AuditPage" if actor == "root" else "Error")
 
 
 async def test_a_method_that_is_not_there_is_refused_with_those_that_are(served: Served) -> None:
