@@ -47,7 +47,9 @@ def private_address(filled: Filled, tmp_path: Path) -> Iterator[str]:
 
 
 def titles(page: Any) -> list[str]:
-    return page.locator(".hy-result h2").all_inner_texts()
+    # not by a locator: Datasette 1.0's jump menu is an element whose `matches` is no function
+    headings = "[...document.querySelectorAll('.hy-result h2')].map((one) => one.innerText.trim())"
+    return page.evaluate(headings)
 
 
 def focused(page: Any) -> str:
@@ -66,7 +68,7 @@ def test_results_come_while_one_types(open_address: str, page: Any) -> None:
     assert fits(page)
     field.press_sequentially(" -hostile")
     page.wait_for_url("**q=tomatoes+-hostile")
-    page.locator(".hy-result h2", has_text="Hostile").wait_for(state="detached")
+    page.get_by_role("heading", name="Hostile").wait_for(state="detached")
     page.locator("[name=mode]").select_option("keyword")
     page.wait_for_url("**mode=keyword")
     page.locator("#hy-live", has_text="1 result").wait_for(state="attached")
@@ -232,9 +234,8 @@ def test_any_script_and_any_length_fits(filled: Filled, tmp_path: Path, browser:
             assert fits(page), path
         page.goto(f"{base}{NOTES}?q=tomato&limit=5")
         arabic = page.locator(".hy-result", has_text="سقي")
-        for part in ("h2 a", ".hy-preview"):
-            style = "element => getComputedStyle(element).direction"
-            assert arabic.locator(part).first.evaluate(style) == "rtl"
+        for part in (arabic.get_by_role("link", name="سقي"), arabic.locator(".hy-preview")):
+            assert part.first.evaluate("part => getComputedStyle(part).direction") == "rtl"
 
 
 STATES = {
@@ -282,6 +283,7 @@ def violations(page: Any) -> list[str]:
     """What axe-core objects to in a page, but for what only Datasette could mend."""
     from axe_playwright_python.sync_playwright import Axe
 
+    page.evaluate("document.querySelector('navigation-search')?.remove()")  # see titles()
     found = Axe().run(page).response["violations"]
     return [
         f"{one['id']}: {re.sub(' +', ' ', node['html'])[:120]}"
