@@ -27,6 +27,7 @@ COMMANDS = {
     "list": ("memories", "list_"),
     "edit": ("memories", "edit"),
     "done": ("memories", "done"),
+    "reopen": ("memories", "reopen"),
     "publish": ("memories", "publish"),
     "delete": ("memories", "delete"),
     "collections": ("naming", "collections"),

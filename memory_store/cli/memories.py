@@ -1,8 +1,9 @@
-"""``get list edit done publish delete``: memories one by one."""
+"""``get list edit done reopen publish delete``: memories one by one."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -111,6 +112,8 @@ def list_(
 @click.option("--type", metavar="NAME", help=f"New type: {TYPE_NAMES}")
 @click.option("--topic", multiple=True, metavar="NAME", help="Topics instead of the old ones")
 @click.option("--no-topics", is_flag=True, help="Take all topics away")
+@click.option("--add-topic", multiple=True, metavar="NAME", help="One more topic")
+@click.option("--remove-topic", multiple=True, metavar="NAME", help="Take this topic away")
 @click.option("--collection", metavar="NAME", help="Move to this collection")
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata instead of the old")
 @click.option(
@@ -124,6 +127,8 @@ def edit(
     text: str | None,
     topic: tuple[str, ...],
     no_topics: bool,
+    add_topic: tuple[str, ...],
+    remove_topic: tuple[str, ...],
     meta: tuple[str, ...],
     if_version: int | None,
     as_json: bool,
@@ -134,6 +139,7 @@ def edit(
     \b
     memory-store edit notes.db 3f2a9c1b --title "Lease, signed" --topic home
     memory-store edit notes.db 3f2a9c1b --text - < lease.md
+    memory-store edit notes.db 3f2a9c1b --add-topic contracts --remove-topic inbox
 
     There is no editor here on purpose: editors leave plain copies in temporary files.
     """
@@ -144,6 +150,8 @@ def edit(
         changes["text"] = text_or_stdin(text)
     if topic or no_topics:
         changes["topics"] = topic
+    if add_topic or remove_topic:
+        changes |= {"add_topics": add_topic, "remove_topics": remove_topic}
     if meta:
         changes["metadata"] = dict(key_value_pairs(meta, "meta"))
     if not changes:
@@ -166,12 +174,33 @@ def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     \b
     memory-store done notes.db 3f2a9c1b
     """
+    _change_each(store, ids, store.done, as_json=as_json)
+
+
+@click.command()
+@database_argument
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@json_option("Print the opened memories as JSON")
+@with_store
+def reopen(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
+    """Mark completed memories as open again (task_done becomes task).
+
+    \b
+    memory-store reopen notes.db 3f2a9c1b
+    """
+    _change_each(store, ids, store.reopen, as_json=as_json)
+
+
+def _change_each(
+    store: MemoryStore, ids: Sequence[str], change: Callable[[str], Memory], *, as_json: bool
+) -> None:
+    """Change memories one after another, once all of them are found, and print their types."""
     found = [store.get(id) for id in ids]
-    completed = [store.done(memory.id) for memory in found]
+    changed = [change(memory.id) for memory in found]
     if as_json:
-        write_json([memory.as_dict() for memory in completed])
+        write_json([memory.as_dict() for memory in changed])
         return
-    for memory in completed:
+    for memory in changed:
         click.echo(f"{memory.id} {memory.type}")
 
 
@@ -217,8 +246,8 @@ def delete(store: MemoryStore, ids: tuple[str, ...], yes: bool) -> None:
         for memory in found:
             click.echo(_line(memory), err=True)
         click.confirm(f"Delete {'these' if len(found) > 1 else 'this'}?", abort=True, err=True)
+    store.delete_many(memory.id for memory in found)
     for memory in found:
-        store.delete(memory.id)
         click.echo(f"{memory.id} deleted")
 
 

@@ -191,6 +191,15 @@ def test_edit_refuses_to_overwrite_a_newer_version(vault: Vault) -> None:
     assert vault.json("get", memory["id"])["title"] == "Lease, signed"
 
 
+def test_edit_adds_and_removes_topics(vault: Vault) -> None:
+    memory = vault.json("list", "--type", "fact")[0]
+    added = vault.json("edit", memory["id"], "--add-topic", "signed")
+    assert added["topics"] == [*memory["topics"], "signed"]
+    removed = vault.json("edit", memory["id"], "--remove-topic", "home")
+    assert "home" not in removed["topics"]
+    assert "signed" in removed["topics"]
+
+
 def test_edit_without_a_change_is_bad_usage(vault: Vault) -> None:
     memory = vault.json("list")[0]
     assert vault.run("edit", memory["id"]).exit_code == 2
@@ -201,6 +210,8 @@ def test_done_completes_a_task(empty_vault: Vault) -> None:
     assert [m["type"] for m in empty_vault.json("done", added)] == ["task_done"]
     assert empty_vault.json("list", "--status", "open") == []
     assert [m["id"] for m in empty_vault.json("list", "--status", "done")] == [added]
+    assert [m["type"] for m in empty_vault.json("reopen", added)] == ["task"]
+    assert empty_vault.json("list", "--status", "done") == []
 
 
 def test_deleted_memories_are_gone_everywhere(vault: Vault) -> None:
