@@ -134,21 +134,23 @@ const commands = {
 };
 const inList = ["k", "m", "ArrowDown", "ArrowUp", "Escape"]; // elsewhere these are the browser's
 
-function typing(element) {
-  return element.isContentEditable || /^(input|textarea|select)$/i.test(element.tagName);
+function typing(event) {
+  const [element] = event.composedPath(); // also within another plugin's own element
+  const inField = element.isContentEditable || /^(input|textarea|select)$/i.test(element.tagName);
+  return inField || event.isComposing || document.querySelector("dialog[open]");
 }
 
 function onKey(event) {
   const command = Object.hasOwn(commands, event.key) && commands[event.key];
-  const taken = event.ctrlKey || event.metaKey || event.altKey || event.isComposing;
-  if (!command || taken || event.defaultPrevented || keys.open || typing(event.target)) return;
+  const modified = event.ctrlKey || event.metaKey || event.altKey;
+  if (!command || modified || event.defaultPrevented || typing(event)) return;
   if (inList.includes(event.key) && !current()) return;
   event.preventDefault();
   command();
 }
 
 if (field && keys) {
-  document.addEventListener("keydown", onKey);
+  document.addEventListener("keydown", onKey, true); // before Datasette 1.0's own menu, by “/”
   for (const button of document.querySelectorAll("[data-keys]")) {
     button.hidden = false;
     button.addEventListener("click", commands["?"]);
