@@ -56,7 +56,7 @@ OPTIONS: Mapping[str, tuple[str, Schema]] = {
     "since": ("Created from then on: a date, a time, or a span such as 7d", {}),
     "until": ("Created until then", {}),
     "min_score": ("Least score of a result", {"minimum": 0, "maximum": 1}),
-    "narrow": ("Values of facets: FACET=VALUE", {}),
+    "narrow": ("Values of facets: FACET:VALUE", {}),
     "recipe": ("The ranking", {"enum": list(RECIPES)}),
     "reranker": ("A reranking model, by its name", {}),
     "rerank": ("Whether to rerank where the recipe does", {}),
@@ -144,8 +144,10 @@ def option_parameter(name: str) -> Schema:
         said = {"enum": sorted((YES | NO) - {""})}
     elif get_origin(annotation) is tuple:
         said = {"type": "array", "items": {"type": "string"}}
-        if name in ("meta", "narrow"):
+        if name == "meta":
             said["items"]["pattern"] = "^[^=]+="
+        elif name == "narrow":
+            said["items"]["pattern"] = "^[a-z]+:"
     else:
         held = [one for one in get_args(annotation) or (annotation,) if one in SCALARS]
         said = {"type": SCALARS[held[0]], **more}
