@@ -16,18 +16,15 @@ KEYED_HASH = "keyed hash"
 
 TABLES: Mapping[str, Mapping[str, Any]] = {
     "memories": {
-        "description": "One row for each memory. Titles, topics and texts are sealed: search them "
-        "by name or by meaning in the box below.",
+        "description": "One row for each memory. Titles, topics and texts are sealed; in a strict "
+        "vault types and times are, too, and their columns empty.",
         "label_column": "id",
         "sort_desc": "created",
         "facets": ["type"],
         "columns": {
-            "id": "Random id",
             "collection": COLLECTION,
             "type": "What it is: fact, note, preference, decision, task, path, summary, result or "
-            "code; with _done when completed. Empty in a strict vault",
-            "created": "When it was written (UTC). Empty in a strict vault",
-            "updated": "When it was last changed (UTC). Empty in a strict vault",
+            "code; with _done when completed",
             "version": "How often it was written; 1 for never edited",
             "content": "Id of its text in memory_bodies; equal texts of a collection share one",
             "head": "Sealed: title, topics, source, links to other memories and metadata",
@@ -64,9 +61,7 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
         "description": "The collections that memories belong to. Their names are sealed.",
         "label_column": "id",
         "columns": {
-            "id": "Random id",
             "name": "Sealed: the name",
-            "created": "When it was made (UTC)",
         },
     },
     **{table: {"hidden": True} for table in (*VAULT_TABLES, *LATER_TABLES)},

@@ -24,16 +24,11 @@ def memory_actions(datasette: Any, vault: Vault, row: Any) -> list[Link]:
     )
     path = hybrid_path(datasette, vault.database)
     own = f"{path}/memories/{row['id']}"
-    unfinished = not str(row["type"] or "").endswith(DONE_SUFFIX)
+    done = "Open again" if str(row["type"] or "").endswith(DONE_SUFFIX) else "Mark as done"
     actions = (
         (read, own, "Open memory", "Read the whole of it."),
         (read and write, f"{own}/edit", "Edit memory", "Change it; it is sealed as it is saved."),
-        (
-            read and write and unfinished,
-            f"{own}#done",
-            "Mark as done",
-            "By one button on its page.",
-        ),
+        (read and write, f"{own}#done", done, "By one button on its page."),
         (write, f"{own}/delete", "Delete memory", "For good, after a question."),
         (search, f"{path}?like={row['id']}", "More like this", "Memories that resemble it."),
     )

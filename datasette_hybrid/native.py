@@ -174,7 +174,7 @@ async def table_box(datasette: Any, request: Any, database: str, table: str) -> 
     if ranked is None or vault.locked:
         return None
     return Markup(
-        '<p>Sorted by what stands in the table. <a href="{}">In order of relevance</a></p>'
+        '<p>Shown in the order of the table. <a href="{}">In order of relevance</a></p>'
     ).format(ranked)
 
 
