@@ -25,8 +25,9 @@ BY_TOKEN = CrossOriginProtectionMiddleware is None
 """Whether this Datasette guards forms by tokens."""
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-CHECKED_HERE = re.compile(r"/-/hybrid/(?:new|memories/[^/]+/edit)$")
-"""The forms that hold what somebody has written; :func:`is_forged` is asked by their views."""
+CHECKED_HERE = re.compile(r"/-/hybrid/(?:new|memories/[^/]+/edit|import(?:\.json)?)$")
+"""The forms that hold what somebody has written, and those with files, which 0.65's guard cannot
+read with a new ``python-multipart``; :func:`is_forged` is asked by their views."""
 OUR_JSON = re.compile(r"/-/hybrid(?:/.+)?\.json$")
 FORM_KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
 ADVICE = (

@@ -23,13 +23,13 @@ MINUTE, HOUR = 60, 3600  # seconds
 class LockBar:
     """Where the button posts to, and the sentence beside it, which may be empty.
 
-    ``audit`` is the address of the audit trail, for those who may read it.
+    ``links`` lead to what else the asker may do with the vault as a whole.
     """
 
     database: str
     action: str
     sentence: str
-    audit: str | None
+    links: tuple[tuple[str, str], ...]
 
 
 def lockbar(datasette: Any, request: Any) -> LockBar | None:
@@ -39,8 +39,9 @@ def lockbar(datasette: Any, request: Any) -> LockBar | None:
     if vault is None or not grants:
         return None
     path = f"{datasette.urls.database(vault.database)}/-/hybrid"
-    audit = f"{path}/audit" if grants.audit else None
-    return LockBar(vault.database, f"{path}/lock", sentence(vault.closing()), audit)
+    offered = (("Import", "import", grants.write), ("Audit trail", "audit", grants.audit))
+    links = tuple((label, f"{path}/{below}") for label, below, granted in offered if granted)
+    return LockBar(vault.database, f"{path}/lock", sentence(vault.closing()), links)
 
 
 def sentence(closing: Closing | None) -> str:

@@ -43,6 +43,7 @@ PATH_PARAMETERS = {
         "minLength": 1,
         "description": "An id, or its first 8 characters or more",
     },
+    "job": {"type": "string", "minLength": 1, "description": "The `job` of an import's answer"},
     "actor": {"type": "string", "minLength": 1, "description": "An actor's id"},
 }
 
@@ -102,6 +103,9 @@ def _described(operation: Operation) -> dict[str, Any]:
         content = {"application/json": {"schema": operation.body, "example": operation.example}}
         if operation.example is None:
             del content["application/json"]["example"]
+        described["requestBody"] = {"required": True, "content": content}
+    if operation.contents:
+        content = {kind: {"schema": schema} for kind, schema in operation.contents.items()}
         described["requestBody"] = {"required": True, "content": content}
     return described
 

@@ -16,6 +16,7 @@ from memory_store.vault.members import ROLES
 from .audit import ACTIONS, SURFACES
 from .audit_pages import MOST
 from .drafting import MANY
+from .import_jobs import STATES
 from .openapi_schemas import MEMORY_TYPES, Schema, option_parameter
 
 BASE = "/{database}/-/hybrid"
@@ -32,7 +33,7 @@ class Operation:
     """One method of one address.
 
     ``answers``: status → the name of a schema, a schema, or a content type; ``errors`` are answered
-    with the schema ``Error``.
+    with the schema ``Error``. ``body`` is of JSON, ``contents`` of other types.
     """
 
     method: str
@@ -46,6 +47,7 @@ class Operation:
     parameters: tuple[Mapping[str, Any], ...] = ()
     body: Schema | None = None
     example: Any = field(default=None, hash=False)
+    contents: Mapping[str, Schema] = field(default_factory=dict)
 
 
 def ref(name: str) -> Schema:
@@ -139,6 +141,47 @@ COLLECTION_CHANGE: Schema = {
 SEARCH, READ, WRITE = "hybrid-search", "hybrid-search or hybrid-decrypt", "hybrid-write"
 AUDIT = "hybrid-audit"
 ANY = "hybrid-search, hybrid-decrypt or hybrid-write"
+
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_NAMED: Schema = {"type": "array", "items": {"type": "array", "items": {"type": "string"}}}
+_TEXT_OR_NONE: Schema = {"type": ["string", "null"]}
+IMPORT_JOB: Schema = {
+    "type": "object",
+    "required": ["ok", "job", "state", "done", "total"],
+    "properties": {
+        "ok": {"const": True},
+        "job": {"type": "string"},
+        "state": {"enum": list(STATES)},
+        **dict.fromkeys(("done", "total", "imported", "replaced", "unchanged"), _COUNT),
+        "dry_run": {"type": "boolean"},
+        "error": _TEXT_OR_NONE,
+        "summary": _TEXT_OR_NONE,
+        "failures": _NAMED,
+        "skips": _NAMED,
+        "degraded": {"type": "array", "items": {"type": "string"}},
+        "job_url": {"type": "string"},
+    },
+}
+UPLOADING = (
+    _query("name", {"type": "string"}, "The file's name, where the body is a file"),
+    _query("collection", {"type": "string"}, "Where its memories go"),
+    _query("type", {"type": "string"}, "Their type, where the file says none"),
+    _query("topics", {"type": "string"}, "Topics for all of them, apart by commas"),
+    _query("dry_run", {"type": "string"}, "1: only say what would happen"),
+)
+"""In a multipart form these are fields, and the files are named file."""
+_BINARY: Schema = {"type": "string", "format": "binary"}
+UPLOAD: Mapping[str, Schema] = {
+    "multipart/form-data": {
+        "type": "object",
+        "properties": {
+            "file": {"type": "array", "items": _BINARY, "minItems": 1},
+            **{one["name"]: one["schema"] for one in UPLOADING if one["name"] != "name"},
+        },
+        "required": ["file"],
+    },
+    "application/octet-stream": _BINARY,
+}
 
 OPERATIONS = (
     Operation(
@@ -241,5 +284,18 @@ OPERATIONS = (
     Operation(
         "GET", BASE + "/audit.csv", "auditCsv", "audit", "The same as CSV, oldest first", AUDIT,
         {200: "text/csv"}, ANYWHERE, AUDITING,
+    ),
+    Operation(
+        "POST", BASE + "/import.json", "upload", "import",
+        "Import files: a multipart form, or one file as the body whose name is given",
+        WRITE, {202: IMPORT_JOB}, WRITING, UPLOADING, contents=UPLOAD,
+    ),
+    Operation(
+        "GET", BASE + "/import/{job}.json", "followImport", "import", "How far an import is",
+        WRITE, {200: IMPORT_JOB},
+    ),
+    Operation(
+        "DELETE", BASE + "/import/{job}.json", "stopImport", "import",
+        "Stop an import after the file that it is at", WRITE, {200: IMPORT_JOB},
     ),
 )  # fmt: skip

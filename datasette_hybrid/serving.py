@@ -132,6 +132,7 @@ def routes() -> list[tuple[str, Any]]:
         openapi,
         pages,
         unlocking,
+        uploading,
         writing,
     )
 
@@ -145,6 +146,10 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"$", pages.search),
         (base + r"/unlock$", unlocking.unlock),
         (base + r"/lock$", unlocking.lock),
+        (base + r"/import$", uploading.import_page),
+        (base + r"/import\.json$", uploading.import_json),
+        (base + r"/import/(?P<job>[^/]+)\.json$", uploading.job_json),
+        (base + r"/import/(?P<job>[^/]+)$", uploading.job_page),
         (base + r"/audit$", audit_pages.audit_page),
         (base + r"/audit\.json$", audit_pages.audit_json),
         (base + r"/audit\.csv$", audit_pages.audit_csv),

@@ -5,7 +5,7 @@ Boundary: plain text goes in here and is sealed below.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from memory_store.search.options import several
 
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Progress
+    from memory_store.importing.walk import Found
 
 
 class Writing(OpenedStore):
@@ -159,6 +160,39 @@ class Writing(OpenedStore):
             embed=embed,
             dry_run=dry_run,
             prune=prune,
+            progress=progress,
+        )
+
+    def import_files(
+        self,
+        files: Sequence[Found],
+        *,
+        collection: str | None = None,
+        type: str | None = None,
+        topics: Sequence[str] = (),
+        dry_run: bool = False,
+        stopped: Callable[[], bool] = lambda: False,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Import files that are at hand rather than on this disk, by the same readers.
+
+        A record is known again by collection and ref, as in :meth:`import_paths`. ``stopped`` is
+        asked between files; a stop and a lock end it with the report so far.
+        """
+        from memory_store.importing.session import ImportOptions
+
+        options = ImportOptions(
+            collection=collection,
+            type=checked_type(type) if type else None,
+            topics=clean_topics(topics),
+        )
+        return writing.import_files(
+            self._vault,
+            self._embedders,
+            files,
+            options,
+            dry_run=dry_run,
+            stopped=stopped,
             progress=progress,
         )
 

@@ -13,10 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from memory_store.importing.readers import read_file
-from memory_store.importing.session import FileMark, ImportOptions, ImportSession, Pending
-from memory_store.importing.walk import Failure, Skip, SourceFile, walk
-from memory_store.records import ImportReport, MemoryDraft, MemoryStoreError
+from memory_store.importing.readers import opened_file, read_file
+from memory_store.importing.session import (
+    UPLOADED,
+    FileMark,
+    ImportOptions,
+    ImportSession,
+    Pending,
+)
+from memory_store.importing.walk import Failure, Found, Skip, SourceFile, walk
+from memory_store.records import ImportReport, LockedError, MemoryDraft, MemoryStoreError
 from memory_store.vault.rows import Origin
 
 BATCH_MEMORIES = 64
@@ -83,6 +89,43 @@ def import_paths(
             session.remember(sources, options)
     if progress is not None:
         progress("", len(files), len(files))
+    return tally.report()
+
+
+def import_files(
+    session: ImportSession,
+    files: Sequence[Found],
+    options: ImportOptions,
+    *,
+    dry_run: bool = False,
+    stopped: Callable[[], bool] = lambda: False,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Import files that are at hand rather than on this disk.
+
+    ``stopped`` is asked between files. A stop or a lock ends the import with the report so far;
+    what was read since the last batch is written at a stop, and lost at a lock. The same files
+    again go on from there.
+    """
+    tally = _Tally()
+    run = _Run(session, options, tally, dry_run=dry_run)
+    try:
+        for done, found in enumerate(files):
+            if stopped():
+                left = f"stopped here: {done} of {len(files)} files were read"
+                tally.failures.append((found.name, left))
+                break
+            if isinstance(found, Skip):
+                tally.skips.append((found.name, found.reason))
+            elif isinstance(found, Failure):
+                tally.failures.append((found.name, found.reason))
+            else:
+                if progress is not None:
+                    progress(found.name, done, len(files))
+                run.take(UPLOADED, found)
+        run.flush()
+    except LockedError:
+        tally.failures.append(("", "the vault was locked: unlock it and upload the same again"))
     return tally.report()
 
 
@@ -175,9 +218,9 @@ class _Run:
         if file.kind in ("sqlite", "stdin"):
             return None
         try:
-            with file.path.open("rb") as stream:
+            with opened_file(file) as stream:
                 return self.tagger.tag_stream(stream, b"content", self.options.shaping())
-        except OSError:
+        except (OSError, MemoryStoreError):
             return None  # reading it again for its records reports the error
 
     def _read(self, file: SourceFile) -> Iterator[MemoryDraft | Skip | Failure]:

@@ -16,7 +16,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from memory_store.dates import date_in_name, format_epoch
 from memory_store.importing.decoding import SNIFFED_BYTES, decode, is_binary
@@ -59,10 +59,10 @@ def read_file(
     try:
         if file.kind == "stdin":
             yield from _read_stdin(file, columns)
-        elif file.kind == "sqlite" or (file.kind == "text" and starts_like_sqlite(file.path)):
+        elif file.content is None and _is_database(file):
             yield from _read_database(file, table, columns)
         else:
-            with _open(file) as stream:
+            with opened_file(file) as stream:
                 yield from _read_stream(file, stream, columns)
     except MemoryStoreError as error:
         yield Failure(file.name, str(error))
@@ -70,8 +70,14 @@ def read_file(
         yield Failure(file.name, (error.strerror or str(error)).lower())
 
 
-def _open(file: SourceFile) -> IO[bytes]:
+def _is_database(file: SourceFile) -> bool:
+    return file.kind == "sqlite" or (file.kind == "text" and starts_like_sqlite(file.path))
+
+
+def opened_file(file: SourceFile) -> BinaryIO:
     """A regular file only: not a link put in its place, nor a pipe that would block."""
+    if file.content is not None:
+        return io.BytesIO(file.content())
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(file.path, flags | getattr(os, "O_NOFOLLOW", 0))
     try:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from memory_store.importing.pipeline import Progress, import_paths
+from memory_store.importing.pipeline import Progress, import_files, import_paths
 from memory_store.importing.session import ImportOptions, ImportSession, known_sources
+from memory_store.importing.walk import Found
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
 from memory_store.records import BadInputError, ImportReport
@@ -51,6 +52,30 @@ def run_imports(
     finally:
         preparer.close()
     return _together(reports)
+
+
+def run_upload(
+    vault: OpenVault,
+    files: Sequence[Found],
+    options: ImportOptions,
+    embedders: Callable[[str], Embedder | None],
+    *,
+    dry_run: bool,
+    stopped: Callable[[], bool],
+    progress: Progress | None,
+) -> ImportReport:
+    """Import files that are at hand. See :func:`memory_store.importing.pipeline.import_files`."""
+    with vault.gate.entered():
+        preparer = Preparer(vault, embedders)
+    try:
+        with vault.gate.entered():
+            collection = vault.find_or_create_collection(options.collection)
+            session = ImportSession(vault, collection, preparer)
+        return import_files(
+            session, files, options, dry_run=dry_run, stopped=stopped, progress=progress
+        )
+    finally:
+        preparer.close()
 
 
 def _together(reports: Sequence[ImportReport]) -> ImportReport:

@@ -22,6 +22,9 @@ from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.rows import Origin, open_head, read_rows
 from memory_store.vault.transactions import transaction
 
+UPLOADED = "upload:"
+"""The source of what came from another machine: no path here, and read again by nobody."""
+
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
@@ -282,6 +285,8 @@ def known_sources(vault: OpenVault) -> list[tuple[str, ImportOptions]]:
         keys = vault.keyring.of(collection)
         opened = keys.unseal("head", keys.place("vault_sources", "head", source), sealed)
         data = json.loads(bytes(opened))
+        if data["path"] == UPLOADED:  # whoever has those files may upload them again
+            continue
         listed = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in data["options"].items()

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -55,7 +55,8 @@ class SourceFile:
     ``path`` is absolute, ``root`` the absolute source root, ``ref`` the posix path from the root
     (a single name for a file named on its own), ``named`` whether the user named this very file,
     ``name`` how messages call it, ``modified`` its time stamp in seconds since 1970. Standard
-    input has the kind ``stdin`` and its ``stream``.
+    input has the kind ``stdin`` and its ``stream``. A file that is not on this disk has its
+    ``content``; its ``path`` is never opened.
     """
 
     path: Path
@@ -66,6 +67,7 @@ class SourceFile:
     name: str = ""
     modified: float | None = None
     stream: IO[str] | None = field(default=None, compare=False, repr=False)
+    content: Callable[[], bytes] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.name:

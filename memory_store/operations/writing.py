@@ -5,7 +5,7 @@ Boundary: plain text comes in; only what the vault's keys have sealed or hashed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from memory_store.vault.rows import Origin, read_rows
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Progress
     from memory_store.importing.session import ImportOptions
+    from memory_store.importing.walk import Found
 
 ADD_BATCH = 64  # memories in one transaction
 
@@ -79,6 +80,26 @@ def import_paths(
         dry_run=dry_run,
         prune=prune,
         progress=progress,
+    )
+    return replace(report, degraded=writing.degraded)
+
+
+def import_files(
+    vault: OpenVault,
+    embedders: Embedders,
+    files: Sequence[Found],
+    options: ImportOptions,
+    *,
+    dry_run: bool,
+    stopped: Callable[[], bool],
+    progress: Progress | None,
+) -> ImportReport:
+    """Import files that are at hand. Enters the vault itself, as :func:`import_paths` does."""
+    from memory_store.importing.runs import run_upload
+
+    writing = WritingEmbedders(embedders, vault)
+    report = run_upload(
+        vault, files, options, writing, dry_run=dry_run, stopped=stopped, progress=progress
     )
     return replace(report, degraded=writing.degraded)
 

@@ -1,0 +1,337 @@
+"""Importing by upload: files, folders and archives, progress, what is refused and by which name."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+import threading
+import zipfile
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datasette_hybrid import import_jobs, uploaded
+from datasette_hybrid.cross_site import BY_TOKEN
+from datasette_hybrid.uploaded import sources
+from datasette_hybrid.vaults import vaults_of
+from memory_store.importing.walk import Failure, Skip, SourceFile
+from memory_store.store import MemoryStore
+
+from .conftest import ALLOW, Filled, Serve, Served
+
+BEARER = {"Authorization": "Bearer nothing"}
+NOTES = {
+    "garden/pears.md": b"# Pears\n\nPrune the #pears in winter.",
+    "garden/wells/deep.txt": b"The deep well runs dry in August.",
+    "rows.json": json.dumps([{"text": "A row about lanterns", "title": "Lanterns"}]).encode(),
+    "table.csv": b"text,title\nA cell about barges,Barges\n",
+}
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    """A zip archive of those files."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in files.items():
+            made.writestr(name, content)
+    return out.getvalue()
+
+
+def form(files: dict[str, bytes], **fields: str) -> tuple[bytes, str]:
+    """A multipart body as a browser sends it, paths in its names, and its content type."""
+    boundary = "a-boundary-that-no-file-holds"
+    parts = [
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+        for name, value in fields.items()
+    ]
+    for name, content in files.items():
+        parts.append(
+            f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n".encode()
+            + content
+            + b"\r\n"
+        )
+    body = b"".join(parts) + f"--{boundary}--\r\n".encode()
+    return body, f"multipart/form-data; boundary={boundary}"
+
+
+async def post(served: Served, files: dict[str, bytes], **fields: str) -> Any:
+    """Upload files as JSON's endpoint takes them."""
+    body, kind = form(files, **fields)
+    return await served.datasette.client.post(
+        f"{served.base}/import.json",
+        content=body,
+        headers={**BEARER, "Content-Type": kind},
+        cookies=served.cookies,
+    )
+
+
+async def ended(served: Served, job: str) -> dict[str, Any]:
+    """The job once it is over."""
+    for _ in range(600):
+        answer = await served.get(f"{served.base}/import/{job}.json")
+        assert answer.status_code == 200, answer.text
+        if answer.json()["state"] != "running":
+            return answer.json()
+        await asyncio.sleep(0.05)
+    raise AssertionError("the import does not end")
+
+
+async def imported(served: Served, files: dict[str, bytes], **fields: str) -> dict[str, Any]:
+    """What came of an upload."""
+    begun = await post(served, files, **fields)
+    assert begun.status_code == 202, begun.text
+    return await ended(served, begun.json()["job"])
+
+
+async def test_files_of_a_folder_become_memories_and_again_are_unchanged(served: Served) -> None:
+    wanda = served.by("wanda")
+    first = await imported(wanda, NOTES, type="fact", topics="autumn, work")
+    assert (first["state"], first["imported"], first["failures"]) == ("done", 4, [])
+    found = (await served.by("bob").get(".json?q=lanterns&mode=keyword")).json()["rows"][0]
+    assert (found["title"], found["type"]) == ("Lanterns", "fact")
+    assert set(found["topics"]) >= {"autumn", "work"}
+    again = await imported(wanda, NOTES, type="fact", topics="autumn, work")
+    assert (again["imported"], again["unchanged"]) == (0, 4)
+    changed = {**NOTES, "garden/pears.md": b"# Pears\n\nPrune them in spring."}
+    third = await imported(wanda, changed, type="fact", topics="autumn, work")
+    assert (third["imported"], third["replaced"], third["unchanged"]) == (0, 1, 3)
+
+
+async def test_an_archive_is_the_same_as_its_files(served: Served) -> None:
+    wanda = served.by("wanda")
+    first = await imported(wanda, {"all.zip": archive(NOTES)})
+    assert first["imported"] == 4
+    assert (await imported(wanda, NOTES))["unchanged"] == 4
+
+
+async def test_one_file_may_be_the_body_itself(served: Served) -> None:
+    answer = await served.datasette.client.post(
+        f"{served.base}/import.json?name=note.md&collection=personal",
+        content=b"# Kilns\n\nThe kiln is cold.",
+        headers={**BEARER, "Content-Type": "text/markdown"},
+        cookies=served.by("wanda").cookies,
+    )
+    assert answer.status_code == 202, answer.text
+    assert (await ended(served.by("wanda"), answer.json()["job"]))["imported"] == 1
+
+
+async def test_a_trial_writes_nothing(served: Served) -> None:
+    trial = await imported(served.by("wanda"), NOTES, dry_run="1")
+    assert (trial["imported"], trial["dry_run"]) == (4, True)
+    rows = (await served.by("bob").get(".json?q=lanterns&mode=keyword")).json()["rows"]
+    assert rows == []
+
+
+async def test_only_writers_upload(served: Served) -> None:
+    for who in ("bob", "alice", "mallory", None):
+        assert (await post(served.by(who), NOTES)).status_code == 403
+        assert (await served.by(who).get(f"{served.base}/import")).status_code == 403
+    begun = await post(served.by("wanda"), NOTES)
+    job = begun.json()["job"]
+    await ended(served.by("wanda"), job)
+    assert (await served.by("bob").get(f"{served.base}/import/{job}.json")).status_code == 403
+    assert (await served.by("wanda").get(f"{served.base}/import/nothing.json")).status_code == 404
+
+
+async def test_every_file_that_is_left_out_is_named_with_its_reason(served: Served) -> None:
+    bad = {
+        "../../etc/passwd.md": b"x",
+        "/etc/hosts.txt": b"x",
+        "C:/windows/win.txt": b"x",
+        "photo.jpg": b"\xff\xd8",
+        ".git/config.txt": b"x",
+        "empty.md": b"",
+        "broken.json": b"{",
+        "wrong.txt": b"\xff\xfeoops\xff",
+        "good.md": b"All is well.",
+    }
+    result = await imported(served.by("wanda"), bad)
+    assert result["imported"] == 1
+    failed = {name.rpartition("/")[2].partition(":")[0] for name, _ in result["failures"]}
+    assert failed >= {"passwd.md", "hosts.txt", "win.txt", "broken.json"}
+    skipped = {name for name, _ in result["skips"]}
+    assert skipped >= {"photo.jpg", ".git/config.txt", "empty.md"}
+
+
+def test_archives_that_are_made_to_harm_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = archive({"zeros.txt": b"0" * 20_000_000})
+    assert [type(one) for one in sources([("bomb.zip", bomb)])] == [Failure]
+    nested = sources([("outer.zip", archive({"inner.zip": archive(NOTES), "ok.md": b"x"}))])
+    assert sorted(type(one).__name__ for one in nested) == ["Skip", "SourceFile"]
+    escaping = sources([("out.zip", archive({"../../x.md": b"x", "/abs.md": b"x"}))])
+    assert [type(one) for one in escaping] == [Failure, Failure]
+    assert [type(one) for one in sources([("no.zip", b"PK no archive")])] == [Failure]
+    monkeypatch.setattr(uploaded, "FILES_LIMIT", 3)
+    many = sources([("many.zip", archive({f"{n}.md": b"x" for n in range(9)}))])
+    assert [type(one) for one in many] == [Failure]
+    monkeypatch.setattr(uploaded, "EXPANDED_LIMIT", 10)
+    assert [type(one) for one in sources([("big.zip", archive({"a.md": b"x" * 11}))])] == [Failure]
+
+
+@given(st.text(max_size=40), st.binary(max_size=200))
+def test_no_name_and_no_bytes_break_it_or_lead_out(name: str, content: bytes) -> None:
+    for one in sources([(name, content), (f"{name}.zip", content), (f"{name}.md", content)]):
+        assert isinstance(one, Failure | Skip | SourceFile)
+        if isinstance(one, SourceFile):
+            assert ".." not in one.ref.split("/")
+            assert not one.ref.startswith("/")
+
+
+async def test_what_is_too_large_or_broken_is_refused(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanda = served.by("wanda")
+    monkeypatch.setattr(uploaded, "UPLOAD_LIMIT", 10_000)
+    assert (await post(wanda, {"large.txt": b"x" * 20_000})).status_code == 413
+    assert (await post(wanda, {})).status_code == 400
+    wrong = await post(wanda, NOTES, collection="nobody's", type="nonsense")
+    assert wrong.status_code == 400
+    assert wrong.json()["parameter"] == "type"
+    broken = await served.datasette.client.post(
+        f"{served.base}/import.json",
+        content=b"no boundary at all",
+        headers={**BEARER, "Content-Type": "multipart/form-data; boundary=x"},
+        cookies=wanda.cookies,
+    )
+    assert broken.status_code == 400
+
+
+class Held:
+    """An import that stands still at a file until it is let go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+        self.reached, self.release = threading.Event(), threading.Event()
+        plain = import_jobs.Job._at
+
+        def waiting(job: Any, name: str, done: int, total: int | None) -> None:
+            plain(job, name, done, total)
+            if done == at:
+                self.reached.set()
+                self.release.wait(30)
+
+        monkeypatch.setattr(import_jobs.Job, "_at", waiting)
+
+    async def wait(self) -> None:
+        assert await asyncio.to_thread(self.reached.wait, 30)
+
+
+MANY = {f"notes/{n:03}.md": f"Note number {n}.".encode() for n in range(12)}
+
+
+async def test_one_at_a_time_with_progress_and_a_way_to_stop(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanda, held = served.by("wanda"), Held(monkeypatch, at=5)
+    job = (await post(wanda, MANY)).json()["job"]
+    await held.wait()
+    assert (await post(wanda, NOTES)).status_code == 409
+    address = f"{served.base}/import/{job}"
+    page = BeautifulSoup((await wanda.get(address)).text, "html.parser")
+    assert page.select_one("noscript meta[http-equiv=refresh]")
+    assert (page.progress["value"], page.progress["max"]) == ("5", "12")
+    assert (await wanda.submit(address, {})).status_code == 303
+    held.release.set()
+    result = await ended(wanda, job)
+    assert result["state"] == "stopped"
+    assert 0 < result["imported"] < 12
+    assert "stopped here: 6 of 12" in result["failures"][0][1]
+    page = BeautifulSoup((await wanda.get(address)).text, "html.parser")
+    assert not page.select("noscript meta")
+    assert "Import stopped" in page.h1.text
+    assert (await imported(wanda, MANY))["imported"] == 12 - result["imported"]
+
+
+async def test_a_lock_in_the_middle_ends_it_and_says_so(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanda, held = served.by("wanda"), Held(monkeypatch, at=5)
+    job = (await post(wanda, MANY)).json()["job"]
+    await held.wait()
+    locking = asyncio.to_thread(vaults_of(served.datasette).of("notes").lock)
+    done = asyncio.ensure_future(locking)
+    await asyncio.sleep(0.2)
+    held.release.set()
+    await done
+    result = await ended(wanda, job)
+    assert result["state"] == "locked"
+    assert any("locked" in reason for _, reason in result["failures"])
+    assert "Locked while importing" in (await wanda.get(f"{served.base}/import/{job}")).text
+
+
+async def test_the_form_works_in_the_browser_s_way(served: Served) -> None:
+    wanda = served.by("wanda")
+    shown = await wanda.get(f"{served.base}/import")
+    assert shown.status_code == 200
+    cookies = {**wanda.cookies, **dict(shown.cookies)}
+    token = re.search(r'name="csrftoken" value="([^"]*)"', shown.text)
+    body, kind = form(NOTES, csrftoken=token[1] if token else "", topics="autumn")
+    sent = await served.datasette.client.post(
+        f"{served.base}/import", content=body, headers={"Content-Type": kind}, cookies=cookies
+    )
+    assert sent.status_code == 303, sent.text
+    job = sent.headers["location"].rpartition("/")[2]
+    await ended(wanda, job)
+    page = await wanda.get(sent.headers["location"])
+    assert "imported 4" in page.text
+    body, kind = form({}, csrftoken=token[1] if token else "")
+    empty = await served.datasette.client.post(
+        f"{served.base}/import", content=body, headers={"Content-Type": kind}, cookies=cookies
+    )
+    assert empty.status_code == 400
+    assert "choose at least one file" in empty.text
+
+
+async def test_another_site_cannot_upload(served: Served) -> None:
+    wanda = served.by("wanda")
+    body, kind = form(NOTES)
+    headers = {"Content-Type": kind, "Origin": "https://elsewhere.example"}
+    headers["Sec-Fetch-Site"] = "cross-site"
+    for path in ("import", "import.json"):
+        refused = await served.datasette.client.post(
+            f"{served.base}/{path}", content=body, headers=headers, cookies=wanda.cookies
+        )
+        assert refused.status_code == 403
+
+
+async def test_a_form_without_its_token_is_refused_where_there_are_tokens(served: Served) -> None:
+    wanda = served.by("wanda")
+    body, kind = form(NOTES, csrftoken="another")
+    refused = await served.datasette.client.post(
+        f"{served.base}/import", content=body, headers={"Content-Type": kind}, cookies=wanda.cookies
+    )
+    assert refused.status_code == (403 if BY_TOKEN else 303)
+
+
+async def test_an_upload_is_one_event_and_no_source_to_read_again(
+    served: Served, filled: Filled
+) -> None:
+    await imported(served.by("wanda"), NOTES)
+    rows = (await served.by("root").get(f"{served.base}/audit.json?action=import")).json()["rows"]
+    assert [(row["who"], row["surface"], row["returned"]) for row in rows] == [
+        ("wanda", "import", 4)
+    ]
+    vaults_of(served.datasette).lock_all()
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        from memory_store.records import BadInputError
+
+        with pytest.raises(BadInputError, match="nothing was imported yet"):
+            store.import_paths()
+        assert store.verify()["failures"] == []
+
+
+async def test_a_vault_that_cannot_be_written_to_says_so(filled: Filled, serve: Serve) -> None:
+    from memory_store.sqlite import connect
+
+    connect(filled.path).execute("pragma journal_mode = delete")
+    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    served = await serve(options=settings, immutables=[str(filled.path)])
+    wanda = Served(served.datasette, "notes").by("wanda")
+    refused = await post(wanda, NOTES)
+    assert refused.status_code == 403
+    assert "nothing can be written" in refused.json()["error"]
