@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -119,7 +119,7 @@ def typed_of(memory: Memory, collection: str) -> Typed:
 
 def checked(form: Typed) -> Checked:
     """Check every field, so that all that is wrong is told at once."""
-    checks = {
+    checks: dict[str, Callable[[], Any]] = {
         "text": lambda: _text(form.text),
         "title": lambda: checked_title(form.title),
         "type": lambda: checked_type(form.type),

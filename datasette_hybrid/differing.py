@@ -60,7 +60,7 @@ def both(theirs: str, mine: str) -> str:
     return "\n".join(lines)
 
 
-def _opcodes(left: Sequence[str], right: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
+def _opcodes(left: Sequence[str], right: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
     return SequenceMatcher(None, left, right).get_opcodes()
 
 

@@ -157,7 +157,8 @@ def _with_relations(drafts: Sequence[MemoryDraft]) -> list[MemoryDraft]:
             if found is None:
                 sentence = "names neither an id nor the ref of a row in this request"
                 problems.append(RowProblem(number, name, sentence))
-            draft = replace(draft, **{name: found})
+            relation: dict[str, Any] = {name: found}
+            draft = replace(draft, **relation)
         related.append(draft)
     if problems:
         raise BadRowsError(problems)

@@ -22,6 +22,7 @@ from memory_store.records import (
     ConflictError,
     LockedError,
     Memory,
+    MemoryStoreError,
     NotFoundError,
     ReadOnlyError,
 )
@@ -107,7 +108,7 @@ async def _save(datasette: Any, request: Any, edited: str | None) -> Response:
     try:
         await asking.visible_vault(datasette, request)
         if cross_site.is_forged(request, (fields.get("csrftoken") or [""])[-1]):
-            raise _ForgedError(FORGED)
+            raise _ForgedError
         needed = ("write",) if edited is None else ("decrypt", "write")
         vault, grants = await asking.vault_for(datasette, request, *needed)
         return await _saved(datasette, request, vault, grants, form, edited)
@@ -131,7 +132,7 @@ async def _choices_if_possible(datasette: Any, database: str, trouble: Trouble) 
     return await work.run(lambda: _choices(vault, grants)) if grants.write else Choices()
 
 
-class _ForgedError(Forbidden):
+class _ForgedError(MemoryStoreError):
     """A form whose token does not fit: from another site, or from before a restart."""
 
 

@@ -110,6 +110,7 @@ def test_two_tabs_that_change_the_same_see_both_and_choose(
 
     page.get_by_role("heading", name="Somebody else changed this meanwhile").wait_for()
     assert fits(page)
+    assert page.locator("textarea:visible").count() == 1
     marks = page.locator(".hy-diff mark").all_inner_texts()
     assert "daily" in marks
     assert "- prune in July" in marks
