@@ -12,13 +12,14 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -41,22 +42,24 @@ def serving(*arguments: str | Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "datasette", "serve", *map(str, arguments), "-p", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield _awaited(f"http://127.0.0.1:{port}")
-    finally:
-        server.terminate()
-        server.wait(10)
+    with tempfile.TemporaryFile("w+") as said:
+        server = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        try:
+            yield _awaited(f"http://127.0.0.1:{port}", server, said)
+        finally:
+            server.terminate()
+            server.wait(10)
 
 
-def _awaited(address: str) -> str:
-    until = time.monotonic() + 30
+def _awaited(address: str, server: subprocess.Popen[bytes], said: IO[str]) -> str:
+    until = time.monotonic() + 60
     while True:
         try:
             urllib.request.urlopen(f"{address}/-/versions.json", timeout=2).close()
         except (urllib.error.URLError, OSError):
-            if time.monotonic() > until:
-                raise
+            if server.poll() is not None or time.monotonic() > until:
+                said.seek(0)
+                raise AssertionError(f"the server did not start:\n{said.read()}") from None
             time.sleep(0.2)
         else:
             return address

@@ -250,6 +250,10 @@ STATES = {
     "like": f"{NOTES}?like=00000000-0000-4000-8000-000000000001",
     "across": "/-/hybrid?q=tomatoes",
     "no such address": f"{NOTES}/nowhere",
+    "one memory": f"{NOTES}/memories/00000000-0000-4000-8000-000000000001?q=tomatoes",
+    "a new memory": f"{NOTES}/new",
+    "collections": f"{NOTES}/collections",
+    "to unlock": f"{NOTES}/unlock",
 }
 
 
