@@ -8,6 +8,8 @@ from typing import Any
 
 from datasette.plugins import pm
 
+from .compat import may_view
+
 try:
     from datasette.jump import JumpSQL
     from datasette.permissions import PermissionSQL
@@ -61,11 +63,14 @@ def jump_item(label: str, url: str, description: str, search_text: str) -> Any:
 async def describe(datasette: Any, database: str, tables: Mapping[str, Mapping[str, Any]]) -> None:
     """Tell 1.0 about a database's tables; what is configured, or was said before, stays.
 
-    0.65 asks for the same by its hook ``get_metadata``.
+    Everybody sees the configuration: it learns of no database that is hidden from somebody, unless
+    it names it already. 0.65 asks for the same by its hook ``get_metadata``.
     """
     if not hasattr(datasette, "set_column_metadata"):
         return
-    _configure(datasette, database, tables)
+    named = (datasette.config or {}).get("databases") or {}
+    if database in named or await may_view(datasette, None, database):
+        _configure(datasette, database, tables)
     for table, said in tables.items():
         known = await datasette.get_resource_metadata(database, table)
         if "description" in said and not known.get("description"):

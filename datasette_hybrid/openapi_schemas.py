@@ -283,7 +283,7 @@ def schemas() -> dict[str, Schema]:
         "role": {"anyOf": [role, {"type": "null"}]},
     }
     totals = {"type": "array", "items": {"$ref": "#/components/schemas/AuditTotal"}}
-    trail = {
+    trail: dict[str, Schema] = {
         "totals": totals,
         "next": {"type": ["integer", "null"]},
         "next_url": {"type": ["string", "null"]},

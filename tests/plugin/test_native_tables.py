@@ -488,3 +488,19 @@ async def test_addresses_on_datasettes_pages_keep_a_base_url(filled: Filled, ser
         own += [tag["action"] for tag in page.select("form.hybrid-box")]
         assert own
         assert all(address.startswith("/prefix/") for address in own), own
+
+
+@only_1
+async def test_the_configuration_names_no_database_that_is_hidden(
+    filled: Filled, model: Any
+) -> None:
+    public = plain_datasette((filled.path,), {})
+    await public.invoke_startup()
+    assert "notes" in (await public.client.get("/-/config.json")).text
+    hidden = plain_datasette(
+        (filled.path,), {"permissions": {"view-instance": True}}, default_deny=True
+    )
+    await hidden.invoke_startup()
+    shown = await hidden.client.get("/-/config.json")
+    assert shown.status_code == 200
+    assert "notes" not in shown.text
