@@ -22,6 +22,7 @@ WORKERS = max(1, (os.cpu_count() or 2) // 2)
 second, and made Datasette's own pages, which change threads for every query, five times slower
 (218 against 43 ms beside eight busy searchers; 31 ms beside eight readers of a plain table)."""
 WAITING = 16  # behind them; at 50 ms a search the last one waits less than half a second
+LONGEST = 10  # a search in SQL: times what it was given, before nobody waits for it any more
 ATTEMPTS = 5  # wrong secrets per minute from one address
 ATTEMPTS_ON_VAULT = 30  # per minute from everywhere: slows many addresses, locks out nobody long
 WINDOW = 60.0
@@ -57,11 +58,17 @@ class WorkQueue:
         return await asyncio.wrap_future(self._submitted(call))
 
     def wait_for(self, call: Callable[[], Answer], seconds: float) -> Answer:
-        """The same for a thread that has nothing else to do; it waits ``seconds`` for its turn."""
+        """The same for a thread that has nothing else to do.
+
+        It waits ``seconds`` for its turn to come, and ``LONGEST`` times as many for the end.
+        Raises :class:`BusyError` after either.
+        """
         future = self._submitted(call)
         wait([future], timeout=seconds)
         if future.cancel():  # nothing that has begun is cancelled
             raise QueueFullError
+        if not wait([future], timeout=seconds * LONGEST).done:
+            raise BusyError("this search takes too long for SQL")
         return future.result()
 
     def _submitted(self, call: Callable[[], Answer]) -> Future[Answer]:

@@ -28,6 +28,7 @@ from memory_store.records import (
 )
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.sql import permitted
+from memory_store.sql.collecting import nothing_collected
 from memory_store.sql.options import search_options
 from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
 from memory_store.sqlite import sqlite3
@@ -243,6 +244,7 @@ class _Found:
     strict: bool
 
 
+@nothing_collected()
 def _search(resolve: Resolve, query: Any, second: Any, *, explain: bool = False) -> _Found | None:
     """The answer as the caller may see it; ``None`` for those who may not search, or not now."""
     begun = time.monotonic()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from datasette_hybrid.admission import WAITING, WORKERS, QueueFullError, WorkQueue, work
+from memory_store.records import BusyError
 
 from .conftest import ALLOW, Filled, Serve, Served
 
@@ -126,7 +127,7 @@ async def test_a_call_that_has_begun_is_waited_for_and_may_fail() -> None:
         return "done" if hurry.wait(10) else "too late"
 
     hurry = threading.Event()
-    answer = asyncio.ensure_future(asyncio.to_thread(queue.wait_for, slow, 0.01))
+    answer = asyncio.ensure_future(asyncio.to_thread(queue.wait_for, slow, 1))
     await asyncio.to_thread(begun.wait)
     with pytest.raises(QueueFullError):
         await queue.run(slow)
@@ -134,3 +135,7 @@ async def test_a_call_that_has_begun_is_waited_for_and_may_fail() -> None:
     assert await answer == "done"
     with pytest.raises(ZeroDivisionError):
         queue.wait_for(lambda: 1 // 0, 10)
+    hurry.clear()
+    with pytest.raises(BusyError):
+        await asyncio.to_thread(queue.wait_for, slow, 0.001)
+    hurry.set()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from memory_store.records import RESULT_COLUMNS, NotAVaultError
+from memory_store.records import RESULT_COLUMNS, NotAVaultError, SearchResponse
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sql.functions import ALL_GRANTS, NO_GRANTS, Grants, StoreAndGrants, register
 from memory_store.sqlite import sqlite3
@@ -148,6 +150,36 @@ def test_the_vaults_own_tables_join(ask: Any) -> None:
 def test_topics_are_an_array(ask: Any) -> None:
     rows = ask("select value from hybrid_search('tomatoes', 1), json_each(topics)")
     assert [row["value"] for row in rows] == ["garden", "water"]
+
+
+@pytest.mark.parametrize("sql", [TOMATOES, "select hybrid_search('tomatoes', 1)"])
+def test_garbage_that_holds_a_statement_waits_for_the_search(store: MemoryStore, sql: str) -> None:
+    """Freed by the thread that searches, it would wait for the statement that waits for it."""
+    thresholds = gc.get_threshold()
+
+    def run(search: Callable[[], SearchResponse]) -> SearchResponse:
+        gc.set_threshold(100_000)
+        cursor = connection.execute("select id from memories")
+        left = [cursor]
+        left.append(left)
+        next(cursor)
+        del cursor, left
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(collecting, search).result(timeout=30)
+
+    def collecting(search: Callable[[], SearchResponse]) -> SearchResponse:
+        gc.set_threshold(1, 1, 1)
+        assert len([[] for _ in range(100)]) == 100
+        return search()
+
+    connection = sqlite3.connect(store.path, check_same_thread=False)
+    register(connection, lambda _: StoreAndGrants(store, ALL_GRANTS, None, run))
+    try:
+        assert len(connection.execute(sql).fetchall()) == 1
+        assert gc.isenabled()
+    finally:
+        gc.set_threshold(*thresholds)
+    connection.close()
 
 
 async def test_datasette_shows_the_table_as_json_and_csv(served: Served) -> None:
