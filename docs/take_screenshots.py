@@ -64,6 +64,7 @@ def take(base: str, passphrase: str) -> None:
         page.goto(f"{base}/notes/-/hybrid?q=protecting+lettuce+from+slugs&narrow=topic:garden")
         page.screenshot(path=HERE / "screenshot-search.png")
         page.emulate_media(color_scheme="dark")
+        page.reload()  # colours change slowly
         page.screenshot(path=HERE / "screenshot-dark.png")
         page.emulate_media(color_scheme="light")
         page.goto(f"{base}/notes/-/hybrid?q=when+is+the+last+frost+in+spring&limit=6&explain=1")
