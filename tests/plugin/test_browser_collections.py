@@ -1,0 +1,48 @@
+"""The page of collections in a real browser, without scripts, on a desk and on a phone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .browsing import DESKTOP, MARKS, PHONE, fits, opened, unlocked
+from .conftest import PASSPHRASE
+from .test_browser_search import violations
+
+pytestmark = MARKS
+
+
+def test_collections_are_made_and_shared_without_scripts(address: str, browser: Any) -> None:
+    with opened(browser, PHONE, java_script_enabled=False) as page:
+        unlocked(page, address, PASSPHRASE)
+        page.goto(f"{address}/notes/-/hybrid/collections")
+        page.locator("#hy-name").fill("A long name for the diary of a whole family")
+        page.get_by_role("button", name="Create").click()
+        diary = page.locator(".hy-collections > section", has_text="A long name")
+        diary.get_by_text("Close it to all but members").click()
+        diary.get_by_label("First owner").fill("wanda.with-a-long-name@example.org")
+        diary.get_by_role("button", name="Add", exact=True).click()
+        assert "members only" in diary.inner_text()
+        diary.get_by_text("1 member").click()
+        diary.get_by_label("Add", exact=True).fill("bob")
+        diary.get_by_role("button", name="Add", exact=True).click()
+        diary.get_by_text("2 members").click()
+        diary.get_by_role("button", name="Remove wanda.with").click()
+        assert "keeps an owner" in page.get_by_role("alert").inner_text()
+        assert not page.complaints
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "dark"), (PHONE, "light")])
+def test_the_page_is_right_for_everybody(
+    address: str, browser: Any, size: tuple[int, int], scheme: str
+) -> None:
+    with opened(browser, size, color_scheme=scheme) as page:
+        unlocked(page, address, PASSPHRASE)
+        page.goto(f"{address}/notes/-/hybrid/collections")
+        page.get_by_text("Close it to all but members").first.click()
+        page.get_by_label("First owner").fill("wanda")
+        page.get_by_role("button", name="Add", exact=True).click()
+        page.get_by_text("1 member").click()
+        assert fits(page)
+        assert violations(page) == []
