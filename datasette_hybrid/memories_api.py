@@ -253,8 +253,7 @@ def _refuse_to_depend_on_text(edit: MemoryEdit) -> None:
 def _deleted(vault: Vault, grants: Grants, versions: Mapping[str, int | None]) -> int:
     store = vault.use(grants.write)
     whole = {whole_id(store, given): version for given, version in versions.items()}
-    store.delete_many(whole, refs=False)
-    return len(whole)
+    return store.delete_many(whole, refs=False)
 
 
 async def _one(vault: Vault, grants: Grants, found: Memory) -> Response:

@@ -113,13 +113,13 @@ class Writing(OpenedStore):
     @inside
     def delete_many(
         self, ids: Iterable[str] | Mapping[str, int | None], *, refs: bool = True
-    ) -> None:
-        """Delete memories everywhere, all of them or (NotFoundError) none.
+    ) -> int:
+        """Delete memories everywhere, all of them or (NotFoundError) none. Returns how many.
 
         A mapping says which version each must have; ConflictError where one has another.
         """
         versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
-        editing.delete_many(self._vault, versions, refs=refs)
+        return editing.delete_many(self._vault, versions, refs=refs)
 
     def import_paths(
         self,

@@ -119,15 +119,16 @@ def add_once(
     return again_if_overtaken(attempt)
 
 
-def delete_many(vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True) -> None:
+def delete_many(vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True) -> int:
     """Delete memories everywhere: rows, index, write-ahead log; all of them, or none.
+    Returns how many.
 
     ``versions``: what names a memory → the version it must have (``None``: any). Raises
     NotFoundError, and ConflictError whose ``ids`` have another one.
     """
     resolved = {resolve(vault, given, refs=refs): version for given, version in versions.items()}
     held_to = {one: version for one, version in resolved.items() if version is not None}
-    vault.forget([*resolved], versions=held_to)
+    return vault.forget([*resolved], versions=held_to)
 
 
 def done(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
