@@ -212,8 +212,11 @@ def paths(world: World) -> Iterator[str]:
     for more in ("", "&explain=1", "&mode=keyword"):
         yield f"{base}?{plain}{more}"
         yield f"{base}.json?{plain}{more}"
-    for end in ("", "/new", "/collections", "/collections.json", "/memories.json?_size=50"):
+    for end in ("", "/new", "/import", "/collections", "/collections.json"):
         yield base + end
+    for end in ("/audit", "/audit.json", "/audit.csv", "/memories.json?_size=50"):
+        yield base + end
+    yield "/-/hybrid/openapi.json"
     for end in (f".csv?{plain}", f".json?{plain}&_shape=compact", f".json?{plain}&_shape=array"):
         yield base + end
     yield f"{base}.json?q=part+1.*&mode=literal"
@@ -345,6 +348,11 @@ async def test_nobody_writes_where_they_may_not(world: World, actor: str) -> Non
             assert (response.status_code < 300) == may, (name, method, path, response.text)
             assert not leaked(response.text, world.where("r")), (name, method, path)
             assert response.status_code < 500
+        path = f"{base}/memories/{world.memories[PERSONAL][0]}/publish.json"
+        response = await asked.send("POST", path, {"collection": target}, headers=bearer)
+        published = may and PERSONAL in world.where("r")
+        assert (response.status_code < 300) == published, (name, response.text)
+        assert not leaked(response.text, world.where("r")), (name, path)
         for method, path, value in (
             ("PUT", f"/collections/{target}/members/eve.json", {"role": "reader"}),
             ("PATCH", f"/collections/{target}.json", {"members": {"eve": "reader"}}),
