@@ -157,7 +157,7 @@ def skip_csrf(datasette: Any, scope: Any) -> bool:
     """The forms that show again what was typed are checked by themselves, for 0.65."""
     from .cross_site import is_checked_here
 
-    return is_checked_here(scope)
+    return is_checked_here(datasette, scope)
 
 
 @hookimpl

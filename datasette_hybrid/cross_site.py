@@ -25,7 +25,7 @@ BY_TOKEN = CrossOriginProtectionMiddleware is None
 """Whether this Datasette guards forms by tokens."""
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-CHECKED_HERE = re.compile(r"/-/hybrid/(?:new|memories/[^/]+/edit|import(?:\.json)?)$")
+CHECKED_HERE = re.compile(r"/[^/]+/-/hybrid/(?:new|memories/[^/]+/edit|import(?:\.json)?)")
 """The forms that hold what somebody has written, and those with files, which 0.65's guard cannot
 read with a new ``python-multipart``; :func:`is_forged` is asked by their views."""
 OUR_JSON = re.compile(r"/-/hybrid(?:/.+)?\.json$")
@@ -36,9 +36,12 @@ ADVICE = (
 )
 
 
-def is_checked_here(scope: Mapping[str, Any]) -> bool:
+def is_checked_here(datasette: Any, scope: Mapping[str, Any]) -> bool:
     """Whether a request is for a form that is checked here instead of by Datasette 0.65."""
-    return CHECKED_HERE.search(_path(scope)) is not None
+    path, base = _path(scope), str(datasette.setting("base_url"))
+    if path.startswith(base):
+        path = f"/{path.removeprefix(base)}"
+    return CHECKED_HERE.fullmatch(path) is not None
 
 
 def is_forged(request: Any, token: str) -> bool:

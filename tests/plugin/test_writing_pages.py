@@ -422,6 +422,46 @@ async def test_a_member_writes_in_their_collections_alone(filled: Filled, serve:
     assert stored(served, address.rpartition("/")[2]).collection == "team"
 
 
+async def test_everything_stays_below_the_base_url(filled: Filled, serve: Serve) -> None:
+    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
+    served = await serve(filled.path, options={"notes": settings}, settings={"base_url": "/below/"})
+    root = served.by("root")
+    shown = await root.get(f"{served.base}/new")
+    action = soup(shown).select_one("form.hy-write")["action"]
+    assert action == f"/below{served.base}/new"
+    added = await sent(root, "/new", **NEW)
+    assert added.status_code == 303
+    assert added.headers["location"].startswith(f"/below{served.base}/memories/")
+    page = await root.datasette.client.get(
+        added.headers["location"].removeprefix("/below"), cookies=root.cookies
+    )
+    addresses = [form["action"] for form in soup(page).select(".hy-actions form, .hy-topics form")]
+    addresses += [link["href"] for link in soup(page).select(".hy-actions a")]
+    assert addresses
+    assert all(address.startswith(f"/below{served.base}/") for address in addresses)
+
+
+@pytest.mark.parametrize(
+    ("path", "ours"),
+    [
+        ("/notes/-/hybrid/new", True),
+        ("/below/notes/-/hybrid/new", True),
+        (f"/notes/-/hybrid/memories/{ONE}/edit", True),
+        (f"/notes/-/hybrid/memories/{ONE}/delete", False),
+        ("/notes/-/hybrid/new/more", False),
+        ("/another/plugin/-/hybrid/new", False),
+        ("/notes/query%2F-%2Fhybrid%2Fnew", False),
+        ("/notes/-/hybrid/unlock?/-/hybrid/new", False),
+    ],
+)
+async def test_only_the_two_forms_are_checked_by_themselves(
+    filled: Filled, serve: Serve, path: str, ours: bool
+) -> None:
+    served = await serve(filled.path, settings={"base_url": "/below/"})
+    scope = {"path": path, "raw_path": path.encode()}
+    assert cross_site.is_checked_here(served.datasette, scope) is ours
+
+
 TOPICS = st.lists(
     st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=12)
     .map(lambda topic: " ".join(topic.split()))
