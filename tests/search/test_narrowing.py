@@ -99,6 +99,6 @@ def test_literal_results_are_narrowed_too(shed: MemoryStore) -> None:
     "wrong", ["note", "colour:red", "type:", "status:lost", "created:7d", "created:2025-13"]
 )
 def test_what_is_no_facet_is_refused_by_name(notes: MemoryStore, wrong: str) -> None:
-    with pytest.raises(BadInputError, match="^narrow: ") as refusal:
+    with pytest.raises(BadInputError, match=r"^narrow: ") as refusal:
         notes.search("spare key", narrow=wrong)
     assert refusal.value.parameter == "narrow"
