@@ -31,6 +31,7 @@ def start(datasette: Any) -> Callable[[], Awaitable[None]]:
     async def opening() -> None:
         await compat.carry_context_into_sql(datasette)
         await asyncio.to_thread(vaults.open_at_start)
+        await describe_new(datasette)
 
     return opening
 
