@@ -105,7 +105,7 @@ class LimitedVault(OpenVault):
         No refusal lists the names there are: whoever may write here need not be a reader.
         """
         if given is None and not self.settings.personal:
-            raise BadInputError("collection: say which, the personal one is not yours", "collection")
+            raise BadInputError("collection: say which; the personal one is hidden", "collection")
         try:
             return super().find_collection(given)
         except NotFoundError:
