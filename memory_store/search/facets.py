@@ -22,7 +22,7 @@ import numpy.typing as npt
 from memory_store.search.adjustments import Scored, base_type
 from memory_store.search.analysis import Blinding
 from memory_store.search.context import SearchContext
-from memory_store.search.narrowing import Narrowing, periods
+from memory_store.search.narrowing import Narrowing, countable, periods
 from memory_store.text.canonical import normalise_topic
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Facets = dict[str, dict[str, int]]
 Ordinals = npt.NDArray[np.intp]
 
-NAMING = frozenset({"collection", "topic"})  # counted where names may be read alone
 MOST_MONTHS = 12  # more are told as years: a list that one reads at a glance
 
 
@@ -56,10 +55,7 @@ def facets(
     def among(facet: str) -> Ordinals:
         kept = None if narrowing is None else narrowing.besides(facet)
         found = whole if kept is None else whole[kept[whole]]
-        if context.unnamed and facet in NAMING:
-            named = snapshot.visible(set(snapshot.collections) - context.unnamed)
-            found = found[named[found]]
-        return found
+        return found[countable(context, facet)[found]]
 
     names = [context.collection_names.get(id_, id_) for id_ in snapshot.collections]
     types = [base_type(name) for name in snapshot.types]

@@ -25,6 +25,8 @@ from memory_store.text.canonical import normalise_topic
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
 
+NAMING = frozenset({"collection", "topic"})  # counted where names may be read alone
+
 _YEAR = re.compile(r"created:\d{4}", re.ASCII)
 _PERIOD = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?", re.ASCII)
 
@@ -64,7 +66,7 @@ def narrowing(context: SearchContext, chosen: Sequence[str]) -> Narrowing | None
         return None
     masks: dict[str, Mask] = {}
     for facet, value in map(facet_and_value, chosen):
-        mask = _FACETS[facet](context, value)
+        mask = _FACETS[facet](context, value) & countable(context, facet)
         if facet not in masks:
             masks[facet] = mask
         elif facet == "topic":
@@ -73,6 +75,17 @@ def narrowing(context: SearchContext, chosen: Sequence[str]) -> Narrowing | None
             masks[facet] = masks[facet] | mask
     by_year = any(_YEAR.fullmatch(text) for text in chosen)
     return Narrowing(masks, by_year)
+
+
+def countable(context: SearchContext, facet: str) -> Mask:
+    """bool [documents]: those a facet counts, and narrowing by it keeps.
+
+    Names are told of collections alone that the asker may read.
+    """
+    snapshot = context.snapshot
+    if facet in NAMING:
+        return snapshot.visible(set(snapshot.collections) - context.unnamed)
+    return snapshot.alive
 
 
 def facet_and_value(text: str) -> tuple[str, str]:
