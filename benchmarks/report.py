@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.measuring import Spent
@@ -92,11 +92,15 @@ def shown_ratio(ratio: float | None) -> str:
 
 def table(lines: Iterable[Line | Proportion]) -> str:
     """A Markdown table, its columns aligned for the terminal too."""
-    rows = [HEADINGS, *(line.cells() for line in lines)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    drawn = [
+    return drawn([HEADINGS, *(line.cells() for line in lines)])
+
+
+def drawn(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as a Markdown table, the first one as its head."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
         for row in rows
     ]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([drawn[0], rule, *drawn[1:]])
+    return "\n".join([lines[0], rule, *lines[1:]])

@@ -1,10 +1,12 @@
 """Speed and size, side by side with the plain way to do the same, in one run.
 
-    python -m benchmarks.speed [--size 1000 --size 10000 …] [--vectors 100000 …] [--json FILE]
+    python -m benchmarks.speed [--size 1000 --size 10000 …] [--vectors 100000 …] [--no-load]
+        [--json FILE]
 
 Writes a corpus of made-up notes, imports it into sealed vaults and measures. Times are medians
 over repeated runs, CPU and wall, ours and the peer's in turn. Quote the ratios: the times are this
-machine's. Nothing fails here, whatever the times are.
+machine's. Nothing fails here, whatever the times are. At the end a Datasette is put under load:
+see :mod:`benchmarks.load`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from benchmarks import load
 from benchmarks.operations import Bench, vector_lines
 from benchmarks.report import Line, Proportion, table
 from memory_store.models.embedder import Embedder, default_threads, load_embedder
@@ -68,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--size", type=int, action="append", help="notes in the corpus (repeatable)"
     )
     parser.add_argument("--vectors", type=int, action="append", help="vectors (repeatable)")
+    parser.add_argument("--no-load", action="store_true", help="without Datasette under load")
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     given = parser.parse_args(arguments)
     started = time.perf_counter()
@@ -76,9 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in measured(given.size or SIZES, given.vectors or VECTORS):
         print(f"  measured: {line.operation}, {line.size:,}", file=sys.stderr, flush=True)
         lines.append(line)
-    print(f"{conditions}\n\n{table(lines)}\n\n{time.perf_counter() - started:.0f} s in all")
+    print(f"{conditions}\n\n{table(lines)}\n")
+    figures: dict[str, Any] = {"machine": conditions, "lines": [asdict(line) for line in lines]}
+    if not given.no_load and _model() is not None:
+        idle, crowds = load.measured(load.SIZE, load.CLIENTS, load.SECONDS)
+        print(f"Datasette under load, {load.SIZE:,} notes. {load.report(idle, crowds)}\n")
+        figures["load"] = {"idle": asdict(idle), "lines": [asdict(line) for line in crowds]}
+    print(f"{time.perf_counter() - started:.0f} s in all")
     if given.json is not None:
-        figures = {"machine": conditions, "lines": [asdict(line) for line in lines]}
         given.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False), "utf-8")
     return 0
 

@@ -1,4 +1,4 @@
-"""``sqlite-utils query notes.db "select … from json_each(hybrid_search('…'))"``, and a command.
+"""``sqlite-utils query notes.db "select … from hybrid_search('…')"``, and a command.
 
 Boundary: the functions are registered only when the environment names a key, and whoever holds
 the key has every grant. Never inside Datasette: its plugins hand shared connections, on which
