@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_store.records import BadInputError, SearchResponse
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.store import MemoryStore
 
 
@@ -102,3 +103,15 @@ def test_what_is_no_facet_is_refused_by_name(notes: MemoryStore, wrong: str) -> 
     with pytest.raises(BadInputError, match=r"^narrow: ") as refusal:
         notes.search("spare key", narrow=wrong)
     assert refusal.value.parameter == "narrow"
+
+
+def test_names_that_may_not_be_read_neither_count_nor_narrow(shed: MemoryStore) -> None:
+    personal = next(one for one in shed.collections() if one.name == "personal")
+    reader = shed.limited_to(EVERYTHING, named=Scope(frozenset({personal.id})))
+    whole = reader.search("the spare key", limit=32)
+    assert whole.facets["collection"] == {"personal": total(whole) - 1}
+    assert whole.facets["topic"]["shed"] == 3
+    for facet in ("collection", "topic"):
+        for value, count in whole.facets[facet].items():
+            narrowed = reader.search("the spare key", limit=32, narrow=f"{facet}:{value}")
+            assert total(narrowed) == count
