@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from memory_store.records import MemoryStoreError
+from memory_store.sqlite import sqlite3
 from memory_store.vault.members import ROLES
 
 from . import compat
@@ -119,8 +121,20 @@ async def _read(datasette: Any) -> Mapping[str, Membership]:
 
 
 def _of_all(vaults: Iterable[Vault]) -> Mapping[str, Membership]:
-    known = {vault.database: vault.membership() for vault in vaults}
+    known = {vault.database: _of(vault) for vault in vaults}
     return {database: found for database, found in known.items() if found is not None}
+
+
+def _of(vault: Vault) -> Membership | None:
+    """A vault's members; ``None``, so that nobody gets anything, where they cannot be read."""
+    try:
+        return vault.membership()
+    except (MemoryStoreError, sqlite3.Error) as error:
+        problem = f"nobody's permissions can be told ({type(error).__name__})"
+    if vault.problem != problem:
+        vault.problem = problem
+        vault.tell(problem)
+    return None
 
 
 def rules(

@@ -23,7 +23,7 @@ from typing import Any
 from memory_store.records import LockedError, MemoryStoreError, NotAVaultError
 from memory_store.scopes import Scope
 from memory_store.sql.permitted import STRICT
-from memory_store.sqlite import WRITABLE, FileAccess, file_access
+from memory_store.sqlite import WRITABLE, FileAccess, file_access, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.vault.schema import is_vault
 
@@ -245,13 +245,15 @@ class Vault:
         store, self._store, self.unlock_id = self._store, None, None
         self._membership = self._revision = None
         if store is not None:
-            if exchanged:
-                self.audit.forget()
-            else:
-                if self._resting:
-                    self._remember_members(store)
-                self.audit.write(store)
-            store.close()
+            try:
+                if exchanged:
+                    self.audit.forget()
+                else:
+                    if self._resting:
+                        self._remember_members(store)
+                    self.audit.write(store)
+            finally:  # whatever goes wrong, no key stays
+                store.close()
 
     def _stored(self) -> int | None:
         return opening.revision(self.path, self.access)
@@ -261,7 +263,7 @@ class Vault:
         revision = self._stored()
         try:
             self._membership = Membership(store.membership())
-        except MemoryStoreError:
+        except (MemoryStoreError, sqlite3.Error):
             return
         self._revision = revision
 

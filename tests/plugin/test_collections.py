@@ -9,6 +9,7 @@ from bs4 import BeautifulSoup
 
 from datasette_hybrid.vaults import vaults_of
 from memory_store.scopes import EVERYTHING
+from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
 from .conftest import Filled, Serve, Served
@@ -274,6 +275,23 @@ async def test_members_hold_while_the_keys_rest_and_follow_other_programs(
     vault.lock()
     assert vault.membership() is None
     assert (await served.by("carol").get(".json?q=tomatoes")).status_code == 423
+
+
+async def test_where_members_cannot_be_read_nobody_gets_anything(
+    served: Served, filled: Filled, capfd: Any
+) -> None:
+    connection = sqlite3.connect(filled.path)
+    with connection:
+        connection.execute("update vault_settings set value = '99' where name = 'settings'")
+    connection.close()
+    for _ in range(2):
+        assert (await served.by("bob").get("/-/versions.json")).status_code == 200
+        for path in ("?q=tomatoes", ".json?q=tomatoes", served.base + "/collections.json"):
+            assert (await served.by("root").get(path)).status_code == 403
+    assert await served.by("bob").sql("select hybrid_search('tomatoes') found") == [{"found": "[]"}]
+    told = capfd.readouterr().err
+    assert told.count("nobody's permissions can be told (TamperedError)") == 1
+    assert "Traceback" not in told
 
 
 async def test_actor_ids_are_compared_as_text(served: Served) -> None:
