@@ -1,0 +1,61 @@
+"""Importing in a real browser: choosing files, watching the bar, reading what came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .browsing import MARKS, fits, unlocked
+from .conftest import PASSPHRASE
+
+pytestmark = MARKS
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of notes, as somebody has one."""
+    made = tmp_path / "autumn"
+    (made / "deep").mkdir(parents=True)
+    (made / "quinces.md").write_text("# Quinces\n\nA crate of quinces in the cellar.")
+    (made / "deep" / "medlars.txt").write_text("Medlars want a frost.")
+    (made / "photo.jpg").write_bytes(b"\xff\xd8")
+    return made
+
+
+def test_files_and_a_folder_are_imported_and_found(address: str, page: Any, folder: Path) -> None:
+    unlocked(page, address, PASSPHRASE)
+    page.goto(f"{address}/notes/-/hybrid")
+    page.get_by_role("link", name="Import").click()
+    assert page.locator("h1").inner_text() == "Import"
+    assert fits(page)
+    page.get_by_label("Or a folder").set_input_files(folder)
+    page.get_by_label("Topics for all of them").fill("autumn")
+    page.get_by_role("button", name="Import").click()
+    page.wait_for_url("**/import/*")
+    page.get_by_text("imported 2").wait_for()
+    assert "photo.jpg" in page.locator(".hy-named").inner_text()
+    assert fits(page)
+    page.goto(f"{address}/notes/-/hybrid?q=medlars")
+    assert page.locator(".hy-result").first.inner_text().count("autumn") == 1
+
+    page.goto(f"{address}/notes/-/hybrid/import")
+    page.get_by_label("Files", exact=True).set_input_files(folder / "quinces.md")
+    page.get_by_label("Only say what would happen").check()
+    page.get_by_role("button", name="Import").click()
+    page.get_by_text("Nothing was written.").wait_for()
+    assert page.complaints == []
+
+
+def test_the_audit_trail_reads_well(address: str, page: Any) -> None:
+    unlocked(page, address, PASSPHRASE)
+    page.goto(f"{address}/notes/-/hybrid?q=tomatoes")
+    page.get_by_role("link", name="Audit trail").click()
+    assert page.locator("h1").inner_text() == "Audit trail"
+    assert "unlocked session" in page.locator(".hy-table").first.inner_text()
+    page.get_by_label("Action").select_option("search")
+    page.get_by_role("button", name="Show").click()
+    page.wait_for_url("**action=search**")
+    assert fits(page)
+    assert page.complaints == []
