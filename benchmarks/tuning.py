@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.development_sets import DevelopmentSet, development_sets
-from benchmarks.sealed import SealedPart
+from benchmarks.sealed import Ranker, SealedPart
 from memory_store.evaluation import MEASURES
 from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
 from memory_store.records import SearchOptions
@@ -107,12 +107,12 @@ def trial(wanted: DevelopmentSet, folder: Path, most: int) -> Trial:
 
 
 def fused_by_each(
-    sealed: SealedPart, query: str, recipes: Sequence[Recipe]
+    sealed: Ranker, query: str, recipes: Sequence[Recipe], options: SearchOptions = OPTIONS
 ) -> Iterator[tuple[str, ...]]:
     """The ids that each recipe ranks, best first. The legs run once for each neighbour setting."""
     context = sealed.context
-    analysis = analyse(parse(checked(query), OPTIONS), context, OPTIONS)
-    plan = make_plan(query, MODE, OPTIONS, depth=DEFAULT_DEPTH)
+    analysis = analyse(parse(checked(query, options.like), options), context, options)
+    plan = make_plan(query, MODE, options, depth=DEFAULT_DEPTH)
     fetched: dict[tuple[float, ...], Any] = {}
     for recipe in recipes:
         beside = recipe.neighbour_weights
