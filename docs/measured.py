@@ -1,4 +1,8 @@
-"""Writes the tables of docs/quality.md from what ``make quality`` and ``make tuning`` wrote."""
+"""Writes tables from what was measured.
+
+Those of docs/quality.md from what ``make quality`` and ``make tuning`` wrote, that of *more like
+this* in docs/search.md from what ``python -m benchmarks.likeness`` wrote.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from memory_store.evaluation.statistics import shown_p
 
 FIGURES = Path(__file__).with_name("quality.json")
 TUNING = Path(__file__).with_name("tuning.json")
+LIKENESS = Path(__file__).with_name("likeness.json")
 NAMES = {
     "demo": "the demo's notes",
     "scifact": "SciFact",
@@ -26,6 +31,11 @@ OTHERS = {  # run → what the table calls it
     "gno": "`gno`",
     "qmd": "`qmd`",
     "prx": "`prx`",
+}
+LIKENESS_RUNS = {  # run → what the table calls it
+    "keyword": "words alone",
+    "vector": "meaning alone",
+    "heavy words": "both and topics, words as heavy as a query's",
 }
 ELSEWHERE = {"FTS5": "FTS5, measured apart", "QMD by keyword": "QMD by keyword, measured apart"}
 TOLD_APART = 0.05  # p below which the test tells two rankings apart
@@ -89,6 +99,32 @@ def held_out() -> str:
     ]
     heads = ["as shipped", "held out", "best possible", "chosen by the other sets"]
     return "\n".join([_row("", heads), "|---" * 5 + "|", *rows])
+
+
+def alike() -> str:
+    """What is found by a memory: by each leg, by all, and the same in two collections."""
+    sets = json.loads(LIKENESS.read_text("utf-8"))
+    ours = [f"**{_with_interval(one['together']['default'])}**" for one in sets]
+    in_halves = {
+        run: [_mean(one["in_halves"][run]["mean"]) for one in sets] for run in ("vector", "default")
+    }
+    rows = [
+        *(
+            _row(called, [_by_memory(one, run) for one in sets])
+            for run, called in LIKENESS_RUNS.items()
+        ),
+        _row("**both and topics, words half as heavy**", ours),
+        _row("in two collections: meaning alone", in_halves["vector"]),
+        _row("in two collections: all of it", in_halves["default"]),
+    ]
+    heads = [
+        f"{NAMES[one['name']]} ({one['searched_by']:,} of {one['memories']:,})" for one in sets
+    ]
+    return "\n".join([_row("", heads), "|---" * (len(heads) + 1) + "|", *rows])
+
+
+def _by_memory(one: Figures, run: str) -> str:
+    return f"{_mean(one['together'][run]['mean'])} ({_chance(one['comparisons'][run]['p'])})"
 
 
 def _verdict(one: Figures) -> Iterator[str]:
