@@ -33,6 +33,7 @@ DEFAULT_MODEL = offline.MODEL_NAME
 MODEL_VARIABLE = "MEMORY_STORE_MODEL"
 BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, all of it padding
 MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
+FEW = 2  # texts that are not worth a second session
 REMEDY = offline.REMEDY
 DOCTOR = "memory-store doctor DB"
 MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
@@ -113,11 +114,18 @@ class ModelPlace:
 
 
 class FastEmbedEmbedder:
-    """An :class:`Embedder` that FastEmbed runs from a folder of model files."""
+    """An :class:`Embedder` that FastEmbed runs from a folder of model files.
+
+    A query runs on one thread: it is too short to share, and the others would burn a core each
+    while they wait for their share (MiniLM on two cores: 3.3 ms of processor time a query, with two
+    threads 9.6, and no sooner done). Many texts at once run in a session of their own, on all.
+    """
 
     def __init__(self, place: ModelPlace, threads: int) -> None:
         self.name = place.name
-        self._model = _start(place, threads)
+        self._place, self._threads = place, threads
+        self._model = _start(place, threads=1)
+        self._model_for_many: TextEmbedding | None = None
         running: Any = self._model.model  # the class FastEmbed chose, its own tokenizer inside
         self._limited: Tokenizer = running.tokenizer
         self._unlimited: Tokenizer | None = None
@@ -137,7 +145,8 @@ class FastEmbedEmbedder:
         clean = [encodable(text) for text in texts]
         distinct = sorted(set(clean), key=lambda text: (-len(text), text))
         row = {text: i for i, text in enumerate(distinct)}
-        vectors = _unit(list(self._model.passage_embed(distinct, batch_size=BATCH_SIZE)))
+        model = self._model if len(distinct) <= FEW else self._for_many()
+        vectors = _unit(list(model.passage_embed(distinct, batch_size=BATCH_SIZE)))
         in_order: Vectors = vectors[[row[text] for text in clean]]
         return in_order
 
@@ -171,7 +180,7 @@ class FastEmbedEmbedder:
         if not texts:
             return []
         clean = [encodable(text) for text in texts]
-        running: Any = self._model.model
+        running: Any = self._for_many().model
         output = running.onnx_embed(clean).model_output
         if output.ndim != 3:
             raise ModelUnavailableError(
@@ -179,6 +188,14 @@ class FastEmbedEmbedder:
             )
         encodings = self._limited.encode_batch(clean)
         return [_tokens(matrix, one) for matrix, one in zip(output, encodings, strict=True)]
+
+    def _for_many(self) -> TextEmbedding:
+        if self._threads == 1:
+            return self._model
+        with self._lock:
+            if self._model_for_many is None:
+                self._model_for_many = _start(self._place, self._threads)
+            return self._model_for_many
 
     def _tokenizer(self) -> Tokenizer:
         # A copy: FastEmbed's own truncates, and changing that while others encode is no option.
