@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 @click.option("--who", default="", metavar="ACTOR", help="Of one actor")
 @click.option("--surface", default="", metavar="NAME", help="page, json, csv, sql, table, memory …")
 @click.option("--action", default="", metavar="NAME", help="search, read, add, edit, unlock …")
-@click.option(
-    "--totals", is_flag=True, help="One line for each actor, not one for each event"
-)
+@click.option("--totals", is_flag=True, help="One line for each actor, not one for each event")
 @json_option("Print an array as JSON")
 @row_options
 @with_store

@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -251,8 +251,9 @@ def _open(keys: CollectionKeys, number: int, sealed: bytes) -> _Batch:
 
 
 def _event(values: list[Any]) -> AuditEvent:
-    *first, collections = values
-    return AuditEvent(*first, collections=tuple(collections))
+    names = [each.name for each in fields(AuditEvent)]
+    event = AuditEvent(**dict(zip(names, values, strict=True)))
+    return replace(event, collections=tuple(event.collections))
 
 
 def _unsealed(keys: CollectionKeys, number: int, sealed: object) -> bytes:
