@@ -2,7 +2,13 @@
 """A Datasette plugin: private memories, sealed at rest and searchable by name and by meaning.
 
 Hook implementations only, each one delegating. Everything heavy is imported inside a hook, so
-that ``datasette --help`` stays as fast as it was.
+that ``datasette --help`` stays as fast as it was. The rooms behind them:
+
+``vaults`` opens, rests and locks what lies behind the databases; ``permissions`` says who may do
+what there; ``requests`` turns a request into a question and lets it in. On these stand the
+surfaces: ``searching``, ``memories`` (one memory, read and written), ``collections``,
+``uploading``, ``unlocking``, ``auditing``, and ``native``, Datasette's own pages of a vault's tables. ``openapi``
+describes the JSON API of them all.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ def startup(datasette: Any) -> Any:
 @hookimpl
 def shutdown(datasette: Any) -> None:
     """Wipe the keys (1.0; on 0.65 the lifespan message in ``asgi_wrapper`` does it)."""
-    from .vaults import vaults_of
+    from .vaults.registry import vaults_of
 
     vaults_of(datasette).lock_all()
 
@@ -31,7 +37,7 @@ def shutdown(datasette: Any) -> None:
 @hookimpl
 def get_metadata(datasette: Any) -> dict[str, Any]:
     """What the tables of every vault are, for 0.65; 1.0 is told when a vault is found."""
-    from .native import metadata
+    from .native.hooks import metadata
 
     return metadata(datasette)
 
@@ -47,7 +53,7 @@ def asgi_wrapper(datasette: Any) -> Any:
 @hookimpl(hookwrapper=True)
 def actor_from_request(datasette: Any, request: Any) -> Any:
     """Work out what the request's actor may do as soon as the actor is known."""
-    from .grants import recognise
+    from .permissions.grants import recognise
 
     outcome = yield
     outcome.force_result([recognise(datasette, request, outcome.get_result())])
@@ -64,7 +70,10 @@ def register_actions(datasette: Any) -> list[Any]:
 @hookimpl
 def permission_resources_sql(datasette: Any, actor: Any, action: str) -> Any:
     """Allow blocks, root's default and membership of collections, for 1.0."""
-    from . import compat, compat_native, grants, native
+    from . import compat
+    from .native import compat as compat_native
+    from .native import hooks as native
+    from .permissions import grants
 
     if action in (*compat_native.CHANGES, compat_native.CREATE_VIEW):
         return native.no_changes(datasette, action)
@@ -76,7 +85,8 @@ def permission_resources_sql(datasette: Any, actor: Any, action: str) -> Any:
 @hookimpl
 def permission_allowed(datasette: Any, actor: Any, action: str, resource: Any) -> bool | None:
     """Allow blocks and root's default, for 0.65."""
-    from . import compat, grants
+    from . import compat
+    from .permissions import grants
 
     if action not in compat.ACTIONS or not isinstance(resource, str):
         return None
@@ -86,7 +96,8 @@ def permission_allowed(datasette: Any, actor: Any, action: str, resource: Any) -
 @hookimpl(specname="permission_allowed", tryfirst=True)
 def permission_allowed_on_open(datasette: Any, actor: Any, action: str, resource: Any) -> Any:
     """Open collections, for 0.65, where the last plugin that has a say is heard."""
-    from . import compat, grants
+    from . import compat
+    from .permissions import grants
 
     if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
         return None
@@ -96,7 +107,8 @@ def permission_allowed_on_open(datasette: Any, actor: Any, action: str, resource
 @hookimpl(specname="permission_allowed", trylast=True)
 def permission_allowed_on_closed(datasette: Any, actor: Any, action: str, resource: Any) -> Any:
     """Closed collections, for 0.65: here it is ours."""
-    from . import compat, grants
+    from . import compat
+    from .permissions import grants
 
     if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
         return None
@@ -125,7 +137,7 @@ def render_cell(
     row: Any, value: Any, column: str, table: Any, database: str, datasette: Any
 ) -> Any:
     """Sealed columns: what they are, and for those who may read, what they say."""
-    from .cells import COLUMNS, sealed_cell
+    from .native.cells import COLUMNS, sealed_cell
 
     if table is None or not (isinstance(value, bytes) or column in COLUMNS):
         return None
@@ -137,7 +149,7 @@ def extra_template_vars(
     view_name: Any, database: Any, table: Any, request: Any, datasette: Any
 ) -> Any:
     """Just before a page is rendered its sealed cells are filled in."""
-    from .native import before_rendering
+    from .native.hooks import before_rendering
 
     return before_rendering(datasette, request, view_name, database, table)
 
@@ -147,7 +159,7 @@ def filters_from_request(request: Any, database: str, table: str, datasette: Any
     """``?_hybrid=query`` and the search box on the table page of memories."""
     if table != "memories":
         return None
-    from .filtering import found_memories
+    from .native.filtering import found_memories
 
     return found_memories(datasette, request, database)
 
@@ -155,7 +167,7 @@ def filters_from_request(request: Any, database: str, table: str, datasette: Any
 @hookimpl
 def skip_csrf(datasette: Any, scope: Any) -> bool:
     """The forms that show again what was typed are checked by themselves, for 0.65."""
-    from .cross_site import is_checked_here
+    from .requests.cross_site import is_checked_here
 
     return is_checked_here(datasette, scope)
 
@@ -163,7 +175,7 @@ def skip_csrf(datasette: Any, scope: Any) -> bool:
 @hookimpl
 def menu_links(datasette: Any, actor: Any, request: Any) -> Any:
     """A way to the search from every page."""
-    from .native import menu
+    from .native.hooks import menu
 
     return menu(datasette, actor)
 
@@ -171,7 +183,7 @@ def menu_links(datasette: Any, actor: Any, request: Any) -> Any:
 @hookimpl
 def database_actions(datasette: Any, actor: Any, database: str, request: Any) -> Any:
     """A way to the search from the database's own page."""
-    from . import native
+    from .native import hooks as native
 
     return native.database_actions(datasette, database)
 
@@ -179,7 +191,7 @@ def database_actions(datasette: Any, actor: Any, database: str, request: Any) ->
 @hookimpl
 def table_actions(datasette: Any, actor: Any, database: str, table: str, request: Any) -> Any:
     """Ways to the search from the pages of a vault's tables."""
-    from . import native
+    from .native import hooks as native
 
     return native.table_actions(datasette, request, database, table)
 
@@ -187,7 +199,7 @@ def table_actions(datasette: Any, actor: Any, database: str, table: str, request
 @hookimpl
 def row_actions(datasette: Any, actor: Any, database: str, table: str, row: Any) -> Any:
     """What can be done with a memory, from its row (1.0)."""
-    from . import native
+    from .native import hooks as native
 
     return native.row_actions(datasette, database, table, row)
 
@@ -195,7 +207,7 @@ def row_actions(datasette: Any, actor: Any, database: str, table: str, row: Any)
 @hookimpl
 def jump_items_sql(datasette: Any, actor: Any, request: Any) -> Any:
     """Searches in the jump menu (1.0)."""
-    from .native import jump_items
+    from .native.hooks import jump_items
 
     return jump_items(datasette, request)
 
@@ -203,7 +215,7 @@ def jump_items_sql(datasette: Any, actor: Any, request: Any) -> Any:
 @hookimpl
 def top_homepage(datasette: Any, request: Any) -> Any:
     """A search box on the home page (1.0)."""
-    from .native import home_box
+    from .native.hooks import home_box
 
     return home_box(datasette, request)
 
@@ -211,7 +223,7 @@ def top_homepage(datasette: Any, request: Any) -> Any:
 @hookimpl
 def top_database(datasette: Any, request: Any, database: str) -> Any:
     """A search box on the page of a vault's database (1.0)."""
-    from .native import database_box
+    from .native.hooks import database_box
 
     return database_box(datasette, request, database)
 
@@ -219,6 +231,6 @@ def top_database(datasette: Any, request: Any, database: str) -> Any:
 @hookimpl
 def top_table(datasette: Any, request: Any, database: str, table: str) -> Any:
     """The way from found rows to their ranking, or a search box (1.0)."""
-    from .native import table_box
+    from .native.hooks import table_box
 
     return table_box(datasette, request, database, table)

@@ -23,13 +23,14 @@ from memory_store.records import (
 from memory_store.sql.functions import Grants
 from memory_store.vault.members import OWNER_ROLE, ROLES
 
-from . import asking, compat
-from .admission import work, writing
-from .api import answer, endpoint
-from .framing import hybrid_path, page, render
-from .grants import asker
-from .membership import Membership
-from .vaults import Vault
+from . import compat
+from .permissions.grants import asker
+from .permissions.membership import Membership
+from .requests import asking
+from .requests.admission import work, writing
+from .requests.framing import hybrid_path, page, render
+from .searching.api import answer, endpoint
+from .vaults.vault import Vault
 
 NO_STORE = {"Cache-Control": "no-store"}
 

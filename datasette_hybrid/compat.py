@@ -88,7 +88,7 @@ def actions() -> list[Any]:
     Asked about a database, an action on collections answers for the database as a whole, as those
     on tables do.
     """
-    from .resources import CollectionResource
+    from .permissions.resources import CollectionResource
 
     classes = {AUDIT: DatabaseResource}
     return [

@@ -12,13 +12,13 @@ from memory_store.records import LockedError
 from memory_store.sql.functions import NO_GRANTS, HybridFunctions, StoreAndGrants
 
 from . import compat
-from .admission import seats_in_sql
-from .audit import SQL, surface
-from .caching import uncached
-from .cells import Page, page
-from .grants import NOBODY, asker
-from .native import describe_new
-from .vaults import vaults_of
+from .auditing.noting import SQL, surface
+from .native.cells import Page, page
+from .native.hooks import describe_new
+from .permissions.grants import NOBODY, asker
+from .requests.admission import seats_in_sql
+from .requests.caching import uncached
+from .vaults.registry import vaults_of
 
 SQL_SHARE = 0.8
 """Of Datasette's time limit: a search that uses it up would be reported as an interrupted query."""
@@ -45,7 +45,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
             if scope["type"] == "lifespan":
                 await app(scope, _locking(reference, receive), send)
                 return
-            from .cross_site import refused_json  # with every endpoint: not while starting
+            from .requests.cross_site import refused_json  # with every endpoint: not while starting
 
             refusal = refused_json(scope)
             if refusal is not None:
@@ -124,18 +124,15 @@ def functions_of(datasette: Any, database: str) -> HybridFunctions:
 
 def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
-    from . import (
-        api,
-        audit_pages,
-        collections,
-        memories_api,
-        memory_page,
-        openapi,
-        pages,
-        unlocking,
-        uploading,
-        writing,
-    )
+    from . import collections
+    from .auditing import pages as audit_pages
+    from .memories import api as memories_api
+    from .memories import page as memory_page
+    from .memories import writing
+    from .openapi import description as openapi
+    from .searching import api, pages
+    from .unlocking import pages as unlocking
+    from .uploading import pages as uploading
 
     base = r"^/(?P<database>[^/]+)/-/hybrid"
     one = r"/memories/(?P<id>[^/]+)"

@@ -180,7 +180,7 @@ def serve(model: Path) -> Any:
         return Served(datasette, paths[0].stem if paths else "_memory")
 
     yield start
-    from datasette_hybrid.vaults import vaults_of
+    from datasette_hybrid.vaults.registry import vaults_of
 
     for datasette in started:
         vaults_of(datasette).lock_all()

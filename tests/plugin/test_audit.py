@@ -10,7 +10,7 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.vaults import vaults_of
+from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 

@@ -194,7 +194,7 @@ async def test_core_answers_about_databases_and_collections_alike(
 ) -> None:
     from datasette.resources import DatabaseResource
 
-    from datasette_hybrid.resources import CollectionResource
+    from datasette_hybrid.permissions.resources import CollectionResource
 
     async def allowed(actor: Any, action: str, collection: str | None = None) -> bool:
         resource = (

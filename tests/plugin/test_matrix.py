@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from datasette_hybrid.vaults import vaults_of
+from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datasette_hybrid.vaults import vaults_of
+from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.records import TYPES
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore

@@ -11,7 +11,8 @@ import pytest
 from bs4 import BeautifulSoup
 from datasette.plugins import pm
 
-from datasette_hybrid import admission, cells
+from datasette_hybrid.native import cells
+from datasette_hybrid.requests import admission
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 

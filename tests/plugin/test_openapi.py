@@ -12,8 +12,9 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing import Registry, Resource
 
-from datasette_hybrid import openapi, openapi_schemas
-from datasette_hybrid.openapi_operations import OPERATIONS
+from datasette_hybrid.openapi import description as openapi
+from datasette_hybrid.openapi import schemas as openapi_schemas
+from datasette_hybrid.openapi.operations import OPERATIONS
 from datasette_hybrid.serving import routes
 from memory_store.records import RESULT_COLUMNS, Memory
 from memory_store.sql.options import OPTION_NAMES
@@ -76,7 +77,7 @@ def test_rows_and_parameters_are_those_of_a_search() -> None:
 
 
 def test_every_error_that_an_endpoint_may_give_has_the_schema_of_errors() -> None:
-    from datasette_hybrid.asking import STATUS
+    from datasette_hybrid.requests.asking import STATUS
 
     assert {status for _, status in STATUS} <= set(openapi.ERRORS)
     for operation in OPERATIONS:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from datasette_hybrid import admission
+from datasette_hybrid.requests import admission
 
 from .conftest import HOSTILE, Filled, Serve, Served
 
@@ -274,7 +274,7 @@ async def test_addresses_keep_a_base_url(filled: Filled, serve: Serve) -> None:
 async def test_a_full_queue_is_said_at_once_and_other_pages_go_on(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from datasette_hybrid import asking
+    from datasette_hybrid.requests import asking
 
     queue = admission.WorkQueue(workers=1, waiting=1)
     monkeypatch.setattr(asking, "work", queue)

@@ -13,9 +13,9 @@ from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datasette_hybrid import memory_page
-from datasette_hybrid.presenting import marked
-from datasette_hybrid.reading import LINE_LIMIT, readable, unwrapped
+from datasette_hybrid.memories import page as memory_page
+from datasette_hybrid.memories.reading import LINE_LIMIT, readable, unwrapped
+from datasette_hybrid.searching.presenting import marked
 
 from .conftest import Served
 

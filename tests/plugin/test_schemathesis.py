@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from datasette_hybrid.openapi_operations import OPERATIONS
+from datasette_hybrid.openapi.operations import OPERATIONS
 
 from .browsing import serving
 from .conftest import Filled

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from datasette.database import Database
 
-from datasette_hybrid.vaults import vaults_of
+from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 

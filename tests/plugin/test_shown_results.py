@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.vaults import vaults_of
+from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 

@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 from datasette.utils import StartupError
 
-from datasette_hybrid import admission, sessions, unlocking, vaults
-from datasette_hybrid.admission import ATTEMPTS
+from datasette_hybrid.permissions import sessions
+from datasette_hybrid.requests import admission
+from datasette_hybrid.requests.admission import ATTEMPTS
+from datasette_hybrid.unlocking import pages as unlocking
+from datasette_hybrid.vaults import registry as vaults
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 

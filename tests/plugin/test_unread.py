@@ -15,8 +15,8 @@ import pytest
 from tiny_reranker import build as build_tiny_reranker
 
 from memory_store.records import MemoryDraft
-from memory_store.search.recipes import RECIPES
 from memory_store.scopes import EVERYTHING
+from memory_store.search.recipes import RECIPES
 from memory_store.sql import permitted
 from memory_store.sql.functions import ALL_GRANTS, Grants, StoreAndGrants, register
 from memory_store.sqlite import sqlite3

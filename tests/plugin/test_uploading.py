@@ -15,10 +15,11 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasette_hybrid import import_jobs, uploaded
-from datasette_hybrid.cross_site import BY_TOKEN
-from datasette_hybrid.uploaded import sources
-from datasette_hybrid.vaults import vaults_of
+from datasette_hybrid.requests.cross_site import BY_TOKEN
+from datasette_hybrid.uploading import jobs as import_jobs
+from datasette_hybrid.uploading import uploaded
+from datasette_hybrid.uploading.uploaded import sources
+from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.importing.walk import Failure, Skip, SourceFile
 from memory_store.store import MemoryStore
 

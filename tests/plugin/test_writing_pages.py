@@ -12,8 +12,9 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasette_hybrid import composing, cross_site, differing
-from datasette_hybrid.vaults import vaults_of
+from datasette_hybrid.memories import composing, differing
+from datasette_hybrid.requests import cross_site
+from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 
 from .conftest import ALLOW, HOSTILE, Filled, Serve, Served

@@ -1,0 +1,1 @@
+"""Who opened what, when, by which surface: noted and shown."""

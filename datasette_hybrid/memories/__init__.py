@@ -1,0 +1,1 @@
+"""One memory: read, written, changed, deleted, on pages and over JSON."""

@@ -1,0 +1,343 @@
+"""The JSON API of single memories: list, add, change, complete, publish, delete; one or many.
+
+Boundary: text leaves only for askers with the decrypt grant on its collection; for others every
+sealed field is null, also where two versions are compared. A request is written whole or not at
+all. Who may write without reading replaces whole fields, of a version they name: nothing they send
+may depend on what they cannot see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from datasette import Forbidden, Response
+from datasette.utils import tilde_decode, tilde_encode
+
+from memory_store.records import (
+    BadInputError,
+    BadRowsError,
+    ConflictError,
+    Memory,
+    MemoryDraft,
+    MemoryEdit,
+    NotFoundError,
+)
+from memory_store.sql.functions import Grants
+from memory_store.sql.permitted import without_text
+from memory_store.store import MemoryStore
+
+from ..requests import asking
+from ..requests.admission import work, writing
+from ..requests.framing import hybrid_path
+from ..searching.api import answer, endpoint, refusal
+from ..vaults.vault import Vault
+from . import drafting
+from .listing import listing, next_url, scope_of, token_behind
+
+ETAG = re.compile(r'(?:W/)?"(\d{1,18})"')
+
+Row = dict[str, Any]
+
+
+@endpoint("GET", "HEAD", "POST")
+async def memories(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories.json``: a list, newest first; or new memories, one or many."""
+    if request.method == "POST":
+        return await _add(datasette, request)
+    vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
+    asked = listing(datasette, asking.arguments(request))
+    scope = scope_of(asked, vault, grants)
+
+    def listed() -> tuple[list[Row], str | None]:
+        found = vault.use(scope).list(**asked.filters, limit=asked.size + 1, after=asked.after)
+        page = found[: asked.size]
+        token = token_behind(page[-1]) if len(found) > asked.size else None
+        return memory_data(page, vault, grants), token
+
+    rows, token = await work.run(listed)
+    return answer(
+        {
+            "ok": True,
+            "rows": rows,
+            "next": token,
+            "next_url": next_url(datasette, request, token),
+            "truncated": token is not None,
+        }
+    )
+
+
+async def _add(datasette: Any, request: Any) -> Response:
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    rows, alone = drafting.rows_of(await _posted(request))
+    try:
+        drafts = drafting.drafts_of(rows)
+        data = await writing.run(lambda: _added(vault, grants, drafts))
+    except BadRowsError as error:
+        return _wrong_rows(error, alone=alone)
+    except ConflictError as error:
+        return await _conflict(error, vault, grants, [draft.id for draft in drafts], rows, alone)
+    status = 200 if all(one["unchanged"] for one in data) else 201
+    response = answer({"ok": True, "rows": data}, status=status)
+    if alone:
+        response.headers["Location"] = _address(datasette, vault, data[0]["id"])
+        response.headers["ETag"] = _etag(data[0]["version"])
+    return response
+
+
+def _added(vault: Vault, grants: Grants, drafts: Sequence[MemoryDraft]) -> list[Row]:
+    added = vault.use(grants.write, creating=grants.create).add_once(drafts)
+    rows = memory_data([one.memory for one in added], vault, grants)
+    return [{**row, "unchanged": one.unchanged} for row, one in zip(rows, added, strict=True)]
+
+
+@endpoint("GET", "HEAD", "PATCH", "DELETE")
+async def memory(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}.json``."""
+    if request.method == "PATCH":
+        return await _edit(datasette, request)
+    if request.method == "DELETE":
+        vault, grants = await asking.vault_for(datasette, request, "write")
+        wanted = {_id(request): _if_match(request)}
+        try:
+            await writing.run(lambda: _deleted(vault, grants, wanted))
+        except ConflictError as error:
+            response = await _conflict(error, vault, grants, error.ids, [None], True)
+            response.status = 412
+            return response
+        return answer({"ok": True})
+    vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
+    store = vault.use(grants.search | grants.decrypt)
+    found = await work.run(lambda: store.get(_id(request), refs=False))
+    return await _one(vault, grants, found)
+
+
+async def _edit(datasette: Any, request: Any) -> Response:
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    row = await asking.json_body(request)
+    edit = drafting.edit_of(row, _id(request))
+    held_to = _if_match(request)
+    if held_to is not None and edit.expected_version not in (None, held_to):
+        raise BadInputError("If-Match: another version than in the body", "If-Match")
+    edit = replace(edit, expected_version=edit.expected_version or held_to)
+    try:
+        edited = await writing.run(lambda: _edited(vault, grants, [edit]))
+    except BadRowsError as error:
+        return _wrong_rows(error, alone=True)
+    except ConflictError as error:
+        response = await _conflict(error, vault, grants, error.ids, [row], True)
+        if held_to is not None:  # RFC 9110, 13.1.1
+            response.status = 412
+        return response
+    return await _one(vault, grants, edited[0])
+
+
+@endpoint("POST")
+async def edit_many(datasette: Any, request: Any) -> Response:
+    """``POST /{db}/-/hybrid/memories/edit.json``: ``{"memories": [{"id": …, …}]}``."""
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    rows, _ = drafting.rows_of(await _posted(request))
+    try:
+        edits = drafting.edits_of(rows)
+        edited = await writing.run(lambda: _edited(vault, grants, edits))
+    except BadRowsError as error:
+        return _wrong_rows(error, alone=False)
+    except ConflictError as error:
+        return await _conflict(error, vault, grants, [edit.id for edit in edits], rows, False)
+    return answer({"ok": True, "rows": await work.run(lambda: memory_data(edited, vault, grants))})
+
+
+@endpoint("POST")
+async def delete_many(datasette: Any, request: Any) -> Response:
+    """``POST /{db}/-/hybrid/memories/delete.json``: ``{"ids": […]}``."""
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    ids = drafting.ids_of(await asking.json_body(request))
+    deleted = await writing.run(lambda: _deleted(vault, grants, dict.fromkeys(ids)))
+    return answer({"ok": True, "deleted": deleted})
+
+
+@endpoint("POST")
+async def done(datasette: Any, request: Any) -> Response:
+    """``POST /{db}/-/hybrid/memories/{id}/done.json``: mark as completed."""
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    store = vault.use(grants.write)
+    finished = await writing.run(lambda: store.done(whole_id(store, _id(request))))
+    return await _one(vault, grants, finished)
+
+
+@endpoint("POST")
+async def reopen(datasette: Any, request: Any) -> Response:
+    """``POST /{db}/-/hybrid/memories/{id}/reopen.json``: mark as open again."""
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    store = vault.use(grants.write)
+    opened = await writing.run(lambda: store.reopen(whole_id(store, _id(request))))
+    return await _one(vault, grants, opened)
+
+
+@endpoint("POST")
+async def publish(datasette: Any, request: Any) -> Response:
+    """``POST /{db}/-/hybrid/memories/{id}/publish.json``: ``{"collection": …}``, a copy there."""
+    vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
+    given = asking.json_object(await asking.read_body(request))
+    collection = given.get("collection")
+    if not isinstance(collection, str) or not collection:
+        raise BadInputError("collection: the name or id of one expected", "collection")
+    copy = await writing.run(lambda: published(vault, grants, _id(request), collection))
+    return await _one(vault, grants, copy)
+
+
+def published(vault: Vault, grants: Grants, given: str, collection: str) -> Memory:
+    """The copy of a memory in another collection: read in the one, written in the other.
+
+    Raises NotFoundError for a memory that the asker may not read, or a collection that they may
+    not write; BadInputError where it is in there already. Work for a thread.
+    """
+    memory_id = whole_id(vault.use(grants.decrypt), given)
+    target = collection_named(vault.use(grants.write), collection)
+    return vault.use(grants.decrypt | grants.write).publish(memory_id, target)
+
+
+def collection_named(store: MemoryStore, given: str) -> str:
+    """The id of one of a store's collections, named by its name or id. Raises NotFoundError."""
+    for info in store.collections():
+        if given in (info.id, info.name):
+            return info.id
+    raise NotFoundError(f"no collection {given!r} that you may write")
+
+
+def whole_id(store: MemoryStore, given: str) -> str:
+    """The id that an id or its beginning names. Never by ref, which opens every memory's head."""
+    return store.find_id(given, refs=False)
+
+
+def memory_data(found: Sequence[Memory], vault: Vault, grants: Grants) -> list[Row]:
+    """Memories as JSON data, text withheld from those who may not read it. Work for a thread."""
+    readable = readable_ids([one.id for one in found], vault, grants)
+    return [
+        one.as_dict() if one.id in readable else without_text(one.as_dict(), strict=vault.strict)
+        for one in found
+    ]
+
+
+def readable_ids(ids: Sequence[str], vault: Vault, grants: Grants) -> Collection[str]:
+    """Of memories that may be found or changed, those whose text may be read, too."""
+    if grants.decrypt.covers(grants.search | grants.write):
+        return ids
+    return vault.use(grants.decrypt).heads(ids) if grants.decrypt else ()
+
+
+def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryEdit]) -> list[Memory]:
+    store = vault.use(grants.write, creating=grants.create)
+    named = []
+    for number, edit in enumerate(edits):
+        try:
+            named.append(replace(edit, id=whole_id(store, edit.id)))
+        except NotFoundError as error:
+            where = f"memories[{number}].id: " if len(edits) > 1 else ""
+            raise NotFoundError(f"{where}{error}") from None
+    readable = readable_ids([edit.id for edit in named], vault, grants)
+    for edit in named:
+        if edit.id not in readable:
+            _refuse_to_depend_on_text(edit)
+    return store.edit_many(named, refs=False)
+
+
+def _refuse_to_depend_on_text(edit: MemoryEdit) -> None:
+    if edit.add_topics or edit.remove_topics:
+        raise Forbidden("add_topics, remove_topics: this needs the permission hybrid-decrypt")
+    if edit.expected_version is None:
+        raise BadInputError("version: needed from somebody who may not read", "version")
+
+
+def _deleted(vault: Vault, grants: Grants, versions: Mapping[str, int | None]) -> int:
+    store = vault.use(grants.write)
+    whole = {whole_id(store, given): version for given, version in versions.items()}
+    return store.delete_many(whole, refs=False)
+
+
+async def _one(vault: Vault, grants: Grants, found: Memory) -> Response:
+    rows = await work.run(lambda: memory_data([found], vault, grants))
+    response = answer({"ok": True, "rows": rows})
+    response.headers["ETag"] = _etag(found.version)
+    return response
+
+
+def _wrong_rows(error: BadRowsError, *, alone: bool) -> Response:
+    sentences, culprit = drafting.told(error, alone=alone)
+    return refusal(sentences[0], 400, {"errors": sentences, "parameter": culprit})
+
+
+async def _conflict(
+    error: ConflictError,
+    vault: Vault,
+    grants: Grants,
+    ids: Sequence[str | None],
+    rows: Sequence[Any],
+    alone: bool,
+) -> Response:
+    """409 with what is there now beside what was sent, for each row that did not fit."""
+
+    def compared() -> list[dict[str, Any]]:
+        present = _present(vault, grants, error.ids)
+        return [
+            {"row": number, "id": whole, "current": present.get(whole), "yours": rows[number]}
+            for number, given in enumerate(ids)
+            for whole in error.ids
+            if given and whole.startswith(given.lower())  # an id, or its beginning
+        ]
+
+    conflicts = await work.run(compared)
+    if alone and conflicts:
+        versions = {name: conflicts[0][name] for name in ("current", "yours")}
+        return refusal(str(error), 409, versions)
+    sentences = [
+        f"memories[{one['row']}]: there is another version of {one['id']}" for one in conflicts
+    ]
+    extra = {"errors": sentences or [str(error)], "conflicts": conflicts}
+    return refusal(str(error), 409, extra)
+
+
+def _present(vault: Vault, grants: Grants, ids: Sequence[str]) -> dict[str, Row]:
+    """Memories as they are now, as far as the asker may see them."""
+    scope = grants.search | grants.decrypt | grants.write
+    found = []
+    for one in ids:
+        try:
+            found.append(vault.use(scope).get(one, refs=False))
+        except NotFoundError:
+            continue  # in a collection that they know nothing of, or deleted since
+    return {row["id"]: row for row in memory_data(found, vault, grants)}
+
+
+async def _posted(request: Any) -> Any:
+    """The posted value: JSON, or NDJSON with a memory on each line."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in drafting.NDJSON:
+        return drafting.rows_of_lines(await asking.read_body(request))
+    return await asking.json_body(request)
+
+
+def _id(request: Any) -> str:
+    return str(tilde_decode(request.url_vars["id"]))
+
+
+def _etag(version: int) -> str:
+    return f'"{version}"'
+
+
+def _if_match(request: Any) -> int | None:
+    """The version that the request insists on."""
+    given = request.headers.get("if-match", "*").strip()
+    if given == "*":
+        return None
+    found = ETAG.fullmatch(given)
+    if found is None:
+        raise BadInputError('If-Match: a version expected, as in "3"', "If-Match")
+    return int(found[1])
+
+
+def _address(datasette: Any, vault: Vault, memory_id: str) -> str:
+    path = f"{hybrid_path(datasette, vault.database)}/memories/{tilde_encode(memory_id)}.json"
+    return str(path)

@@ -1,0 +1,216 @@
+"""One memory's page, and what its buttons do: complete, tag, publish, delete.
+
+Boundary: opens one memory for somebody with the decrypt grant on its collection, and the names of
+topics they may choose from. Messages about what was done name nothing of it: Datasette keeps them
+in a cookie, which is signed and not sealed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from datasette import Forbidden, Response
+from datasette.utils import tilde_decode, tilde_encode
+from markupsafe import Markup
+
+from memory_store.records import DONE_SUFFIX, BadInputError, CollectionInfo, ConflictError, Memory
+from memory_store.scopes import Scope
+from memory_store.sql.functions import Grants
+from memory_store.store import MemoryStore
+from memory_store.titles import shown_title
+
+from ..requests import asking
+from ..requests.admission import work, writing
+from ..requests.framing import hybrid_path, page, render
+from ..searching import forms, presenting
+from ..vaults.vault import Vault
+from .api import published, whole_id
+from .reading import readable
+
+SUGGESTED_FROM = 250
+"""Memories whose topics are suggested, the newest: to open their heads takes about 25 ms."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A memory and what may be done with it.
+
+    ``targets`` are the collections that it may be published in; ``topics`` are suggestions.
+    """
+
+    memory: Memory
+    html: Markup
+    words: int
+    writable: bool
+    targets: Sequence[CollectionInfo]
+    topics: Sequence[str]
+
+
+@page("GET", "HEAD")
+async def memory(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}``: one memory, in full."""
+    vault, grants = await asking.vault_for(datasette, request, "decrypt")
+    path = hybrid_path(datasette, vault.database)
+    given = forms.understood(await asking.parameters(request))
+    found = await work.run(lambda: _opened(vault, grants, _id(request)))
+    context = {
+        "database": vault.database,
+        "path": path,
+        "here": memory_path(datasette, vault.database, found.memory.id),
+        "back": presenting.changed(given, path) if given.get("q") else path,
+        "keep": _kept(request),
+        "grants": grants,
+        "memory": found.memory,
+        "title": shown_title(found.memory.title, found.memory.text),
+        "plain_type": found.memory.type.removesuffix(DONE_SUFFIX),
+        "done": found.memory.type.endswith(DONE_SUFFIX),
+        "html": found.html,
+        "words": found.words,
+        "writable": found.writable,
+        "targets": found.targets,
+        "suggested_topics": found.topics,
+    }
+    return await render(datasette, request, "hybrid_memory.html", context)
+
+
+def _opened(vault: Vault, grants: Grants, given: str) -> Opened:
+    """Work for a thread, not the event loop."""
+    store = vault.use(grants.decrypt)
+    found = store.get(given, refs=False)
+    html, words = readable(found.text, title=found.title), len(found.text.split())
+    writable = bool(grants.write) and found.id in vault.use(grants.write).heads([found.id])
+    if not grants.write:
+        return Opened(found, html, words, False, (), ())
+    home = collection_of(vault, grants.decrypt, found)
+    named = vault.use(grants.write & grants.decrypt).collections()  # names are sealed
+    targets = [one for one in named if one.id != home]
+    topics = store.recent_topics(SUGGESTED_FROM) if writable else ()
+    return Opened(found, html, words, writable, targets, topics)
+
+
+def collection_of(vault: Vault, scope: Scope, found: Memory) -> str:
+    """The id of a memory's collection: two of them may have the same name."""
+    alike = [one.id for one in vault.use(scope).collections() if one.name == found.collection]
+    if len(alike) == 1:
+        return alike[0]
+    return next(one for one in alike if vault.use(Scope.of([one])).heads([found.id]))
+
+
+def memory_path(datasette: Any, database: str, memory_id: str) -> str:
+    """The address of a memory's page."""
+    return f"{hybrid_path(datasette, database)}/memories/{tilde_encode(memory_id)}"
+
+
+def seeing_other(datasette: Any, request: Any, address: str, message: str) -> Response:
+    """To another page, which tells ``message``: the answer to a form that was carried out."""
+    datasette.add_message(request, message, datasette.INFO)
+    return Response.redirect(address, status=303, headers={"Cache-Control": "no-store"})
+
+
+@page("POST")
+async def done(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}/done``."""
+    return await _changed(datasette, request, "done", "Marked as done.")
+
+
+@page("POST")
+async def reopen(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}/reopen``."""
+    return await _changed(datasette, request, "reopen", "Open again.")
+
+
+async def _changed(datasette: Any, request: Any, method: str, message: str) -> Response:
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    store = vault.use(grants.write)
+    change: Callable[[str], Memory] = getattr(store, method)
+    changed = await writing.run(lambda: change(whole_id(store, _id(request))))
+    return _back(datasette, request, vault, changed.id, message)
+
+
+@page("POST")
+async def topics(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}/topics``: ``add`` or ``remove`` one."""
+    vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
+    given = await asking.parameters(request)
+    added, removed = forms.values(given, "add"), forms.values(given, "remove")
+    if not [one for one in (*added, *removed) if one.strip()]:
+        raise BadInputError("add: a topic expected", "add")
+    store = vault.use(grants.decrypt & grants.write)
+
+    def change() -> Memory:
+        return store.edit(whole_id(store, _id(request)), add_topics=added, remove_topics=removed)
+
+    changed = await writing.run(change)
+    message = "Topic added." if added else "Topic removed."
+    return _back(datasette, request, vault, changed.id, message)
+
+
+@page("POST")
+async def publish(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}/publish``: a copy in a chosen ``collection``."""
+    vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
+    collection = forms.last(await asking.parameters(request), "collection")
+    if not collection:
+        raise BadInputError("collection: choose one", "collection")
+    copy = await writing.run(lambda: published(vault, grants, _id(request), collection))
+    address = memory_path(datasette, vault.database, copy.id) + _kept(request)
+    if not await work.run(lambda: _is_readable(vault, grants, copy.id)):
+        return _back(datasette, request, vault, _id(request), "Published.")
+    return seeing_other(datasette, request, address, "Published. This is the copy.")
+
+
+def _is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
+    return bool(vault.use(grants.decrypt).heads([memory_id]))
+
+
+@page("GET", "HEAD", "POST")
+async def delete(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}/delete``: asks first, then deletes for good."""
+    vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
+    scope = grants.decrypt & grants.write
+    if not scope:
+        raise Forbidden(f"{vault.database}: no collection here is yours to read and write")
+    found = await work.run(lambda: vault.use(scope).get(_id(request), refs=False))
+    seen = found.version
+    if request.method == "POST":
+        given = await asking.parameters(request)
+        if forms.last(given, "version") == str(found.version):
+            with contextlib.suppress(ConflictError):  # it is shown again, as it is now
+                await writing.run(lambda: _delete(vault.use(scope), found))
+                path = hybrid_path(datasette, vault.database)
+                return seeing_other(datasette, request, path, "Deleted for good.")
+            found = await work.run(lambda: vault.use(scope).get(_id(request), refs=False))
+        seen = 0
+    context = {
+        "database": vault.database,
+        "path": hybrid_path(datasette, vault.database),
+        "here": memory_path(datasette, vault.database, found.id),
+        "keep": _kept(request),
+        "memory": found,
+        "title": shown_title(found.title, found.text) or "Untitled",
+        "changed": not seen,
+    }
+    status = 200 if seen else 409
+    return await render(datasette, request, "hybrid_delete.html", context, status)
+
+
+def _delete(store: MemoryStore, seen: Memory) -> None:
+    store.delete_many({seen.id: seen.version}, refs=False)
+
+
+def _back(datasette: Any, request: Any, vault: Vault, memory_id: str, message: str) -> Response:
+    address = memory_path(datasette, vault.database, memory_id) + _kept(request)
+    return seeing_other(datasette, request, address, message)
+
+
+def _kept(request: Any) -> str:
+    """The search that somebody came from, which stays in the address on the way."""
+    given = forms.understood(asking.arguments(request))
+    return presenting.changed(given, "") if given.get("q") else ""
+
+
+def _id(request: Any) -> str:
+    return str(tilde_decode(request.url_vars["id"]))

@@ -1,0 +1,1 @@
+"""Datasette's own pages of a vault's tables."""

@@ -1,0 +1,1 @@
+"""The JSON API's description for programs."""

@@ -1,0 +1,1 @@
+"""Who may do what, on which collections of which vault."""

@@ -1,0 +1,171 @@
+"""Who may search, read and change: the one checkpoint in front of every surface.
+
+Boundary: everything is denied unless this module says otherwise. A grant on a database comes from
+an allow block (by default for the actor ``root``) or from another plugin's permission rules, and
+covers its open collections; a closed collection's comes from the role of a member; both only as
+far as a token's restrictions go. The cookie of a browser session that unlocked the vault with its
+secret stands for whoever holds the key, and covers everything. No grant ever comes from a vault
+being open. Pages, JSON, SQL functions and table cells all read the same answer, which is worked
+out once per request, before any SQL runs: asking Datasette from inside a SQL thread can deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from memory_store.scopes import Scope
+from memory_store.sql.functions import ALL_GRANTS, NO_GRANTS, Grants
+
+from .. import compat, configuration
+from .membership import Membership, memberships, remembered, rules
+from .sessions import session_unlock
+
+SESSION = replace(ALL_GRANTS, audit=True)
+"""Whoever unlocked the vault in this browser. Still not ``models``: the server pays for those."""
+
+
+@dataclass(frozen=True, eq=False)
+class Asker:
+    """Who is behind the running request: what they may do, by database name. One per request.
+
+    ``actor_id`` is the id of Datasette's actor as text. ``databases`` holds the actions that they
+    may do on a database as a whole, whether or not its vault is open. ``sessions`` are those that
+    this browser has unlocked; ``path`` is the request's.
+    """
+
+    grants: Mapping[str, Grants]
+    actor_id: str | None = None
+    databases: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    sessions: frozenset[str] = frozenset()
+    path: str = ""
+
+    def on(self, database: str | None) -> Grants:
+        """Their grants on one database."""
+        return self.grants.get(database, NO_GRANTS) if database else NO_GRANTS
+
+    def at(self, database: str) -> frozenset[str]:
+        """The actions they may do on a database as a whole, so also in collections yet to come."""
+        return self.databases.get(database, frozenset())
+
+
+NOBODY = Asker({})
+asker: ContextVar[Asker] = ContextVar("hybrid_asker", default=NOBODY)
+"""Set per request and reset after it; outside of a request nobody is asking."""
+
+
+async def recognise(datasette: Any, request: Any, answers: Iterable[Any]) -> Any:
+    """Settle on the request's actor and work out the grants. Returns the actor."""
+    actor = await compat.first_actor(datasette, answers)
+    if "/-/static" not in request.path:
+        known = actor or request.scope.get("actor")
+        asker.set(await resolve(datasette, request, known))
+    return actor
+
+
+async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
+    """Grants of ``actor`` (and of the request's unlock cookies) on every vault they may see."""
+    from ..vaults.registry import vaults_of
+
+    grants: dict[str, Grants] = {}
+    databases: dict[str, frozenset[str]] = {}
+    asked: list[str] = []
+    sessions: set[str] = set()
+    for vault in vaults_of(datasette).all():
+        if not await compat.may_view(datasette, actor, vault.database):
+            continue
+        if session_unlock(datasette, request, vault):
+            grants[vault.database] = SESSION
+            sessions.add(vault.database)
+            databases[vault.database] = frozenset(compat.ACTIONS)
+        else:
+            asked.append(vault.database)
+    actor_id = id_of(actor)
+    if not asked:
+        return Asker(grants, actor_id, databases, frozenset(sessions), request.path)
+    async with remembered(datasette, actor_id) as known:
+        held = await compat.held(
+            datasette, actor, {name: _known(known.get(name), actor_id) for name in asked}
+        )
+    for name in asked:
+        grants[name] = _grants(held[name], known.get(name), actor_id)
+        databases[name] = frozenset(action for action, one in held[name].items() if one.database)
+    return Asker(grants, actor_id, databases, frozenset(sessions), request.path)
+
+
+def _known(membership: Membership | None, actor_id: str | None) -> compat.Known:
+    """What may come into question. While locked nobody knows what is closed: nothing."""
+    if membership is None:
+        return compat.Known()
+    roles = {action: membership.of(actor_id, action) for action in compat.ON_COLLECTIONS}
+    return compat.Known(membership.open, roles)
+
+
+def _grants(
+    held: Mapping[str, compat.Held], membership: Membership | None, actor_id: str | None
+) -> Grants:
+    if membership is None:
+        return NO_GRANTS
+    search, decrypt, write = (held[action].collections for action in compat.ON_COLLECTIONS)
+    return Grants(
+        search=Scope.of(search),
+        decrypt=Scope.of(decrypt),
+        write=Scope.of(write),
+        audit=held[compat.AUDIT].database,
+        create=held[compat.WRITE].database,
+        manage=Scope.of(membership.owned(actor_id) & search & decrypt & write),
+    )
+
+
+def id_of(actor: Any) -> str | None:
+    """An actor's id as text, as members are listed; ``None`` for whoever has none."""
+    given = actor.get("id") if isinstance(actor, Mapping) else None
+    known = isinstance(given, str | int) and not isinstance(given, bool)
+    return str(given) or None if known else None
+
+
+def configured(datasette: Any, actor: Any, action: str, database: str) -> bool:
+    """Whether the plugin's own configuration lets ``actor`` do ``action`` on ``database``."""
+    from ..vaults.registry import vaults_of
+
+    settings = vaults_of(datasette).settings.get(database)
+    settings = settings or configuration.DatabaseSettings(database)
+    return compat.matches(actor, settings.allow_block(action))
+
+
+async def rules_by_sql(datasette: Any, actor: Any, action: str) -> Any:
+    """Allow blocks, root's default and membership, for 1.0's ``permission_resources_sql``."""
+    on_databases = [
+        compat.Rule(name, None, True, "datasette-hybrid configuration")
+        for name in datasette.databases
+        if configured(datasette, actor, action, name)
+    ]
+    if action == compat.AUDIT:
+        return compat.permission_rules(on_databases)
+    known = await memberships(datasette)
+    return compat.permission_rules([*on_databases, *rules(known, id_of(actor), action)])
+
+
+async def decide_on_open(
+    datasette: Any, actor: Any, action: str, database: str, collection: str
+) -> bool | None:
+    """For 0.65's ``permission_allowed`` about ``(database, id)``: what holds on the database."""
+    membership = (await memberships(datasette)).get(database)
+    if membership is None or collection not in membership.open:
+        return None
+    allowed = await datasette.permission_allowed(actor, action, database, default=False)
+    within = compat.within_restrictions(actor, action, database, collection)
+    return (bool(allowed) and within) or None
+
+
+async def decide_on_closed(
+    datasette: Any, actor: Any, action: str, database: str, collection: str
+) -> bool | None:
+    """The same of a closed collection: what the actor's role there includes, and nothing else."""
+    membership = (await memberships(datasette)).get(database)
+    if membership is None or collection not in membership.closed:
+        return None
+    within = compat.within_restrictions(actor, action, database, collection)
+    return membership.lets(id_of(actor), action, collection) and within

@@ -1,0 +1,241 @@
+"""From a request to a vault and a question: the first half of every page and endpoint.
+
+Boundary: nothing here opens a memory. :func:`vault_for` is where a request without a grant ends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+from datasette import Forbidden, NotFound
+from datasette.utils import tilde_decode
+
+from memory_store.records import (
+    BadInputError,
+    ConflictError,
+    FormatError,
+    LockedError,
+    MemoryStoreError,
+    ModelMismatchError,
+    ModelUnavailableError,
+    NotAVaultError,
+    NotFoundError,
+    ReadOnlyError,
+    SearchResponse,
+    WrongKeyError,
+)
+from memory_store.sql import permitted
+from memory_store.sql.functions import Grants
+from memory_store.sql.options import OPTION_NAMES, search_options
+
+from .. import compat
+from ..permissions.grants import asker
+from ..vaults.registry import vaults_of
+from ..vaults.vault import Vault
+from .admission import QueueFullError, TooManyAttemptsError, work
+
+FIELD_LIMIT = 200  # parameters of one request
+BODY_LIMIT = 8 * 1024 * 1024  # bytes: memories posted in bulk; a query has its own, lower limit
+BODY_KEPT = "datasette-hybrid body"  # in the request's scope
+
+STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (BadInputError, 400),
+    (NotFoundError, 404),
+    (NotAVaultError, 404),
+    (NotFound, 404),
+    (WrongKeyError, 403),
+    (ReadOnlyError, 403),
+    (Forbidden, 403),
+    (permitted.NotPermittedError, 403),
+    (ConflictError, 409),
+    (FormatError, 409),
+    (LockedError, 423),
+    (QueueFullError, 429),
+    (TooManyAttemptsError, 429),
+    (ModelMismatchError, 409),
+    (ModelUnavailableError, 503),
+    (MemoryStoreError, 500),
+)
+"""What a refusal is in HTTP; the first class that fits."""
+
+REFUSALS = tuple(kind for kind, _ in STATUS)
+
+
+class TooLargeError(BadInputError):
+    """The request's body is longer than anything this server is meant to read (HTTP 413)."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A search as asked: the query, its options, and the parameters they were read from."""
+
+    query: str
+    options: Mapping[str, Any]
+    given: Mapping[str, list[str]]
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status of a refusal."""
+    if isinstance(error, TooLargeError):
+        return 413
+    return next(status for kind, status in STATUS if isinstance(error, kind))
+
+
+async def vault_for(
+    datasette: Any, request: Any, *needed: str, any_of: bool = False
+) -> tuple[Vault, Grants]:
+    """The vault named in the URL and the asker's grants on it.
+
+    ``needed`` are fields of :class:`Grants`; all of them, or with ``any_of`` one, must be held.
+    Raises ``NotFound``, ``Forbidden``, :class:`NotAVaultError` or :class:`LockedError`. A locked
+    vault says so to everybody who may see the database, since the way out is to unlock it.
+    """
+    vault = await visible_vault(datasette, request)
+    grants = asker.get().on(vault.database)
+    if vault.locked:
+        raise LockedError(f"{vault.database} is locked: unlock it first")
+    held = [getattr(grants, name) for name in needed]
+    if not (any(held) if any_of else all(held)):
+        actions = ", ".join(f"hybrid-{name}" for name in needed)
+        raise Forbidden(f"{vault.database}: this needs the permission {actions}")
+    return vault, grants
+
+
+async def visible_vault(datasette: Any, request: Any) -> Vault:
+    """The vault named in the URL, for somebody who may see that database."""
+    database = database_named(datasette, request)
+    if not await compat.may_view(datasette, request.actor, database):
+        raise Forbidden(f"{database}: permission denied")
+    return vaults_of(datasette).of(database)
+
+
+def database_named(datasette: Any, request: Any) -> str:
+    """The name of the database in the URL. Raises ``NotFound``."""
+    try:
+        route = tilde_decode(request.url_vars["database"])
+        return str(datasette.get_database(route=route).name)
+    except KeyError:
+        raise NotFound("no such database") from None
+
+
+async def parameters(request: Any) -> dict[str, Any]:
+    """The request's parameters: query string, HTML form or JSON object, each name to its values.
+
+    Raises :class:`BadInputError`, also for too many of them.
+    """
+    if request.method != "POST":
+        return arguments(request)
+    body = await read_body(request)
+    if request.headers.get("content-type", "").startswith("application/json"):
+        return {**arguments(request), **json_object(body)}
+    fields = _fields(_decoded(body))
+    fields.pop("csrftoken", None)
+    return {**arguments(request), **fields}
+
+
+def arguments(request: Any) -> dict[str, list[str]]:
+    """The parameters in the request's address. Raises :class:`BadInputError` for too many."""
+    return _fields(request.query_string)
+
+
+async def form_fields(request: Any, limit: int) -> dict[str, list[str]]:
+    """The fields of a form of at most ``limit`` bytes, its token among them.
+
+    Raises :class:`BadInputError`.
+    """
+    return _fields(_decoded(await read_body(request, limit)))
+
+
+async def json_body(request: Any) -> Any:
+    """The JSON value in the request's body. Raises :class:`BadInputError`."""
+    return _json(await read_body(request))
+
+
+async def read_body(request: Any, limit: int = BODY_LIMIT) -> bytes:
+    """The request's body, which a refusal may ask for again. Raises :class:`TooLargeError`."""
+    kept: bytes | None = request.scope.get(BODY_KEPT)
+    if kept is not None:
+        return kept
+    body = await compat.body(request, limit)
+    if body is None:
+        raise TooLargeError(f"the request is longer than {limit:,} bytes", "body")
+    request.scope[BODY_KEPT] = body
+    return body
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """``body`` as a JSON object. Raises :class:`BadInputError`."""
+    value = _json(body)
+    if not isinstance(value, dict):
+        raise BadInputError("body: a JSON object expected", "body")
+    return value
+
+
+def question(given: Mapping[str, Any], *, strict: bool) -> Question:
+    """The search that parameters ask for. ``strict`` refuses names that mean nothing.
+
+    Names that start with an underscore are Datasette's and the endpoint's own.
+    """
+    named = {name: value for name, value in given.items() if not name.startswith("_")}
+    query = named.pop("q", named.pop("query", ""))
+    if isinstance(query, list):
+        query = query[-1] if query else ""
+    if not isinstance(query, str):
+        raise BadInputError("q: text expected", "q")
+    if not strict:
+        # a form sends its empty fields too
+        named = {
+            name: [item for item in value if item] if isinstance(value, list) else value
+            for name, value in named.items()
+            if name in OPTION_NAMES
+        }
+    return Question(query, search_options(named), given)
+
+
+async def search(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
+    """The answer as the asker may see it, worked out in our own threads.
+
+    Raises :class:`NotPermittedError`, and what the store raises.
+    """
+    return await work.run(
+        lambda: permitted.search(vault.use(grants.search), grants, asked.query, asked.options)
+    )
+
+
+def report_fault(error: Exception) -> str:
+    """Tell standard error where something broke, and give the sentence for the user.
+
+    Left alone, Datasette 0.65 prints the local variables of every frame (where ``rich`` is
+    installed), opened text and pasted secrets among them. The exception's own words stay out for
+    the same reason.
+    """
+    where = "".join(traceback.format_tb(error.__traceback__))
+    print(f"datasette-hybrid: {type(error).__name__}\n{where}", file=sys.stderr)
+    return "something broke here; the server's log says where"
+
+
+def _fields(encoded: str) -> dict[str, list[str]]:
+    try:
+        return parse_qs(encoded, keep_blank_values=True, max_num_fields=FIELD_LIMIT)
+    except ValueError:
+        raise BadInputError(f"the request has more than {FIELD_LIMIT} parameters") from None
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadInputError("body: this is not JSON", "body") from None
+
+
+def _decoded(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadInputError("body: this is not UTF-8", "body") from None

@@ -1,0 +1,74 @@
+"""Requests forged by other sites: where Datasette's own guard cannot say what we want to say.
+
+Boundary: nothing here lets a request through that Datasette would refuse. Datasette 1.0 compares
+``Sec-Fetch-Site`` and ``Origin`` and needs nothing of us. On 0.65 a form carries a token that must
+fit a cookie. Its refusal is a line of text, and what was typed into the form is gone, so two forms
+are checked here instead, by the same rule, and shown again. And it takes no JSON with cookies at
+all; here it is told what to do instead.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from ..searching.api import refusal
+
+try:
+    from datasette.csrf import CrossOriginProtectionMiddleware
+except ImportError:  # 0.65
+    CrossOriginProtectionMiddleware = None
+
+BY_TOKEN = CrossOriginProtectionMiddleware is None
+"""Whether this Datasette guards forms by tokens."""
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+CHECKED_HERE = re.compile(r"/[^/]+/-/hybrid/(?:new|memories/[^/]+/edit|import(?:\.json)?)")
+"""The forms that hold what somebody has written, and those with files, which 0.65's guard cannot
+read with a new ``python-multipart``; :func:`is_forged` is asked by their views."""
+OUR_JSON = re.compile(r"/-/hybrid(?:/.+)?\.json$")
+FORM_KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
+ADVICE = (
+    "this Datasette takes no JSON that comes with cookies, which another site could have sent: "
+    "send a token in the Authorization header and no cookies"
+)
+
+
+def is_checked_here(datasette: Any, scope: Mapping[str, Any]) -> bool:
+    """Whether a request is for a form that is checked here instead of by Datasette 0.65."""
+    path, base = _path(scope), str(datasette.setting("base_url"))
+    if path.startswith(base):
+        path = f"/{path.removeprefix(base)}"
+    return CHECKED_HERE.fullmatch(path) is not None
+
+
+def is_forged(request: Any, token: str) -> bool:
+    """Whether a form with this token may come from another site (or from before a restart)."""
+    if not BY_TOKEN or not request.headers.get("cookie") or _has_bearer(request.headers):
+        return False
+    return not secrets.compare_digest(token.encode(), request.scope["csrftoken"]().encode())
+
+
+def refused_json(scope: Mapping[str, Any]) -> Any:
+    """The answer to JSON with cookies on Datasette 0.65, which would refuse it without a reason."""
+    if not BY_TOKEN or scope["method"] in SAFE_METHODS or not OUR_JSON.search(_path(scope)):
+        return None
+    headers = {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+    }
+    kind = headers.get("content-type", "").partition(";")[0]
+    taken = kind in FORM_KINDS or "x-csrftoken" in headers or _has_bearer(headers)
+    return None if taken or not headers.get("cookie") else refusal(ADVICE, 403)
+
+
+def _has_bearer(headers: Mapping[str, str]) -> bool:
+    return headers.get("authorization", "").startswith("Bearer ")
+
+
+def _path(scope: Mapping[str, Any]) -> str:
+    """The path as Datasette's router reads it: before percent-decoding, without the query."""
+    raw = scope.get("raw_path")
+    path = raw.decode("ascii", "replace") if raw else str(scope["path"])
+    return path.partition("?")[0]

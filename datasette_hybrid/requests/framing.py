@@ -1,0 +1,176 @@
+"""What every page shares: how it is rendered, protected, and answers a refusal.
+
+Boundary: these pages may show opened text, so they are never stored by a browser or a proxy, send
+no referrer, sit in no frame, and run no script but Datasette's own and ours (a content security
+policy with hashes taken from Datasette's templates, rendered without any of our data).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import weakref
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any
+
+from datasette import Forbidden, Response
+
+from memory_store.records import LockedError, NotAVaultError, NotFoundError
+
+from ..permissions.grants import asker
+from ..unlocking.errands import Errand, errand_of
+from ..unlocking.lockbar import lockbar
+from ..vaults.vault import Vault
+from . import asking
+from .admission import QueueFullError, TooManyAttemptsError
+
+INLINE_SCRIPT = re.compile(r"<script(?:\s+type=\"module\")?>(.*?)</script>", re.DOTALL)
+
+View = Callable[[Any, Any], Awaitable[Response]]
+
+_script_hashes: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def page(*methods: str) -> Callable[[View], View]:
+    """Make a view answer every refusal with a page that says what to do."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        async def answer(datasette: Any, request: Any) -> Response:
+            if request.method not in methods:
+                return await message(datasette, request, "Not possible here", "", 405)
+            try:
+                return await view(datasette, request)
+            except asking.REFUSALS as error:
+                return await refused(datasette, request, error)
+            except Exception as error:  # noqa: BLE001 - see report_fault
+                text = asking.report_fault(error)
+                return await message(datasette, request, "This did not work", text, 500)
+
+        return answer
+
+    return decorate
+
+
+async def refused(datasette: Any, request: Any, error: Exception) -> Response:
+    """The page for a refusal: the way to unlock where that helps, else a message."""
+    status = asking.status_of(error)
+    if isinstance(error, LockedError | Forbidden) and "database" in request.url_vars:
+        try:
+            vault = await asking.visible_vault(datasette, request)
+        except asking.REFUSALS:
+            return await message(datasette, request, "Not allowed", str(error), status)
+        return await unlock_page(datasette, request, vault, status=status)
+    title = {
+        400: "That cannot be searched for",
+        404: "Nothing here",
+        413: "Too long",
+        429: "A moment, please",
+    }.get(status, "This did not work")
+    hint = ""
+    if isinstance(error, NotAVaultError):
+        title = "No vault in this database"
+        hint = "Make one in a terminal: memory-store init notes.db --key-file ~/keys/notes.key"
+    elif isinstance(error, NotFoundError):
+        title = "No such memory"
+        hint = "It may have been deleted, or live in another collection."
+    retry = {"Retry-After": "1"} if isinstance(error, QueueFullError) else {}
+    if isinstance(error, TooManyAttemptsError):
+        retry = {"Retry-After": str(error.seconds)}
+    return await message(datasette, request, title, str(error), status, hint, retry)
+
+
+async def message(
+    datasette: Any,
+    request: Any,
+    title: str,
+    text: str,
+    status: int,
+    hint: str = "",
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """A page with a heading, a sentence, and what to do next."""
+    # too many at once: the same address again, where the question stands in it
+    again = f"?{request.query_string}" if status == 429 and request.method == "GET" else None
+    context = {"title": title, "text": text, "hint": hint, "again": again}
+    return await render(datasette, request, "hybrid_message.html", context, status, headers)
+
+
+async def unlock_page(
+    datasette: Any,
+    request: Any,
+    vault: Vault,
+    *,
+    status: int = 200,
+    problem: str | None = None,
+    headers: dict[str, str] | None = None,
+    errand: Errand | None = None,
+) -> Response:
+    """The form, saying whether the vault is locked or open to others only.
+
+    It carries what the request was about, or another ``errand``.
+    """
+    grants = asker.get().on(vault.database)
+    if errand is None:
+        errand = await errand_of(request, hybrid_path(datasette, vault.database))
+    context = {
+        "database": vault.database,
+        "path": hybrid_path(datasette, vault.database),
+        "locked": vault.locked,
+        "actor_known": request.actor is not None,
+        "problem": problem,
+        "opening_problem": vault.problem if asker.get().at(vault.database) else None,
+        "carried": errand.fields(),
+        "searchable": grants.search and not vault.locked,
+    }
+    return await render(datasette, request, "hybrid_unlock.html", context, status, headers)
+
+
+async def render(
+    datasette: Any,
+    request: Any,
+    template: str,
+    context: dict[str, Any],
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """One of our templates, with the headers all of our pages carry."""
+    shown = {"lockbar": lockbar(datasette, request), **context}
+    body = await datasette.render_template(template, shown, request=request)
+    policy = await content_policy(datasette)
+    protective = {
+        "Cache-Control": "no-store",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Content-Security-Policy": policy,
+    }
+    return Response.html(body, status=status, headers={**protective, **(headers or {})})
+
+
+async def content_policy(datasette: Any) -> str:
+    """The content security policy. Inline scripts: only those of Datasette's empty base page.
+
+    Styles may be inline, because Datasette's menus are; images, fonts and requests stay here.
+    """
+    hashes = _script_hashes.get(datasette)
+    if hashes is None:
+        blank = await datasette.render_template("hybrid_blank.html", {}, request=None)
+        hashes = " ".join(
+            f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+            for script in dict.fromkeys(INLINE_SCRIPT.findall(blank))
+        )
+        _script_hashes[datasette] = hashes
+    return (
+        f"default-src 'none'; script-src 'self' {hashes}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def hybrid_path(datasette: Any, database: str) -> str:
+    """The address of a database's search page."""
+    return f"{datasette.urls.database(database)}/-/hybrid"

@@ -1,0 +1,145 @@
+"""The search page's contents: the form, the answer, the ways on and the ways out.
+
+Boundary: knows of a vault only what :mod:`datasette_hybrid.requests.asking` lets through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memory_store.records import CollectionInfo, MemoryStoreError, NotFoundError, SearchResponse
+from memory_store.sql import permitted
+from memory_store.sql.functions import Grants
+from memory_store.text.identifiers import CODE
+from memory_store.titles import shown_title
+
+from ..requests import asking
+from ..requests.admission import work
+from ..requests.framing import hybrid_path
+from ..vaults.vault import Vault
+from . import faceting, forms, presenting
+from .charting import slopes
+from .explaining import stages, why_view
+from .understanding import examples, understood
+from .welcoming import welcome
+
+MOST_RELAXED = 4  # further searches, unread, after one that found nothing
+
+
+async def page_context(
+    datasette: Any, vault: Vault, grants: Grants, given: dict[str, Any]
+) -> dict[str, Any]:
+    """What the page shows whatever becomes of the question: its frame and its form."""
+    collections = await _collections(vault, grants)
+    path, private = hybrid_path(datasette, vault.database), vault.settings.private_queries
+    return {
+        "database": vault.database,
+        "path": path,
+        "grants": grants,
+        "private_queries": private,
+        "q": forms.last(given, "q"),
+        "form": forms.form(given, grants, collections=[one.name for one in collections]),
+        "code_collections": {one.name for one in collections if one.analyser == CODE},
+        "chips": faceting.chips(given, path),
+        "examples": examples(path, [one.name for one in collections]),
+        "clear_href": faceting.cleared(given, path),
+        "response": None,
+        "welcome": None,
+        "refusal": None,
+        "degraded": [],
+    }
+
+
+async def answered(
+    vault: Vault, grants: Grants, asked: asking.Question, context: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The answer to a question, or the page before one.
+
+    Raises what :func:`datasette_hybrid.requests.asking.search` raises.
+    """
+    path = context["path"]
+    like = asked.options.get("like")
+    if not (asked.query.strip() or like):
+        return {"welcome": await welcome(vault, grants, path)}
+    response = await asking.search(vault, grants, asked)
+    more = _answer(response, grants, asked, context)
+    if like and grants.decrypt:
+        title = await work.run(lambda: _title_of(vault, grants, like))
+        more["chips"] = faceting.chips(asked.given, path, title)
+    if not response.rows:
+        more["ways_out"] = await work.run(lambda: _ways_out(vault, grants, asked, path))
+    return more
+
+
+def _answer(
+    response: SearchResponse, grants: Grants, asked: asking.Question, context: Mapping[str, Any]
+) -> dict[str, Any]:
+    given, path = asked.given, context["path"]
+    # in a private search nothing of the question may stand in an address
+    shown = {} if context["private_queries"] else given
+    explaining = bool(asked.options.get("explain"))
+    results = presenting.results(response, grants, path, shown, context["code_collections"])
+    return {
+        "response": response,
+        "results": results,
+        "found": faceting.found(response, given),
+        "understood": understood(response.query, response.mode, asked.options.get("mode", "")),
+        "later": bool(forms.last(given, "continue")),
+        "degraded": [presenting.with_command(line) for line in response.degraded],
+        "facets": faceting.facets(response, given, path),
+        "widened_href": faceting.widened(given, path),
+        "stages": stages(response) if explaining else [],
+        "slopes": slopes(results) if explaining else None,
+        "why": why_view(response.why),
+        "explaining": explaining,
+        **_links(response, given, path, explaining),
+    }
+
+
+def _links(
+    response: SearchResponse, given: Mapping[str, Any], path: str, explaining: bool
+) -> dict[str, str | None]:
+    """The same search in other shapes and on other pages."""
+    following = response.next and presenting.changed(given, path, continue_=response.next)
+    return {
+        "explain_href": presenting.changed(given, path, explain=None if explaining else "1"),
+        "json_href": presenting.changed(given, f"{path}.json"),
+        "csv_href": presenting.changed(given, f"{path}.csv", explain=None),
+        "first_href": presenting.changed(given, path, continue_=None),
+        "next_href": following or None,
+    }
+
+
+def _ways_out(
+    vault: Vault, grants: Grants, asked: asking.Question, path: str
+) -> list[tuple[str, str, str]]:
+    """What to leave out for results: a label, the address, and how many there would be."""
+    ways = []
+    store = vault.use(grants.search)
+    for label, given in faceting.relaxed(asked.given)[:MOST_RELAXED]:
+        try:
+            question = asking.question(given, strict=False)
+            options = {**question.options, "limit": 1, "rerank": False, "explain": False}
+            response = permitted.search(store, grants, question.query, options)
+        except MemoryStoreError:  # nothing is left to search for
+            continue
+        if response.rows:
+            count = faceting.found(response, given)
+            ways.append((label, presenting.changed(given, path, continue_=None), count))
+    return ways
+
+
+async def _collections(vault: Vault, grants: Grants) -> Sequence[CollectionInfo]:
+    if not grants.decrypt:
+        return []
+    return await work.run(lambda: vault.use(grants.decrypt).collections())
+
+
+def _title_of(vault: Vault, grants: Grants, like: str) -> str:
+    """What the memory is called that others should be like; empty if it is not to be read."""
+    try:
+        found = vault.use(grants.decrypt).get(like, refs=False)
+    except NotFoundError:
+        return ""
+    return shown_title(found.title, found.text)

@@ -1,0 +1,112 @@
+"""The HTML pages: parse → grant → memory_store → render.
+
+Boundary: these pages may show opened text; :mod:`datasette_hybrid.requests.framing` protects them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from datasette import NotFound, Response
+
+from memory_store.records import BadInputError, MemoryStoreError
+from memory_store.sql.permitted import NotPermittedError
+
+from .. import compat
+from ..permissions.grants import asker
+from ..requests import asking
+from ..requests.admission import QueueFullError, work
+from ..requests.framing import hybrid_path, page, render
+from ..vaults.registry import vaults_of
+from ..vaults.vault import Vault
+from . import faceting, forms, presenting
+from .answering import answered, page_context
+
+PER_VAULT = 5  # results of each database on the page across all of them
+
+
+@page("GET", "HEAD", "POST")
+async def search(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid``: the search page of one vault."""
+    vault, grants = await asking.vault_for(datasette, request, "search")
+    given = forms.understood(await asking.parameters(request))
+    context = await page_context(datasette, vault, grants, given)
+    status = 200
+    try:
+        asked = asking.question(given, strict=False)
+        context |= await answered(vault, grants, asked, context)
+    except (BadInputError, NotPermittedError) as error:
+        status = asking.status_of(error)
+        context["refusal"] = str(error)
+    return await render(datasette, request, "hybrid_search.html", context, status)
+
+
+@page("GET", "HEAD", "POST")
+async def across(datasette: Any, request: Any) -> Response:
+    """``/-/hybrid``: the same question to every vault the asker may search."""
+    given = forms.understood(await asking.parameters(request))
+    asked, refusal = asking.Question("", {}, given), None
+    try:
+        asked = asking.question(given, strict=False)
+    except BadInputError as error:
+        refusal = str(error)
+    shown = [
+        vault
+        for vault in vaults_of(datasette).all()
+        if await compat.may_view(datasette, request.actor, vault.database)
+    ]
+    # one vault that keeps queries out of addresses is enough: the question goes to all of them
+    private = any(vault.settings.private_queries for vault in shown)
+    sections = [await _section(datasette, vault, asked, private) for vault in shown]
+    context = {
+        "q": forms.last(given, "q"),
+        "sections": sections,
+        "chips": faceting.chips(given, datasette.urls.path("/-/hybrid")),
+        "clear_href": faceting.cleared(given, datasette.urls.path("/-/hybrid")),
+        "refusal": refusal,
+        "private_queries": private,
+        "hidden": forms.carried(given),
+    }
+    status = 400 if refusal else 200
+    return await render(datasette, request, "hybrid_across.html", context, status)
+
+
+async def _section(
+    datasette: Any, vault: Vault, asked: asking.Question, private: bool
+) -> dict[str, Any]:
+    """One database's part of the page across all of them."""
+    given = {} if private else {**asked.given, "continue": []}
+    grants = asker.get().on(vault.database)
+    path = hybrid_path(datasette, vault.database)
+    section: dict[str, Any] = {
+        "database": vault.database,
+        "path": path,
+        "locked": vault.locked,
+        "searchable": grants.search and not vault.locked,
+        "all_href": presenting.changed(given, path),
+        "results": [],
+        "refusal": None,
+        "response": None,
+        "degraded": [],
+    }
+    if section["searchable"] and not asked.query.strip():
+        section["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
+    elif section["searchable"]:
+        few = asking.Question(asked.query, {**asked.options, "limit": PER_VAULT}, asked.given)
+        try:
+            response = await asyncio.wait_for(asking.search(vault, grants, few), timeout=30)
+        except (MemoryStoreError, QueueFullError, TimeoutError) as error:
+            section["refusal"] = str(error) or "this took too long"
+        else:
+            section["response"] = response
+            section["found"] = faceting.found(response, asked.given)
+            section["results"] = presenting.results(response, grants, path, given)
+            section["degraded"] = [presenting.with_command(one) for one in response.degraded]
+    return section
+
+
+@page("GET", "HEAD", "POST")
+async def nowhere(datasette: Any, request: Any) -> Response:
+    """Any other address below the search page."""
+    raise NotFound("there is no such page")

@@ -1,0 +1,292 @@
+"""A search's answer as the search page shows it: percentages, marked words, facets, links.
+
+Boundary: text from memories enters HTML only through ``escape`` (in :func:`marked`) or through
+the templates' own escaping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup, escape
+
+from memory_store.records import (
+    DONE_SUFFIX,
+    BadInputError,
+    Passage,
+    SearchOptions,
+    SearchResponse,
+    SearchResult,
+)
+from memory_store.search.analysis import without_stop_words
+from memory_store.search.matching import WordMatcher
+from memory_store.search.previews import after_heading
+from memory_store.search.query import parse
+from memory_store.sql.functions import Grants
+from memory_store.text.language import detect_language
+from memory_store.titles import shown_title
+
+from ..memories.reading import unwrapped
+from .explaining import AccountView, account_views
+from .forms import values
+
+CODE_TYPE = "code"
+FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
+CODE = re.compile(
+    r"^ {0,3}(?P<fence>```|~~~)[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
+    r"(?: {0,3}(?P=fence).*(?:\n|\Z))?"
+    r"|(?<!`)`(?P<inline>[^`\n]{1,200})`(?!`)",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A piece of a memory; ``code`` keeps its lines and their indentation."""
+
+    html: Markup
+    code: bool = False
+
+
+@dataclass(frozen=True)
+class ValueLink:
+    """A facet's value that a result has, and the address that narrows the search to it."""
+
+    name: str
+    value: str
+    href: str
+
+
+@dataclass(frozen=True)
+class ResultView:
+    """One result, ready to print."""
+
+    rank: int
+    id: str
+    href: str
+    title: Markup
+    score: int
+    band: str | None
+    type: str
+    done: bool
+    date: str
+    collection: str
+    type_link: ValueLink
+    collection_link: ValueLink
+    topics: tuple[ValueLink, ...]
+    like_href: str
+    first: Excerpt
+    more: tuple[Excerpt, ...]
+    complete: bool
+    sealed: bool
+    row: SearchResult
+    account: AccountView | None = None
+
+
+def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
+    """``text`` escaped, with the character ranges in ``highlights`` inside ``<mark>``."""
+    parts: list[Markup] = []
+    position = 0
+    for start, end in sorted((int(pair[0]), int(pair[1])) for pair in highlights):
+        if start < position or end <= start or end > len(text):
+            continue  # overlapping: the earlier one stays
+        parts.append(escape(text[position:start]))
+        parts.append(Markup("<mark>{}</mark>").format(text[start:end]))
+        position = end
+    parts.append(escape(text[position:]))
+    return Markup("").join(parts)
+
+
+def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
+    """Like :func:`marked`, with fenced blocks and what stands in backticks as ``<code>``.
+
+    Hard-wrapped prose is unwrapped; in code every line stays as it is.
+    """
+    spans = [(int(pair[0]), int(pair[1])) for pair in highlights]
+
+    def part(start: int, end: int, *, prose: bool = False) -> Markup:
+        inside = [(max(a, start) - start, min(b, end) - start) for a, b in spans]
+        piece = unwrapped(text[start:end]) if prose else text[start:end]
+        return marked(piece, inside)
+
+    parts: list[Markup] = []
+    position = 0
+    for found in CODE.finditer(text):
+        block = found["inline"] is None
+        tag = Markup('<code class="hy-block">{}</code>' if block else "<code>{}</code>")
+        parts.append(part(position, found.start(), prose=True))
+        parts.append(tag.format(part(*found.span("block" if block else "inline"))))
+        position = found.end()
+    return Markup("").join([*parts, part(position, len(text), prose=True)])
+
+
+def results(
+    response: SearchResponse,
+    grants: Grants,
+    base: str,
+    given: Mapping[str, Any] | None = None,
+    code: Container[str] = (),
+) -> list[ResultView]:
+    """The rows of an answer; ``base`` is the search page's address.
+
+    ``given`` is the search as asked, where it may stand in addresses: a memory's page then knows
+    the way back, and its type, collection and topics narrow the result. ``code`` names the
+    collections of source code.
+    """
+    told = account_views(response)
+    words = _looked_for(response) if grants.decrypt else None
+    asked = Asked(base, given or {})
+    return [
+        _result(
+            row,
+            words if row.collection else None,
+            asked,
+            told.get(row.id),
+            row.collection in code,
+        )
+        for row in response.rows
+    ]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where a search was asked, and what of it may stand in addresses."""
+
+    base: str
+    given: Mapping[str, Any]
+
+    def memory(self, id_: str) -> str:
+        """The page of a memory, which leads back here."""
+        return changed(self.given, f"{self.base}/memories/{id_}")
+
+    def narrowed(self, facet: str, name: str) -> ValueLink:
+        """A value to narrow the search to."""
+        value = f"{facet}:{name}"
+        return ValueLink(name, value, switched(self.given, self.base, "narrow", value))
+
+
+def _looked_for(response: SearchResponse) -> WordMatcher:
+    """The query's words, to be marked in titles: in the language of the texts found."""
+    try:
+        parsed = parse(response.query, SearchOptions())
+    except BadInputError:  # a pattern of a literal or structural search: it has no words
+        return WordMatcher((), (), "en")
+    language = detect_language(" ".join(row.preview for row in response.rows))
+    phrases = [phrase.text for phrase in parsed.required]
+    return WordMatcher(without_stop_words(parsed.words, language), phrases, language)
+
+
+def _result(
+    row: SearchResult,
+    words: WordMatcher | None,
+    asked: Asked,
+    account: AccountView | None,
+    code: bool,
+) -> ResultView:
+    """A row; without ``words`` its text is not the asker's to read."""
+    plain_type = row.type.removesuffix(DONE_SUFFIX)
+    code = code or plain_type == CODE_TYPE
+    first, *rest = _excerpts(row, code) if words else [Excerpt(Markup(""))]
+    return ResultView(
+        rank=row.rank,
+        id=row.id,
+        href=asked.memory(row.id),
+        title=_title(row, words) if words else Markup(""),
+        score=round(row.score * 100),
+        band=row.band,
+        type=plain_type,
+        done=plain_type != row.type,
+        date=row.created[:10],
+        collection=row.collection,
+        type_link=asked.narrowed("type", plain_type),
+        collection_link=asked.narrowed("collection", row.collection),
+        topics=tuple(asked.narrowed("topic", name) for name in row.topics) if words else (),
+        like_href=address(asked.base, [("like", row.id)]),
+        first=first,
+        more=tuple(rest),
+        complete=row.complete,
+        sealed=words is None,
+        row=row,
+        account=account,
+    )
+
+
+def _title(row: SearchResult, words: WordMatcher) -> Markup:
+    """The title, or the first words of what is shown of the text; the words looked for marked."""
+    start = row.passages[0].start if row.passages else 0
+    title = shown_title(row.title, row.preview, start) or "Untitled"
+    return marked(title, words.spans(title))
+
+
+def _excerpts(row: SearchResult, code: bool) -> list[Excerpt]:
+    """What to show of a memory: the best passage first, the others to unfold."""
+    passages = row.passages or (Passage(0, len(row.preview), row.preview),)
+    return [_excerpt(passage, row.title, code) for passage in passages]
+
+
+def _excerpt(passage: Passage, title: str, code: bool) -> Excerpt:
+    text = passage.text.rstrip()
+    headed = after_heading(text, title)
+    lead = headed or _blank_lines(text)
+    code = code or _ends_a_block(passage)
+    if not code:
+        lead += len(text[lead:]) - len(text[lead:].lstrip())
+    shown = text[lead:]
+    moved = [(start - lead, end - lead) for start, end in passage.highlights if start >= lead]
+    html = marked(shown, moved) if code else with_code(shown, moved)
+    # a passage from the middle says so, unless it begins with a heading or a list
+    inside = passage.start > 0 and not headed and shown[:1].isalnum()
+    return Excerpt(Markup("… " if inside else "") + html, code)
+
+
+def _ends_a_block(passage: Passage) -> bool:
+    """Whether a passage begins within fenced code: it closes a fence that it has not opened."""
+    fences = FENCE.findall(passage.text)
+    return passage.start > 0 and len(fences) % 2 == 1 and not fences[0].strip()
+
+
+def _blank_lines(text: str) -> int:
+    """How many characters of ``text`` are empty lines before the first one with words."""
+    return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+
+
+def switched(given: Mapping[str, Any], path: str, name: str, value: str) -> str:
+    """The address of the same search with one value of a parameter added or taken away."""
+    pairs = pairs_of(given, without=("continue",))
+    pair = (name, value)
+    pairs = [kept for kept in pairs if kept != pair] if pair in pairs else [*pairs, pair]
+    return address(path, pairs)
+
+
+def changed(given: Mapping[str, Any], path: str, **changes: str | None) -> str:
+    """The address of the same search with parameters replaced, or removed (``None``)."""
+    names = {name.rstrip("_"): value for name, value in changes.items()}
+    pairs = pairs_of(given, without=tuple(names))
+    pairs += [(name, value) for name, value in names.items() if value is not None]
+    return address(path, pairs)
+
+
+def address(path: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """A path with parameters, if there are any."""
+    return f"{path}?{urlencode(pairs)}" if pairs else path
+
+
+def pairs_of(given: Mapping[str, Any], without: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Parameters as name and value pairs, empty ones left out."""
+    return [
+        (name, value)
+        for name in given
+        if name not in without
+        for value in values(given, name)
+        if value
+    ]
+
+
+def with_command(line: str) -> tuple[str, str]:
+    """A line about something missing, apart from the command that mends it."""
+    sentence, separator, command = line.rpartition("Try: ")
+    return (sentence.strip(), command.strip()) if separator else (line, "")

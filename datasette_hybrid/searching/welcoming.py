@@ -1,0 +1,78 @@
+"""The search page before a question: how much there is, and ways in.
+
+Boundary: asks as a search does, through :mod:`memory_store.sql.permitted`; who may not read sees
+numbers alone. Nothing that was searched for before is kept anywhere, so none of it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memory_store.records import MemoryStoreError
+from memory_store.sql.functions import Grants
+
+from ..requests import asking
+from ..requests.admission import work
+from ..vaults.vault import Vault
+from .faceting import HEADINGS, labelled
+from .presenting import ResultView, address, results
+from .understanding import quoted
+
+EVERYTHING = "since:0001"  # a list of all, newest first
+OPENED = 32  # of them, for the names of their topics; each is then counted in all
+NEWEST = 5
+MOST_WAYS = 10  # of one kind
+PREFIXES = {"topic": "topic", "type": "type", "collection": "in"}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way in: what it is called, the query it is, its address, and how many it leads to."""
+
+    label: str
+    query: str
+    href: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """How many memories there are, the newest, and ways in by heading."""
+
+    memories: int
+    newest: Sequence[ResultView] = ()
+    ways: Sequence[tuple[str, Sequence[Way]]] = ()
+
+
+async def welcome(vault: Vault, grants: Grants, path: str) -> Welcome:
+    """What to show somebody who has not asked yet."""
+    question = asking.Question(EVERYTHING, {"limit": OPENED}, {})
+    try:
+        response = await asking.search(vault, grants, question)
+    except MemoryStoreError:  # times are sealed in a strict vault
+        stats = await work.run(lambda: vault.use(grants.search).stats())
+        return Welcome(stats["memories"])
+    ways = [
+        (heading, _ways(facet, response.facets.get(facet, {}), path))
+        for facet, heading in HEADINGS.items()
+        if facet in PREFIXES or facet == "created"
+    ]
+    newest = results(response, grants, path)[:NEWEST] if grants.decrypt else []
+    return Welcome(response.total, newest, [way for way in ways if len(way[1]) > 1])
+
+
+def _ways(facet: str, counts: Mapping[str, int], path: str) -> list[Way]:
+    ways = []
+    several = {value: count for value, count in counts.items() if count > 1 or facet != "topic"}
+    for value, count in list((several or counts).items())[:MOST_WAYS]:
+        query = _query(facet, value)
+        ways.append(Way(labelled(facet, value), query, address(path, [("q", query)]), count))
+    return ways
+
+
+def _query(facet: str, value: str) -> str:
+    """The value as one would type it."""
+    if facet == "created":
+        return f"since:{value} until:{value}"
+    return f"{PREFIXES[facet]}:{quoted(value)}"

@@ -1,0 +1,80 @@
+"""The line below every page of an open vault: when it locks itself, and the button that locks it.
+
+Boundary: shown to those who hold some grant on the vault, and to nobody else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from datasette.utils import tilde_decode
+
+from memory_store.records import NotAVaultError
+
+from ..permissions.grants import asker
+from ..vaults.registry import vaults_of
+from ..vaults.vault import Closing, Vault
+
+MINUTE, HOUR = 60, 3600  # seconds
+
+
+@dataclass(frozen=True)
+class LockBar:
+    """Where the button posts to, and the sentence beside it, which may be empty.
+
+    ``links`` lead to what else the asker may do with the vault as a whole.
+    """
+
+    database: str
+    action: str
+    sentence: str
+    links: tuple[tuple[str, str], ...]
+
+
+def lockbar(datasette: Any, request: Any) -> LockBar | None:
+    """The line for a page; ``None`` where there is nothing that the asker could lock."""
+    vault = _open_vault(datasette, request)
+    grants = asker.get().on(vault.database) if vault is not None else None
+    if vault is None or not grants:
+        return None
+    path = f"{datasette.urls.database(vault.database)}/-/hybrid"
+    offered = (("Import", "import", grants.write), ("Audit trail", "audit", grants.audit))
+    links = tuple((label, f"{path}/{below}") for label, below, granted in offered if granted)
+    return LockBar(vault.database, f"{path}/lock", sentence(vault.closing()), links)
+
+
+def sentence(closing: Closing | None) -> str:
+    """When the vault locks itself, in words; empty when it does not."""
+    if closing is None:
+        return ""
+    parts = []
+    if closing.idle_seconds is not None:
+        parts.append(f"in {_span(closing.idle_seconds)} of no use")
+    if closing.at is not None:
+        left = (closing.at - datetime.now(UTC)).total_seconds()
+        parts.append(f"in {_span(left)}{' in any case' if parts else ''}")
+    if not parts:
+        return "Stays unlocked until somebody locks it."
+    return f"Locks {', and '.join(parts)}."
+
+
+def _span(seconds: float) -> str:
+    """A length of time in its largest fitting unit, rounded to the nearest."""
+    if seconds < MINUTE:
+        return "less than a minute"
+    unit, name = (HOUR, "hour") if seconds >= 2 * HOUR else (MINUTE, "minute")
+    count = round(seconds / unit)
+    return f"{count} {name}{'' if count == 1 else 's'}"
+
+
+def _open_vault(datasette: Any, request: Any) -> Vault | None:
+    route = (request.url_vars or {}).get("database")
+    if route is None:
+        return None
+    try:
+        vault = vaults_of(datasette).of(datasette.get_database(route=tilde_decode(route)).name)
+    except (KeyError, NotAVaultError):
+        return None
+    return vault if vault.is_open else None

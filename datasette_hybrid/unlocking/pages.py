@@ -1,0 +1,130 @@
+"""Unlocking a vault in the browser, and locking it again.
+
+Boundary: the secret arrives in a form's body, is handed on at once and goes nowhere else: not
+into a message, a log, a URL or a cookie. Wrong ones are counted (``admission.py``). Datasette
+guards both forms against requests from other sites, each version in its own way; here they are
+refused once more by their headers, since 0.65 lets a form pass that comes without any cookie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import urlsplit
+
+from datasette import Forbidden, Response
+
+from memory_store.records import BadInputError, WrongKeyError
+
+from ..permissions.grants import asker
+from ..permissions.sessions import end_session, grant_session
+from ..requests import asking
+from ..requests.admission import TooManyAttemptsError, door, locksmith
+from ..requests.framing import hybrid_path, message, page, render, unlock_page
+from ..vaults.vault import Vault
+from .errands import Errand, from_form
+
+SECRET_LIMIT = 4096  # characters
+
+
+@page("GET", "HEAD", "POST")
+async def unlock(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/unlock``."""
+    vault = await asking.visible_vault(datasette, request)
+    if request.method != "POST":
+        return await unlock_page(datasette, request, vault)
+    if comes_from_elsewhere(request):
+        return await _refused_elsewhere(datasette, request)
+    given = await asking.parameters(request)
+    secret = (given.get("secret") or [""])[-1]
+    if not isinstance(secret, str) or len(secret) > SECRET_LIMIT:
+        raise BadInputError("secret: this is too long to be one", "secret")
+    errand = from_form(given)
+    if not secret.strip():
+        problem = "Nothing was entered."
+        return await unlock_page(
+            datasette, request, vault, status=400, problem=problem, errand=errand
+        )
+    return await _try(datasette, request, vault, secret, errand)
+
+
+async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: Errand) -> Response:
+    address = (request.scope.get("client") or ("unknown",))[0]
+    try:
+        door.knock(address, str(vault.path))
+        await locksmith.run(lambda: vault.unlock(secret))
+    except TooManyAttemptsError as error:
+        return await unlock_page(
+            datasette,
+            request,
+            vault,
+            status=429,
+            problem=f"Too many wrong secrets. Try again in {error.seconds} seconds.",
+            headers={"Retry-After": str(error.seconds)},
+            errand=errand,
+        )
+    except (WrongKeyError, BadInputError):
+        vault.audit.note("failed unlock")
+        return await unlock_page(
+            datasette,
+            request,
+            vault,
+            status=403,
+            problem="That does not open this vault. Check for a missing or extra character.",
+            errand=errand,
+        )
+    door.welcome(address, str(vault.path))
+    vault.audit.note("unlock", session=True)
+    response = await _onward(datasette, request, vault, errand)
+    grant_session(datasette, request, response, vault)
+    return response
+
+
+async def _onward(datasette: Any, request: Any, vault: Vault, errand: Errand) -> Response:
+    """Back to where somebody was; what belongs in no address goes there by a form."""
+    path = hybrid_path(datasette, vault.database)
+    private = vault.settings.private_queries
+    if private and errand.below and not errand.posted:
+        errand = Errand(errand.below)  # there, a query is only the way back to its results
+    if not errand.posted and not (private and errand.pairs):
+        headers = {"Cache-Control": "no-store"}
+        return Response.redirect(errand.href(path), status=303, headers=headers)
+    context = {
+        "database": vault.database,
+        "action": path + errand.below,
+        "fields": errand.pairs,
+        "searching": not errand.below,
+    }
+    return await render(datasette, request, "hybrid_unlocked.html", context)
+
+
+def comes_from_elsewhere(request: Any) -> bool:
+    """Whether a browser says that another site sent the request. Programs say nothing."""
+    site = request.headers.get("sec-fetch-site")
+    if site:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return bool(origin) and urlsplit(origin).netloc != request.host
+
+
+async def _refused_elsewhere(datasette: Any, request: Any) -> Response:
+    text = "This form was sent by another site, so nothing was done."
+    return await message(datasette, request, "Not from here", text, 403)
+
+
+@page("POST")
+async def lock(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/lock``: for anybody who holds some grant on the vault."""
+    vault = await asking.visible_vault(datasette, request)
+    if comes_from_elsewhere(request):
+        return await _refused_elsewhere(datasette, request)
+    if not asker.get().on(vault.database):
+        raise Forbidden(f"{vault.database}: only those who may search it can lock it")
+    vault.audit.note("lock")
+    await asyncio.to_thread(vault.lock)  # in no queue: locking must never have to wait for a turn
+    path = hybrid_path(datasette, vault.database)
+    response = Response.redirect(
+        f"{path}/unlock", status=303, headers={"Cache-Control": "no-store"}
+    )
+    end_session(datasette, response, vault)
+    return response

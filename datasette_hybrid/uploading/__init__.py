@@ -1,0 +1,1 @@
+"""Import by upload, in the background, with progress."""

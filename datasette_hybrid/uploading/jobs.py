@@ -1,0 +1,161 @@
+"""Imports at work: in a thread of their own, one at a time for each vault.
+
+Boundary: the files of a job are in memory from the upload to its end, and no longer. Who knows a
+job's name, which nobody can guess, and may write to its vault sees the names of its files.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import weakref
+from collections.abc import Sequence
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any
+
+from memory_store.importing.walk import Found
+from memory_store.records import ConflictError, ImportReport, MemoryStoreError
+from memory_store.sql.functions import Grants
+from memory_store.store import MemoryStore
+
+from ..auditing.noting import IMPORT, surface
+from ..requests import asking
+from ..vaults.vault import Vault
+
+STATES = ("running", "done", "stopped", "locked", "failed")
+KEPT_JOBS = 20  # of one vault: results of those that are over
+SHOWN = 500  # failures and skips of one job that are told
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the imported memories are to be."""
+
+    collection: str | None = None
+    type: str | None = None
+    topics: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+class Job:
+    """One import: where it is, and in the end what came of it."""
+
+    def __init__(self, vault: Vault, grants: Grants, wishes: Wishes, total: int) -> None:
+        self.name = secrets.token_urlsafe(16)
+        self.vault = vault
+        self.wishes = wishes
+        self.total = total
+        self.done = 0
+        self.state = "running"
+        self.problem: str | None = None
+        self.report: ImportReport | None = None
+        self._grants = grants
+        self._stop = threading.Event()
+
+    @property
+    def running(self) -> bool:
+        return self.state == "running"
+
+    def stop(self) -> None:
+        """Ask it to end after the file it is at."""
+        self._stop.set()
+
+    def run(self, files: Sequence[Found]) -> None:
+        """Import; every end is told in ``state``."""
+        surface.set(IMPORT)
+        try:
+            self.report = self._import(files)
+            self.state = self._ended()
+        except MemoryStoreError as error:
+            self.state, self.problem = "failed", str(error)
+        except Exception as error:  # noqa: BLE001 - see report_fault; nobody else would end the job
+            self.state, self.problem = "failed", asking.report_fault(error)
+
+    def _import(self, files: Sequence[Found]) -> ImportReport:
+        store = self._store()
+        wishes = self.wishes
+        report = store.import_files(
+            files,
+            collection=wishes.collection,
+            type=wishes.type,
+            topics=wishes.topics,
+            dry_run=wishes.dry_run,
+            stopped=self._stop.is_set,
+            progress=self._at,
+        )
+        if not wishes.dry_run:
+            self.vault.audit.note("import", returned=report.imported + report.replaced)
+        return report
+
+    def _store(self) -> MemoryStore:
+        return self.vault.use(self._grants.write, creating=self._grants.create)
+
+    def _at(self, name: str, done: int, total: int | None) -> None:
+        self.done = done
+        if not self.vault.locked:
+            self._store()  # an import is a use: no time-out of idleness in the middle of it
+
+    def _ended(self) -> str:
+        if self._stop.is_set():
+            return "stopped"
+        if self.vault.locked:
+            return "locked"
+        self.done = self.total
+        return "done"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Where it is, as JSON data."""
+        report = self.report
+        return {
+            "job": self.name,
+            "state": self.state,
+            "done": self.done,
+            "total": self.total,
+            "dry_run": self.wishes.dry_run,
+            "error": self.problem,
+            "summary": None if report is None else report.summary(),
+            "imported": 0 if report is None else report.imported,
+            "replaced": 0 if report is None else report.replaced,
+            "unchanged": 0 if report is None else report.unchanged,
+            "failures": [] if report is None else [list(pair) for pair in report.failures[:SHOWN]],
+            "skips": [] if report is None else [list(pair) for pair in report.skips[:SHOWN]],
+            "degraded": [] if report is None else list(report.degraded),
+        }
+
+
+class Jobs:
+    """The imports of one Datasette."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, list[Job]] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, vault: Vault, grants: Grants, wishes: Wishes, files: Sequence[Found]) -> Job:
+        """Start an import. Raises ConflictError while another of this vault is running."""
+        with self._lock:
+            known = self._jobs.setdefault(vault.database, [])
+            if any(job.running for job in known):
+                raise ConflictError("another import is running: wait for it, or stop it")
+            job = Job(vault, grants, wishes, len(files))
+            known[:] = [*known[-KEPT_JOBS + 1 :], job]
+        # as whoever asked: the audit trail tells who imported
+        run = copy_context().run
+        threading.Thread(
+            target=run, args=(job.run, files), name="hybrid-import", daemon=True
+        ).start()
+        return job
+
+    def find(self, vault: Vault, name: str) -> Job | None:
+        """The job of that name, while it is remembered."""
+        with self._lock:
+            jobs = self._jobs.get(vault.database, [])
+            return next((job for job in jobs if job.name == name), None)
+
+
+_registry: weakref.WeakKeyDictionary[Any, Jobs] = weakref.WeakKeyDictionary()
+
+
+def jobs_of(datasette: Any) -> Jobs:
+    """The imports of this Datasette."""
+    return _registry.setdefault(datasette, Jobs())

@@ -1,0 +1,161 @@
+"""Importing by upload: the form, the start of an import, its progress, its end.
+
+Boundary: for those who may write. What is uploaded stays in memory (see ``uploaded.py``) and is
+handed to the importer; no page shows any of it again, apart from the names of files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from datasette import Forbidden, NotFound, Response
+
+from memory_store.importing.drafts import checked_type, clean_topics
+from memory_store.records import TYPES, BadInputError, ConflictError
+from memory_store.sql.functions import Grants
+
+from ..requests import asking
+from ..requests.admission import work
+from ..requests.cross_site import is_forged
+from ..requests.framing import hybrid_path, page, render
+from ..searching.api import answer, endpoint
+from ..searching.forms import last, values
+from ..unlocking.pages import comes_from_elsewhere
+from ..vaults.vault import Vault
+from .jobs import Job, Wishes, jobs_of
+from .uploaded import FILES_LIMIT, TAKEN, UPLOAD_LIMIT, Upload, read_upload, sources
+
+YES = frozenset({"1", "true", "yes", "on"})
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+@page("GET", "HEAD", "POST")
+async def import_page(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/import``: the form, and where it is sent to."""
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    path = hybrid_path(datasette, vault.database)
+    given: Mapping[str, Any] = asking.arguments(request)
+    status, refusal = 200, vault.access.read_only and "nothing can be written to this vault"
+    if request.method == "POST":
+        try:
+            upload = await _received(request)
+            given = upload.fields
+            job = await _begin(datasette, vault, grants, upload)
+        except (BadInputError, ConflictError, Forbidden) as error:
+            status, refusal = asking.status_of(error), str(error)
+        else:
+            address = f"{path}/import/{job.name}"
+            return Response.redirect(address, status=303, headers=NO_STORE)
+    context = {
+        "database": vault.database,
+        "path": path,
+        "given": {name: last(given, name) for name in ("collection", "type", "topics", "dry_run")},
+        "types": TYPES,
+        "collections": await _names(vault, grants),
+        "taken": TAKEN,
+        "megabytes": UPLOAD_LIMIT // 1024**2,
+        "most": FILES_LIMIT,
+        "refusal": refusal,
+    }
+    return await render(datasette, request, "hybrid_import.html", context, status)
+
+
+@endpoint("POST")
+async def import_json(datasette: Any, request: Any) -> Response:
+    """``POST /{db}/-/hybrid/import.json``: a multipart form, or one file and its ``name``."""
+    vault, grants = await asking.vault_for(datasette, request, "write")
+    upload = await _received(request)
+    job = await _begin(datasette, vault, grants, upload)
+    path = f"{hybrid_path(datasette, vault.database)}/import/{job.name}.json"
+    url = str(datasette.absolute_url(request, path))
+    return answer({"ok": True, **job.as_dict(), "job_url": url}, status=202)
+
+
+@page("GET", "HEAD", "POST")
+async def job_page(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/import/{job}``: how far it is; posting stops it."""
+    vault, job = await _job(datasette, request)
+    path = hybrid_path(datasette, vault.database)
+    address = f"{path}/import/{job.name}"
+    if request.method == "POST":
+        job.stop()
+        return Response.redirect(address, status=303, headers=NO_STORE)
+    context = {
+        "database": vault.database,
+        "path": path,
+        "address": address,
+        "job": job.as_dict(),
+        "running": job.running,
+    }
+    return await render(datasette, request, "hybrid_import_job.html", context)
+
+
+@endpoint("GET", "HEAD", "DELETE")
+async def job_json(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/import/{job}.json``: how far it is; ``DELETE`` stops it."""
+    _, job = await _job(datasette, request)
+    if request.method == "DELETE":
+        job.stop()
+    return answer({"ok": True, **job.as_dict()})
+
+
+async def _received(request: Any) -> Upload:
+    """What was uploaded, by this site. Raises ``Forbidden`` for what another site may have sent."""
+    if comes_from_elsewhere(request):
+        raise Forbidden("this upload was sent by another site")
+    upload = await read_upload(request)
+    token = last(upload.fields, "csrftoken") or request.headers.get("x-csrftoken", "")
+    if is_forged(request, token):
+        raise Forbidden("this form is out of date: open the page again and send it once more")
+    return upload
+
+
+async def _begin(datasette: Any, vault: Vault, grants: Grants, upload: Upload) -> Job:
+    """Start the import. Raises BadInputError, ConflictError, ReadOnlyError."""
+    vault.access.refuse_writing(vault.path)
+    if not upload.files:
+        raise BadInputError("choose at least one file", "file")
+    wishes = _wishes(upload.fields)
+    await work.run(lambda: _check_collection(vault, grants, wishes.collection))
+    found = await asyncio.to_thread(sources, upload.files)
+    return jobs_of(datasette).begin(vault, grants, wishes, found)
+
+
+def _wishes(given: Mapping[str, Any]) -> Wishes:
+    topics = [topic for text in values(given, "topics") for topic in text.split(",")]
+    kind = last(given, "type")
+    return Wishes(
+        collection=last(given, "collection").strip() or None,
+        type=checked_type(kind) if kind else None,
+        topics=clean_topics(topics),
+        dry_run=last(given, "dry_run").lower() in YES,
+    )
+
+
+def _check_collection(vault: Vault, grants: Grants, collection: str | None) -> None:
+    """Raise BadInputError for a collection that the asker can neither write to nor make."""
+    known = vault.use(grants.write).collections()
+    named = {one.id for one in known} | {one.name for one in known}
+    if collection is not None and collection not in named and not grants.create:
+        raise BadInputError("collection: no such collection that you may write to", "collection")
+
+
+async def _names(vault: Vault, grants: Grants) -> Sequence[str]:
+    """Collections to offer: those that the asker may write to and read."""
+    both = grants.write & grants.decrypt
+    if not both:
+        return []
+    return [one.name for one in await work.run(lambda: vault.use(both).collections())]
+
+
+async def _job(datasette: Any, request: Any) -> tuple[Vault, Job]:
+    """The job of the address; its result can still be seen when the vault is locked."""
+    vault = await asking.visible_vault(datasette, request)
+    job = jobs_of(datasette).find(vault, request.url_vars["job"])
+    if job is None or not vault.locked:
+        vault, _ = await asking.vault_for(datasette, request, "write")
+    if job is None:
+        raise NotFound("no such import: it is long over, or the server was started again")
+    return vault, job

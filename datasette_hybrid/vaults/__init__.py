@@ -1,0 +1,1 @@
+"""The vaults behind Datasette's databases: found, opened, rested, locked."""

@@ -1,0 +1,148 @@
+"""Opening a vault's file: with what the configuration or the environment names, or what was typed.
+
+Boundary: secrets pass through here, from where they are kept to :mod:`memory_store`. What is said
+of them is where they came from. A key that the configuration names must fit; one that is found in
+the environment is for everybody, and may belong to another vault.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory_store.index.opened import open_vault
+from memory_store.keys import secret_from_key_text, secrets_to_open
+from memory_store.records import BadInputError, MemoryStoreError, NotAVaultError, WrongKeyError
+from memory_store.sqlite import FileAccess, connect, sqlite3
+from memory_store.store import MemoryStore
+from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
+from memory_store.vault.settings import read_vault_id, stored_revision
+from memory_store.vault.slots import Secret
+
+from .. import configuration
+from ..configuration import DatabaseSettings
+
+Read = Callable[[], list[Secret]]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An opened vault, and by which key, as a phrase for people."""
+
+    store: MemoryStore
+    source: str
+
+
+def may_be_opened(settings: DatabaseSettings) -> bool:
+    """Whether there is any key to try. Reads none."""
+    return bool(_is_configured(settings) or _in_environment())
+
+
+def open_configured(path: Path, settings: DatabaseSettings, access: FileAccess) -> Opened | None:
+    """The vault, opened by the first key that fits; ``None`` where there is none to try.
+
+    Raises what the first configured key was refused with, when none of them fits.
+    """
+    refusals: list[MemoryStoreError] = []
+    demanded = _is_configured(settings)
+    sources = _configured(path, settings) if demanded else _environment(path)
+    for source, read in sources:
+        try:
+            return Opened(opened(path, read(), access), source)
+        except WrongKeyError as refusal:
+            if demanded:
+                refusals.append(refusal)
+        except MemoryStoreError as refusal:
+            refusals.append(refusal)
+    if refusals:
+        raise refusals[0]
+    return None
+
+
+def open_typed(path: Path, typed: str, access: FileAccess) -> MemoryStore:
+    """Try the readings of a pasted secret, the quick and certain ones first."""
+    key = secret_from_key_text(typed)
+    return opened(path, [*([key] if key is not None else ()), *Secret.typed(typed)], access)
+
+
+def opened(path: Path, secrets: list[Secret], access: FileAccess) -> MemoryStore:
+    """The vault, opened with one of the secrets. Raises :class:`MemoryStoreError` of some kind."""
+    try:
+        return MemoryStore(open_vault(path, secrets, access))
+    except sqlite3.Error as error:
+        raise MemoryStoreError(f"{path.name} cannot be opened ({error})") from None
+
+
+def vault_in(path: Path, access: FileAccess) -> str | None:
+    """The public id of the vault that a file holds now, in hex; ``None`` where it holds none."""
+    try:
+        with closing(connect(path, read_only=True, access=access)) as connection:
+            return read_vault_id(connection).hex()
+    except (sqlite3.Error, NotAVaultError):
+        return None
+
+
+def revision(path: Path, access: FileAccess) -> int | None:
+    """How often the settings in a vault's file were changed; ``None`` where they cannot be read."""
+    try:
+        with closing(connect(path, read_only=True, access=access)) as connection:
+            return stored_revision(connection)
+    except sqlite3.Error:
+        return None
+
+
+def _is_configured(settings: DatabaseSettings) -> bool:
+    return bool(settings.key_file or settings.passphrase or settings.keyring)
+
+
+def _in_environment() -> bool:
+    return bool(os.environ.get(KEY_FILE_VARIABLE) or os.environ.get(PASSPHRASE_VARIABLE))
+
+
+def _configured(path: Path, settings: DatabaseSettings) -> Iterator[tuple[str, Read]]:
+    if settings.key_file is not None:
+        yield "the configured key file", lambda: _key_file(path, settings.key_file)
+    if settings.passphrase is not None:
+        yield "the configured passphrase", lambda: _passphrase(path, settings.passphrase)
+    if settings.keyring:
+        yield "the key in the OS keyring", lambda: _secrets(path, keyring=True)
+
+
+def _environment(path: Path) -> Iterator[tuple[str, Read]]:
+    named = os.environ.get(KEY_FILE_VARIABLE)
+    if named:
+        yield f"the key file of {KEY_FILE_VARIABLE}", lambda: _secrets(path, key_file=named)
+    passphrase = os.environ.get(PASSPHRASE_VARIABLE)
+    if passphrase:
+        yield PASSPHRASE_VARIABLE, lambda: _secrets(path, passphrase=passphrase)
+
+
+def _key_file(path: Path, reference: Any) -> list[Secret]:
+    return _secrets(path, key_file=_resolved(reference, "key-file"))
+
+
+def _passphrase(path: Path, reference: Any) -> list[Secret]:
+    return _secrets(path, passphrase=_resolved(reference, "passphrase"))
+
+
+def _resolved(reference: Any, option: str) -> str:
+    named = configuration.resolved(reference)
+    if named is None:
+        raise BadInputError(f"{option}: its variable or file is missing", option)
+    return named
+
+
+def _secrets(
+    path: Path,
+    *,
+    key_file: str | None = None,
+    passphrase: str | None = None,
+    keyring: bool = False,
+) -> list[Secret]:
+    return secrets_to_open(
+        path, key_file=key_file, passphrase=passphrase, recovery_code=None, keyring=keyring
+    )

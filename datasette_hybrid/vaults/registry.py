@@ -1,0 +1,143 @@
+"""The vaults of one Datasette: which of its databases hold one, and the clock that rests them."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from memory_store.records import NotAVaultError
+from memory_store.sqlite import file_access
+from memory_store.vault.schema import is_vault
+
+from .. import configuration
+from ..configuration import DatabaseSettings
+from .vault import Vault
+
+WATCH_SECONDS = 3.0  # how late a time-out may come, and how long an audit event may wait
+
+
+class Vaults:
+    """The vaults of one Datasette."""
+
+    def __init__(self, datasette: Any) -> None:
+        self._datasette = weakref.ref(datasette)
+        self.settings = configuration.read(datasette)
+        self._found: dict[str, Vault] = {}
+        self._not_vaults: dict[str, tuple[int, int]] = {}
+        self._lock = threading.Lock()
+        self._started = False
+        self._stopped = threading.Event()
+
+    def all(self) -> list[Vault]:
+        """Every database that holds a vault now, in Datasette's order."""
+        return list(self._each())
+
+    def of(self, database: str) -> Vault:
+        """The vault behind one database. Raises :class:`NotAVaultError`."""
+        for vault in self._each(database):
+            return vault
+        raise NotAVaultError(f"the database {database} holds no vault")
+
+    def names(self) -> list[str]:
+        """The databases known to hold a vault, without a look at any file."""
+        with self._lock:
+            return list(self._found)
+
+    def open_at_start(self) -> None:
+        """Open what the configuration and the environment have keys for, and watch the clock."""
+        for vault in self._each():
+            vault.open_configured()
+            if vault.problem is None:
+                vault.tell(vault.state())
+        self._started = True
+        watcher = threading.Thread(
+            target=_watch, args=(weakref.ref(self), self._stopped), name="hybrid-watch", daemon=True
+        )
+        watcher.start()
+
+    def rest_where_due(self) -> None:
+        """Apply the time-outs to every vault; lock those that Datasette no longer serves."""
+        datasette = self._datasette()
+        served = {} if datasette is None else datasette.databases
+        with self._lock:
+            gone = [self._found.pop(name) for name in [*self._found] if name not in served]
+            found = list(self._found.values())
+        for vault in gone:
+            vault.lock()
+        for vault in found:
+            vault.follow_file()
+            vault.rest_if_due()
+            vault.write_audit()
+
+    def lock_all(self) -> None:
+        """Wipe every key: the server is stopping."""
+        self._stopped.set()
+        with self._lock:
+            found = list(self._found.values())
+        for vault in found:
+            vault.lock()
+
+    def _each(self, only: str | None = None) -> Iterator[Vault]:
+        datasette = self._datasette()
+        databases = {} if datasette is None else datasette.databases
+        for name, database in list(databases.items()):
+            if database.path is None or database.is_memory or only not in (None, name):
+                continue
+            vault = self._vault(name, Path(database.path), not database.is_mutable)
+            if vault is not None:
+                yield vault
+
+    def _vault(self, name: str, path: Path, immutable: bool) -> Vault | None:
+        """The vault in the file at ``path``; files that are none are looked at when they change."""
+        with self._lock:
+            known = self._found.get(name)
+            if known is not None and known.path == path:
+                return known
+            try:
+                status = path.stat()
+            except OSError:
+                return None
+            stamp = (status.st_mtime_ns, status.st_size)
+            if self._not_vaults.get(name) == stamp:
+                return None
+            nolock = bool(getattr(self._datasette(), "nolock", False))
+            access = file_access(path, immutable=immutable, nolock=nolock)
+            if not is_vault(path, access):
+                self._not_vaults[name] = stamp
+                return None
+            if known is not None:  # another file under the same name: not in the event loop
+                threading.Thread(target=known.lock, name="hybrid-lock").start()
+            settings = self.settings.get(name) or DatabaseSettings(name)
+            vault = self._found[name] = Vault(name, path, settings, access)
+            if self._started:
+                vault.open_when_used()
+            return vault
+
+
+_registry: weakref.WeakKeyDictionary[Any, Vaults] = weakref.WeakKeyDictionary()
+
+
+def vaults_of(datasette: Any) -> Vaults:
+    """The vaults of this Datasette; the configuration is read (and checked) the first time."""
+    vaults = _registry.get(datasette)
+    if vaults is None:
+        vaults = _registry[datasette] = Vaults(datasette)
+    return vaults
+
+
+def names_found(datasette: Any) -> list[str]:
+    """The databases known to hold a vault; none before the configuration was read, nor a look."""
+    vaults = _registry.get(datasette)
+    return [] if vaults is None else vaults.names()
+
+
+def _watch(vaults: weakref.ref[Vaults], stopped: threading.Event) -> None:
+    while not stopped.wait(WATCH_SECONDS):
+        found = vaults()
+        if found is None:
+            return
+        found.rest_where_due()
+        del found

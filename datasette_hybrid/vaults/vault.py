@@ -1,0 +1,279 @@
+"""One vault behind a database of Datasette: opened, rested, locked.
+
+Boundary: keys are in memory between an unlock (see ``opening.py``) and a lock: by the button, after
+15 idle minutes, after 12 hours, when the file is exchanged, and when the server stops. A vault
+whose key the configuration names rests instead of staying locked: its keys are wiped all the same,
+and the next granted use reads them again from where they are kept. Locked by the button, it stays
+locked until somebody unlocks it. An open vault grants nothing to anybody: see ``permissions``.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from memory_store.records import LockedError, MemoryStoreError
+from memory_store.scopes import Scope
+from memory_store.sql.permitted import STRICT
+from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
+from memory_store.store import MemoryStore
+
+from ..auditing.noting import Recorder
+from ..configuration import DatabaseSettings
+from ..permissions.membership import Membership
+from . import opening
+
+
+class Moment:
+    """A point in time that survives both a suspended laptop and a clock set back."""
+
+    def __init__(self) -> None:
+        self.monotonic, self.wall = time.monotonic(), time.time()
+
+    def elapsed(self) -> float:
+        """Seconds since, by whichever clock says more: one stands still in suspend."""
+        return max(time.monotonic() - self.monotonic, time.time() - self.wall)
+
+
+@dataclass(frozen=True)
+class Closing:
+    """When an open vault locks itself: after so many seconds of no use, and in any case at."""
+
+    idle_seconds: float | None
+    at: datetime | None
+
+
+class Vault:
+    """One database that holds a vault, open or locked. Safe to use from many threads.
+
+    ``opened_by`` says which key opened it, ``problem`` why the configured one did not.
+    """
+
+    def __init__(
+        self,
+        database: str,
+        path: Path,
+        settings: DatabaseSettings,
+        access: FileAccess = WRITABLE,
+    ) -> None:
+        self.database = database
+        self.path = path
+        self.settings = settings
+        self.access = access
+        self.opened_by: str | None = None
+        self.audit = Recorder(database, settings.audit)
+        self.vault_id = ""
+        self.strict = True  # until it was opened once: nothing is shown that might be sealed
+        self.unlock_id: str | None = None
+        self.problem: str | None = None
+        self._store: MemoryStore | None = None
+        self._resting = False
+        self._membership: Membership | None = None
+        self._revision: int | None = None
+        self._file = _stamp(path)
+        self._opened = self._used = Moment()
+        self._lock = threading.RLock()
+
+    @property
+    def locked(self) -> bool:
+        """Whether a use would need somebody to unlock it first. Never waits for an opening."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self.rest_if_due()
+            finally:
+                self._lock.release()
+        return self._store is None and not self._resting
+
+    @property
+    def is_open(self) -> bool:
+        """Whether keys are in memory now."""
+        return self._store is not None
+
+    def use(self, scope: Scope, *, creating: bool = False) -> MemoryStore:
+        """The open store with nothing in it but the collections of ``scope``: one of the grants'.
+
+        ``creating``: whether whoever asks may make collections. Raises :class:`LockedError`.
+        """
+        with self._lock:
+            self.follow_file()
+            self.rest_if_due()
+            if self._store is None and self._resting:
+                self.open_configured()
+            if self._store is None:
+                raise LockedError(f"{self.database} is locked: unlock it first")
+            self._used = Moment()
+            return self._store.limited_to(scope, creating=creating)
+
+    def membership(self) -> Membership | None:
+        """Who is a member of which collection; ``None`` while locked. Asking counts as no use.
+
+        While the keys rest, what was known holds as long as the file's settings are the same; after
+        a change the keys are read again, since nobody's grants can be told without.
+        """
+        with self._lock:
+            self.follow_file()
+            if self._store is None and self._resting and self._revision != self._stored():
+                self.open_configured()
+            if self._store is not None:
+                self._membership = Membership(self._store.membership())
+            return self._membership if self._store is not None or self._resting else None
+
+    def open_configured(self) -> None:
+        """Open with the key that the configuration or the environment names, if it fits.
+
+        A configured key that is missing or wrong leaves the vault locked, with the reason in
+        ``problem`` and on standard error: Datasette's other databases go on.
+        """
+        with self._lock:
+            if self._store is not None:
+                return
+            try:
+                found = opening.open_configured(self.path, self.settings, self.access)
+            except MemoryStoreError as error:
+                if self.problem != str(error):
+                    self.tell(f"locked: {error}")
+                self.problem = str(error)
+                return
+            if found is not None:
+                self._adopt(found.store, found.source)
+                self.audit.note_server("unlock")
+            self._resting = found is not None
+
+    def open_when_used(self) -> None:
+        """Leave the opening with a configured key, if there is one, to the first granted use."""
+        self._resting = opening.may_be_opened(self.settings)
+
+    def tell(self, line: str) -> None:
+        """Say something about this vault on standard error. Never a secret."""
+        print(f"datasette-hybrid: {self.database}: {line}", file=sys.stderr)
+
+    def state(self) -> str:
+        """Whether it is open, and by what; or that it is locked, and what to do."""
+        if self._store is None:
+            return "locked: no key fits or none is named; unlock it in the browser"
+        only = f" (nothing can be written: {self.access.read_only})"
+        return f"open, by {self.opened_by}{only if self.access.read_only else ''}"
+
+    def unlock(self, secret: str) -> None:
+        """Open with a passphrase, a recovery code, or the content of a key file.
+
+        Where the vault is open already the secret is only checked. Raises
+        :class:`WrongKeyError`, or another :class:`MemoryStoreError` when the file is damaged.
+        """
+        store = opening.open_typed(self.path, secret, self.access)
+        with self._lock:
+            self.follow_file()
+            if self._store is not None:
+                store.close()
+            else:
+                self._adopt(store, "somebody who knew its secret")
+
+    def lock(self) -> None:
+        """Wipe the keys, end every session, and stay locked."""
+        with self._lock:
+            self._resting = False
+            self._wipe()
+
+    def rest_if_due(self) -> None:
+        """Wipe the keys when the idle or the absolute time-out has passed."""
+        with self._lock:
+            if self._store is None:
+                return
+            idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
+            too_idle = bool(idle) and self._used.elapsed() >= idle
+            if too_idle or (bool(absolute) and self._opened.elapsed() >= absolute):
+                self.audit.note_server("lock")
+                self._wipe()
+
+    def closing(self) -> Closing | None:
+        """When it locks itself; ``None`` where it is locked, or opens itself again."""
+        if self._store is None or self._resting:
+            return None
+        idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
+        left = max(0.0, idle - self._used.elapsed()) if idle else None
+        rest = timedelta(seconds=absolute - self._opened.elapsed())
+        return Closing(left, datetime.now(UTC) + rest if absolute else None)
+
+    def follow_file(self) -> None:
+        """Wipe the keys when another file was put in place of the one they belong to.
+
+        The same vault written to by somebody, in the same file, is no such exchange.
+        """
+        with self._lock:
+            before, self._file = self._file, _stamp(self.path)
+            if self._file == before:
+                return
+            same_file = self._file is not None and before is not None and self._file[0] == before[0]
+            if same_file and opening.vault_in(self.path, self.access) == self.vault_id:
+                return
+            self.strict = True  # what may be shown of the new one is not known before it is open
+            if self._store is not None:
+                self._wipe(exchanged=True)
+                self.tell("locked: its file was exchanged or is gone")
+
+    def write_audit(self) -> None:
+        """Write what was heard meanwhile, where the vault is open."""
+        store = self._store
+        if store is not None:
+            self.audit.write(store)
+
+    def _adopt(self, store: MemoryStore, source: str) -> None:
+        store.heard = self.audit.hear
+        store.expander = self.settings.expander
+        self._store = store
+        self.vault_id = store.vault_id
+        self.strict = store.profile == STRICT
+        self.unlock_id = secrets.token_urlsafe(16)
+        self.problem = None
+        self.opened_by = source
+        self._opened = self._used = Moment()
+        threading.Thread(target=_warm, args=(store,), name="hybrid-warm", daemon=True).start()
+
+    def _wipe(self, *, exchanged: bool = False) -> None:
+        """Close the store. What belongs to an ``exchanged`` file goes into no other one."""
+        store, self._store, self.unlock_id = self._store, None, None
+        self._membership = self._revision = None
+        if store is not None:
+            try:
+                if exchanged:
+                    self.audit.forget()
+                else:
+                    if self._resting:
+                        self._remember_members(store)
+                    self.audit.write(store)
+            finally:  # whatever goes wrong, no key stays
+                store.close()
+
+    def _stored(self) -> int | None:
+        return opening.revision(self.path, self.access)
+
+    def _remember_members(self, store: MemoryStore) -> None:
+        """Know who is a member while the keys rest. What cannot be read is read at the next use."""
+        revision = self._stored()
+        try:
+            self._membership = Membership(store.membership())
+        except (MemoryStoreError, sqlite3.Error):
+            return
+        self._revision = revision
+
+
+def _warm(store: MemoryStore) -> None:
+    """Load the models before the first question. What is missing shows in every answer."""
+    try:
+        store.warm()
+    except MemoryStoreError as error:
+        print(f"datasette-hybrid: {error}", file=sys.stderr)
+
+
+def _stamp(path: Path) -> tuple[tuple[int, int], int, int] | None:
+    """Which file lies there, and when it was last changed; ``None`` where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino), status.st_mtime_ns, status.st_size
