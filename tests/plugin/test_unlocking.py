@@ -17,7 +17,8 @@ from datasette_hybrid.permissions import sessions
 from datasette_hybrid.requests import admission
 from datasette_hybrid.requests.admission import ATTEMPTS
 from datasette_hybrid.unlocking import pages as unlocking
-from datasette_hybrid.vaults import registry as vaults
+from datasette_hybrid.vaults.registry import vaults_of
+from datasette_hybrid.vaults.vault import Moment
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
@@ -144,7 +145,7 @@ async def test_locking_waits_for_nobody_who_tries_to_unlock(
         assert full.status_code == 429
         locked = await session.submit("/lock", {}, page="?q=tomatoes")
         assert locked.status_code == 303
-        assert vaults.vaults_of(session.datasette).of("notes").locked
+        assert vaults_of(session.datasette).of("notes").locked
     finally:
         release.set()
         await asyncio.gather(*busy)
@@ -170,7 +171,7 @@ async def test_another_site_cannot_lock_or_unlock(
     )
     assert refused.status_code == 403
     assert "set-cookie" not in refused.headers
-    assert vaults.vaults_of(served.datasette).of("notes").locked
+    assert vaults_of(served.datasette).of("notes").locked
     session = await unlocked(served)
     response = await session.datasette.client.post(
         session.full("/lock"), data={}, cookies=session.cookies, headers=headers
@@ -209,7 +210,7 @@ async def test_a_quiet_while_locks(filled: Filled, serve: Serve) -> None:
     assert (await session.get("?q=tomatoes")).status_code == 200
     await asyncio.sleep(1.4)
     assert (await session.get("?q=tomatoes")).status_code == 423
-    assert not vaults.vaults_of(served.datasette).of("notes").is_open
+    assert not vaults_of(served.datasette).of("notes").is_open
 
 
 async def test_an_absolute_time_locks_however_busy(filled: Filled, serve: Serve) -> None:
@@ -240,9 +241,9 @@ async def test_a_session_ends_absolutely_though_the_vault_stays_open(
     assert (await session.get("?q=tomatoes")).status_code == 200
     now = sessions.time.time()
     monkeypatch.setattr(sessions.time, "time", lambda: now + 3_601)
-    monkeypatch.setattr(vaults.Moment, "elapsed", lambda moment: 0.0)  # used all the time
+    monkeypatch.setattr(Moment, "elapsed", lambda moment: 0.0)  # used all the time
     assert (await session.get("?q=tomatoes")).status_code == 403
-    assert vaults.vaults_of(served.datasette).of("notes").is_open
+    assert vaults_of(served.datasette).of("notes").is_open
 
 
 async def test_only_granted_requests_count_as_use(filled: Filled, serve: Serve) -> None:
@@ -261,7 +262,7 @@ async def test_a_configured_vault_rests_and_comes_back_for_those_with_a_grant(
 ) -> None:
     settings = {"key-file": str(filled.key_file), "idle-minutes": 0.01, "allow": ALLOW}
     served = await serve(filled.path, options={"notes": settings})
-    vault = vaults.vaults_of(served.datasette).of("notes")
+    vault = vaults_of(served.datasette).of("notes")
     assert (await served.by("bob").get("?q=tomatoes")).status_code == 200
     await asyncio.sleep(0.8)
     assert (await served.by("mallory").get("?q=tomatoes")).status_code == 403
@@ -273,7 +274,7 @@ async def test_a_configured_vault_rests_and_comes_back_for_those_with_a_grant(
 
 async def test_stopping_the_server_wipes_the_keys(filled: Filled, serve: Serve) -> None:
     served = await serve(filled.path, options={"notes": {"key-file": str(filled.key_file)}})
-    vault = vaults.vaults_of(served.datasette).of("notes")
+    vault = vaults_of(served.datasette).of("notes")
     store = vault.use(EVERYTHING)
     messages = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
 
