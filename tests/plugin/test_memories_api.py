@@ -15,6 +15,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.records import TYPES
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
+from memory_store.text.canonical import canonical_text
 
 from .conftest import ALLOW, Filled, Serve, Served
 
@@ -191,7 +192,7 @@ async def test_lines_of_json_may_name_each_other_by_ref(served: Served) -> None:
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(
-    lambda text: bool(text.strip())
+    lambda text: bool(canonical_text(text).strip())
 )
 RECORDS = st.fixed_dictionaries(
     {"text": TEXTS},
