@@ -170,14 +170,20 @@ async def collections_page(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/collections``: what there is, and forms for those who may change it."""
     visit = await _visit(datasette, request)
     path = f"{hybrid_path(datasette, visit.vault.database)}/collections"
-    refusal, status, given = None, 200, {}
+    given, refusal, status = _single(asking.arguments(request)), None, 200
     if request.method == "POST":
-        given = {name: values[-1] for name, values in (await _posted(request)).items() if values}
-        try:
-            await writing.run(lambda: _carry_out(visit, given))
-            return Response.redirect(path, status=303, headers=NO_STORE)
-        except (Forbidden, BadInputError, NotFoundError) as error:
-            refusal, status = str(error), asking.status_of(error)
+        given = _single(await asking.parameters(request))
+    try:
+        if question := await work.run(lambda: _question(visit, given)):
+            return await _ask(datasette, request, visit, given, question)
+        if request.method == "POST":
+            done, shown = await writing.run(lambda: _carry_out(visit, given))
+            datasette.add_message(request, done)
+            # which one is managed stays to be seen, with what has become of it
+            kept = f"?manage={shown}#c-{shown}" if shown else ""
+            return Response.redirect(path + kept, status=303, headers=NO_STORE)
+    except (Forbidden, BadInputError, NotFoundError) as error:
+        refusal, status = str(error), asking.status_of(error)
     context = {
         "database": visit.vault.database,
         "path": hybrid_path(datasette, visit.vault.database),
@@ -187,32 +193,64 @@ async def collections_page(datasette: Any, request: Any) -> Response:
         "actor_id": visit.actor_id,
         "refusal": refusal,
         "given": given,
+        "managed": given.get("manage") or given.get("collection"),
     }
     return await render(datasette, request, "hybrid_collections.html", context, status)
 
 
-async def _posted(request: Any) -> Mapping[str, list[str]]:
-    given = await asking.parameters(request)
-    return {name: value for name, value in given.items() if isinstance(value, list)}
+def _single(given: Mapping[str, Any]) -> Mapping[str, str]:
+    """The last value of each field that has one."""
+    return {name: value[-1] for name, value in given.items() if isinstance(value, list) and value}
 
 
-def _carry_out(visit: Visit, given: Mapping[str, str]) -> None:
-    """Do what one of the page's forms asks for."""
+def _question(visit: Visit, given: Mapping[str, str]) -> CollectionView | None:
+    """The collection to ask about first: one to open to everybody, or to leave oneself."""
+    what = given.get("do", "")
+    leaving = what == "remove" and given.get("actor", "").strip() == visit.actor_id
+    if given.get("sure") or not (what == "open" or leaving):
+        return None
+    view = visit.one(given.get("collection", "").strip())
+    if not view.members:
+        return None  # nothing to give away; or not theirs to do, which is refused
+    others = {role for actor, role in view.members.items() if actor != visit.actor_id}
+    return view if what == "open" or OWNER_ROLE in others else None
+
+
+async def _ask(
+    datasette: Any, request: Any, visit: Visit, given: Mapping[str, str], view: CollectionView
+) -> Response:
+    """What would happen, and to whom, with a button that does it."""
+    context = {
+        "database": visit.vault.database,
+        "path": hybrid_path(datasette, visit.vault.database),
+        "one": view,
+        "what": given["do"],
+        "actor_id": visit.actor_id,
+    }
+    return await render(datasette, request, "hybrid_collection_sure.html", context)
+
+
+def _carry_out(visit: Visit, given: Mapping[str, str]) -> tuple[str, str]:
+    """Do what one of the page's forms asks for: a sentence without names, and the collection."""
     what, collection, actor = (
         given.get(name, "").strip() for name in ("do", "collection", "actor")
     )
     if what == "create":
-        visit.create(given.get("name"), private=given.get("access") == "private")
-    elif what == "rename":
+        made = visit.create(given.get("name"), private=given.get("access") == "private")
+        return "The collection is made.", made.id
+    if what == "rename":
         visit.rename(collection, given.get("name"))
-    elif what == "set":
+        return "Renamed.", collection
+    if what == "set":
         visit.change_members(collection, {actor: given.get("role", "")})
-    elif what == "remove":
+        return "Members saved.", collection
+    if what == "remove":
         visit.change_members(collection, {actor: None})
-    elif what == "open":
+        return "Removed: no way in any more.", "" if actor == visit.actor_id else collection
+    if what == "open":
         visit.open(collection)
-    else:
-        raise BadInputError("do: create, rename, set, remove or open expected", "do")
+        return "The collection is open to everybody with permissions on this database.", collection
+    raise BadInputError("do: create, rename, set, remove or open expected", "do")
 
 
 # -- JSON -------------------------------------------------------------------------------

@@ -64,7 +64,10 @@ def changed_members(
         return after
     if not members:
         raise BadInputError("the first member of a collection is its owner", "role")
-    raise BadInputError("a collection with members keeps an owner; or open it to all", "actor")
+    raise BadInputError(
+        "a collection with members keeps an owner: make somebody else owner first, or open it to all",
+        "actor",
+    )
 
 
 def _checked_actor(actor: str) -> str:

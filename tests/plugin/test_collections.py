@@ -204,7 +204,7 @@ async def test_whoever_unlocked_closes_and_opens_any_collection(
     assert personal["members"] == {"wanda": "owner"}
     assert (await served.by("root").get(".json?q=tomatoes")).status_code == 403
     assert (await served.by("wanda").get(".json?q=tomatoes")).status_code == 200
-    await holder.submit("/collections", {"do": "open", "collection": personal["id"]})
+    await holder.submit("/collections", {"do": "open", "collection": personal["id"], "sure": "1"})
     assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
 
 
@@ -230,7 +230,8 @@ async def test_the_page_does_the_same_with_forms(served: Served) -> None:
     ):
         response = await wanda.submit("/collections", {"collection": diary, **fields})
         assert response.status_code == 303, response.text
-        assert response.headers["location"] == f"{served.base}/collections"
+        shown = f"{served.base}/collections?manage={diary}#c-{diary}"
+        assert response.headers["location"] == shown
     (one,) = [one for one in await rows(wanda) if one["id"] == diary]
     assert (one["name"], one["members"]) == ("Journal", {"wanda": "owner", "bob": "writer"})
     assert "you are its writer" in (await served.by("bob").get("/collections")).text
@@ -243,6 +244,49 @@ async def test_the_page_does_the_same_with_forms(served: Served) -> None:
     refused = await served.by("bob").submit("/collections", {"do": "open", "collection": diary})
     assert refused.status_code == 403
     assert (await wanda.submit("/collections", {"do": "explode"})).status_code == 400
+
+
+async def test_opening_and_leaving_a_collection_are_asked_about_first(served: Served) -> None:
+    wanda, bob = served.by("wanda"), served.by("bob")
+    diary = await made(wanda, "Diary", private=True)
+    note = {"text": "A plum cake for the neighbours", "collection": diary}
+    await wanda.send("POST", served.base + "/memories.json", note, headers=BEARER)
+    await change(wanda, "PUT", f"/{diary}/members/bob.json", {"role": "owner"})
+    opening = {"do": "open", "collection": diary}
+    for asked in (
+        await wanda.get(f"/collections?do=open&collection={diary}"),
+        await wanda.get(f"/collections?do=open&collection={diary}&sure=1"),
+        await wanda.submit("/collections", opening),
+    ):
+        assert asked.status_code == 200
+        assert "wanda" in asked.text and "plum" not in asked.text
+    text = " ".join(BeautifulSoup(asked.text, "html.parser").get_text().split())
+    assert "Open Diary to everybody?" in text
+    assert "may then use its 1 memory" in text
+    assert "Its 2 members are forgotten (wanda, bob)." in text
+
+    leaving = {"do": "remove", "collection": diary, "actor": "bob"}
+    asked = await bob.submit("/collections", leaving)
+    assert asked.status_code == 200
+    text = " ".join(BeautifulSoup(asked.text, "html.parser").get_text().split())
+    assert "You (bob) lose access to its 1 memory" in text
+    assert "Only another owner can let you in again: wanda." in text
+    (mine,) = [one for one in await rows(bob) if one["id"] == diary]
+    assert mine["members"] == {"bob": "owner", "wanda": "owner"}  # nothing has happened yet
+
+    done = await bob.submit("/collections", {**leaving, "sure": "1"})
+    assert done.headers["location"] == f"{served.base}/collections"
+    assert diary not in {one["id"] for one in await rows(bob)}
+    assert (await wanda.submit("/collections", {**opening, "sure": "1"})).status_code == 303
+    assert diary in {one["id"] for one in await rows(bob)}
+
+
+async def test_what_was_done_is_said_without_names(served: Served) -> None:
+    """Datasette keeps the sentence in a cookie, which is signed and not sealed."""
+    wanda = served.by("wanda")
+    made = await wanda.submit("/collections", {"do": "create", "name": "Diary", "access": "open"})
+    (said,) = served.datasette.unsign(made.cookies["ds_messages"], "messages")
+    assert said[0] == "The collection is made."
 
 
 async def test_forms_from_other_sites_are_refused(served: Served) -> None:
