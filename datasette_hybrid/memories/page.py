@@ -60,7 +60,7 @@ async def memory(datasette: Any, request: Any) -> Response:
         "database": vault.database,
         "path": path,
         "here": memory_path(datasette, vault.database, found.memory.id),
-        "back": presenting.changed(given, path) if given.get("q") else path,
+        "back": presenting.changed(given, path),
         "keep": _kept(request),
         "grants": grants,
         "memory": found.memory,
@@ -209,7 +209,7 @@ def _back(datasette: Any, request: Any, vault: Vault, memory_id: str, message: s
 def _kept(request: Any) -> str:
     """The search that somebody came from, which stays in the address on the way."""
     given = forms.understood(asking.arguments(request))
-    return presenting.changed(given, "") if given.get("q") else ""
+    return presenting.changed(given, "")
 
 
 def _id(request: Any) -> str:

@@ -30,6 +30,8 @@ from memory_store.records import (
     SearchResponse,
     WrongKeyError,
 )
+from memory_store.search.options import search_options as store_options
+from memory_store.search.query import asks_by_itself
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.sql.options import OPTION_NAMES, search_options
@@ -78,6 +80,11 @@ class Question:
     query: str
     options: Mapping[str, Any]
     given: Mapping[str, list[str]]
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is anything to answer: words, filters, or a memory to find others like."""
+        return bool(self.query.strip()) or asks_by_itself(store_options(**self.options))
 
 
 def status_of(error: Exception) -> int:

@@ -60,7 +60,7 @@ async def answered(
     """
     path = context["path"]
     like = asked.options.get("like")
-    if not (asked.query.strip() or like):
+    if not asked.asks:
         return {"welcome": await welcome(vault, grants, path)}
     response = await asking.search(vault, grants, asked)
     more = _answer(response, grants, asked, context)

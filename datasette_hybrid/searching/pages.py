@@ -90,7 +90,7 @@ async def _section(
         "response": None,
         "degraded": [],
     }
-    if section["searchable"] and not asked.query.strip():
+    if section["searchable"] and not asked.asks:
         section["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
     elif section["searchable"]:
         few = asking.Question(asked.query, {**asked.options, "limit": PER_VAULT}, asked.given)

@@ -38,7 +38,8 @@ let request = null;
 function address() {
   const pairs = [...new FormData(form)].filter(([name, value]) => value !== "" || name === "q");
   const asked = new URLSearchParams(pairs);
-  if (!asked.get("q").trim() && !asked.has("like")) return form.action;
+  if (!asked.get("q").trim()) asked.delete("q"); // filters alone make a list
+  if (!String(asked)) return form.action;
   return `${form.action}?${asked}`;
 }
 

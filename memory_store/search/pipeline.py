@@ -95,7 +95,7 @@ def _plan(
     depth: int = 0,
     started: float | None = None,
 ) -> Plan:
-    clean = checked(query, options.like)
+    clean = checked(query, options)
     mode = resolve_mode(clean, options.mode)
     if mode == "structural":
         raise BadInputError(STRUCTURAL_LATER, parameter="mode")

@@ -87,11 +87,11 @@ class ParsedQuery:
         return self.text or next((variant.text for variant in self.variants), "")
 
 
-def checked(query: object, like: str | None = None) -> str:
+def checked(query: object, options: SearchOptions) -> str:
     """The query in the spelling of stored texts (see :func:`canonical_text`).
 
     Raises :class:`BadInputError` (parameter ``q``) when it is longer than
-    ``MAX_QUERY_CHARACTERS``, or empty where no memory is named that others should be ``like``; the
+    ``MAX_QUERY_CHARACTERS``, or empty where the options do not ask for anything by themselves; the
     length is looked at before anything else is done with it.
     """
     if not isinstance(query, str):
@@ -103,9 +103,18 @@ def checked(query: object, like: str | None = None) -> str:
             parameter="q",
         )
     clean = canonical_text(query)
-    if not clean.strip() and not like:
+    if not clean.strip() and not asks_by_itself(options):
         raise BadInputError("q: the query is empty", parameter="q")
     return clean
+
+
+def asks_by_itself(options: SearchOptions) -> bool:
+    """Whether a search with these options needs no query: for a list by filters, or ``like``."""
+    if options.like:
+        return True
+    filters = (options.collection, options.type, options.topic, options.since, options.until)
+    others = (options.meta, options.narrow, options.status != "all")
+    return any((*filters, *others)) and options.mode not in ("literal", "structural")
 
 
 def parse(query: str, options: SearchOptions) -> ParsedQuery:
@@ -114,7 +123,7 @@ def parse(query: str, options: SearchOptions) -> ParsedQuery:
     Raises only :class:`BadInputError`: for an empty or over-long query, one without any word or
     filter, or a minus before a prefix.
     """
-    clean = checked(query, options.like).translate(_QUOTES)
+    clean = checked(query, options).translate(_QUOTES)
     variants: list[Variant] = []
     intent: list[str] = []
     plain: list[str] = []
@@ -128,7 +137,7 @@ def parse(query: str, options: SearchOptions) -> ParsedQuery:
             variants.append(Variant(typed[1], typed[2].strip()))
     parsed = _with_options(_items("\n".join(plain)), options)
     parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
-    if not (parsed.words or parsed.variants or parsed.has_filters or options.like):
+    if not (parsed.words or parsed.variants or parsed.has_filters or asks_by_itself(options)):
         raise BadInputError("q: the query holds no word to search for", parameter="q")
     return parsed
 

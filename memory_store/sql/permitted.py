@@ -173,7 +173,7 @@ def _asked(store: MemoryStore, grants: Grants, query: str, options: Mapping[str,
     """
     names = store.limited_to(grants.search, named=grants.decrypt).collection_names()
     asked = search_options(**options)
-    clean = checked(query, asked.like)
+    clean = checked(query, asked)
     parsed = resolve_mode(clean, asked.mode) in UNREAD_MODES
     given = parse(clean, asked).collections if parsed else asked.collection
     if not given:
@@ -244,7 +244,7 @@ def _only_readers(
     query: str, options: Mapping[str, Any], *, strict: bool
 ) -> tuple[str, str] | None:
     """The parameter that only opened text can answer, and why; ``None`` if there is none."""
-    clean = checked(query, options.get("like"))
+    clean = checked(query, search_options(**options))
     mode = resolve_mode(clean, options.get("mode", "hybrid"))
     if mode not in UNREAD_MODES:
         return "mode", f"a {mode} search reads the text of memories"
@@ -266,7 +266,7 @@ def _only_readers(
 def _would_be_read(query: str, options: Mapping[str, Any]) -> bool:
     """Whether a reranker would be asked, were it somebody's who may read."""
     asked = search_options(**options)
-    clean = checked(query, asked.like)
+    clean = checked(query, asked)
     wanted = asked.rerank and not (asked.sealed or asked.like) and recipe_named(asked.recipe).rerank
     by_rank = wanted and resolve_mode(clean, asked.mode) == "hybrid"
     return by_rank and bool(parse(clean, asked).reading)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
+import pytest
 from bs4 import BeautifulSoup
 
 from .conftest import Filled, Serve, Served
@@ -78,3 +79,39 @@ async def test_parameters_that_mean_nothing_are_ignored_and_in_no_link(served: S
 async def test_the_page_across_databases_carries_options_too(served: Served) -> None:
     page = soup(await served.by("bob").get("/-/hybrid?q=tomatoes&recipe=gno&continue=x"))
     assert sorted(submitted(page)) == [("q", "tomatoes"), ("recipe", "gno")]
+
+
+@pytest.mark.parametrize(
+    "filters", ["type=note", "topic=garden", "topic=garden&since=2000", "q=&type=note&mode="]
+)
+async def test_filters_alone_make_the_list_that_they_make_in_a_query(
+    served: Served, filters: str
+) -> None:
+    page = soup(await served.by("bob").get(f"?{filters}&status=open"))
+    assert [title.get_text(strip=True) for title in page.select(".hy-result h2")]
+    assert page.select(".hy-chips") and not page.select(".hy-welcome")
+    prefixes = (
+        filters.replace("=", ":").replace("&", " ").removeprefix("q: ").removesuffix(" mode:")
+    )
+    typed = await served.by("bob").get(".json", params={"q": prefixes, "status": "open"})
+    chosen = await served.by("bob").get(f".json?{filters}&status=open")
+    assert [row["id"] for row in chosen.json()["rows"]] == [
+        row["id"] for row in typed.json()["rows"]
+    ]
+    assert chosen.json()["facets"] == typed.json()["facets"]
+
+
+async def test_without_a_query_and_without_a_filter_there_is_nothing_to_list(
+    served: Served,
+) -> None:
+    for address in (".json?q=", ".json?mode=keyword", ".json?mode=literal&type=note"):
+        refused = await served.by("bob").get(address)
+        assert (refused.status_code, refused.json()["parameter"]) == (400, "q")
+    assert soup(await served.by("bob").get("?mode=keyword")).select(".hy-welcome")
+
+
+async def test_a_memory_leads_back_to_a_list_by_filters(served: Served) -> None:
+    listed = soup(await served.by("bob").get("?type=note"))
+    opened = soup(await served.by("bob").get(listed.select_one(".hy-result h2 a")["href"]))
+    back = opened.select_one(".hy-back a")
+    assert (back.get_text(), back["href"]) == ("Back to the results", f"{served.base}?type=note")
