@@ -259,7 +259,8 @@ async def test_opening_and_leaving_a_collection_are_asked_about_first(served: Se
         await wanda.submit("/collections", opening),
     ):
         assert asked.status_code == 200
-        assert "wanda" in asked.text and "plum" not in asked.text
+        assert "wanda" in asked.text
+        assert "plum" not in asked.text
     text = " ".join(BeautifulSoup(asked.text, "html.parser").get_text().split())
     assert "Open Diary to everybody?" in text
     assert "may then use its 1 memory" in text
