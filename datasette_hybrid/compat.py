@@ -23,6 +23,12 @@ except ImportError:  # 0.65
         """1.0 raises it for a rejected token; 0.65 has nothing that does."""
 
 
+try:
+    from datasette.permissions import _permission_check_cache
+except ImportError:  # 0.65 remembers nothing
+    _permission_check_cache = None
+
+
 SEARCH, DECRYPT, WRITE = ON_COLLECTIONS = ("hybrid-search", "hybrid-decrypt", "hybrid-write")
 AUDIT = "hybrid-audit"
 ACTIONS = (*ON_COLLECTIONS, AUDIT)
@@ -114,6 +120,13 @@ def permission_rules(rules: Iterable[Rule]) -> Any:
         sql=f"select {chosen} from json_each(:hybrid_rules)",
         params={"hybrid_rules": json.dumps(rows)},
     )
+
+
+def forget_permissions() -> None:
+    """Have permissions asked anew: 1.0 remembers its answers from a request's start to its end."""
+    known = _permission_check_cache and _permission_check_cache.get()
+    if known:
+        known.clear()
 
 
 async def held(

@@ -15,7 +15,7 @@ from . import compat
 from .auditing.noting import SQL, surface
 from .native.cells import Page, page
 from .native.hooks import describe_new
-from .permissions.grants import NOBODY, asker
+from .permissions.grants import NOBODY, asker, renewing
 from .requests.admission import seats_in_sql
 from .requests.caching import uncached
 from .vaults.registry import vaults_of
@@ -56,7 +56,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
             shown = page.set(Page(scope.get("path", "")))
             try:
                 await describe_new(reference())
-                await app(scope, receive, uncached(send))
+                await app(scope, renewing(receive), uncached(send))
             finally:
                 page.reset(shown)
                 asker.reset(token)

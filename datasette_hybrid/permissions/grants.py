@@ -7,13 +7,16 @@ far as a token's restrictions go. The cookie of a browser session that unlocked 
 secret stands for whoever holds the key, and covers everything. No grant ever comes from a vault
 being open. Pages, JSON, SQL functions and table cells all read the same answer, which is worked
 out once per request, before any SQL runs: asking Datasette from inside a SQL thread can deadlock.
+And once more when the request's body has arrived, which may be long after its headers: see
+:func:`renewing`, through which every body comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from memory_store.scopes import Scope
@@ -33,7 +36,7 @@ class Asker:
 
     ``actor_id`` is the id of Datasette's actor as text. ``databases`` holds the actions that they
     may do on a database as a whole, whether or not its vault is open. ``sessions`` are those that
-    this browser has unlocked; ``path`` is the request's.
+    this browser has unlocked; ``path`` is the request's. ``again`` asks the same anew.
     """
 
     grants: Mapping[str, Grants]
@@ -41,6 +44,7 @@ class Asker:
     databases: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sessions: frozenset[str] = frozenset()
     path: str = ""
+    again: Callable[[], Awaitable[Asker]] | None = None
 
     def on(self, database: str | None) -> Grants:
         """Their grants on one database."""
@@ -69,6 +73,8 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
     """Grants of ``actor`` (and of the request's unlock cookies) on every vault they may see."""
     from ..vaults.registry import vaults_of
 
+    compat.forget_permissions()
+    again = partial(resolve, datasette, request, actor)
     grants: dict[str, Grants] = {}
     databases: dict[str, frozenset[str]] = {}
     asked: list[str] = []
@@ -84,7 +90,7 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
             asked.append(vault.database)
     actor_id = id_of(actor)
     if not asked:
-        return Asker(grants, actor_id, databases, frozenset(sessions), request.path)
+        return Asker(grants, actor_id, databases, frozenset(sessions), request.path, again)
     async with remembered(datasette, actor_id) as known:
         held = await compat.held(
             datasette, actor, {name: _known(known.get(name), actor_id) for name in asked}
@@ -92,7 +98,23 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
     for name in asked:
         grants[name] = _grants(held[name], known.get(name), actor_id)
         databases[name] = frozenset(action for action, one in held[name].items() if one.database)
-    return Asker(grants, actor_id, databases, frozenset(sessions), request.path)
+    return Asker(grants, actor_id, databases, frozenset(sessions), request.path, again)
+
+
+def renewing(receive: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
+    """An ASGI ``receive`` after whose last piece of a body the grants are what they are then.
+
+    Whoever sends headers, loses a right, and sends the body afterwards has lost it.
+    """
+
+    async def received() -> Any:
+        message = await receive()
+        again = asker.get().again
+        if again and not message.get("more_body"):  # or the client is gone: that is the end, too
+            asker.set(await again())
+        return message
+
+    return received
 
 
 def _known(membership: Membership | None, actor_id: str | None) -> compat.Known:

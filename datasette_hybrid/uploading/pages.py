@@ -28,26 +28,29 @@ from .jobs import Job, Wishes, jobs_of
 from .uploaded import FILES_LIMIT, TAKEN, UPLOAD_LIMIT, Upload, read_upload, sources
 
 YES = frozenset({"1", "true", "yes", "on"})
+UPLOAD_SECONDS = 900  # how long a body may take: nobody else can import into the vault meanwhile
 NO_STORE = {"Cache-Control": "no-store"}
 
 
 @page("GET", "HEAD", "POST")
 async def import_page(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/import``: the form, and where it is sent to."""
-    vault, grants = await asking.vault_for(datasette, request, "write")
+    vault = await asking.refuse_early(datasette, request, "write")
     path = hybrid_path(datasette, vault.database)
     given: Mapping[str, Any] = asking.arguments(request)
     status, refusal = 200, vault.access.read_only and "nothing can be written to this vault"
     if request.method == "POST":
         try:
-            upload = await _received(request)
-            given = upload.fields
-            job = await _begin(datasette, vault, grants, upload)
+            with jobs_of(datasette).receiving(vault):
+                upload = await _received(request)
+                given = upload.fields
+                job = await _begin(datasette, request, upload)
         except (BadInputError, ConflictError, Forbidden) as error:
             status, refusal = asking.status_of(error), str(error)
         else:
             address = f"{path}/import/{job.name}"
             return Response.redirect(address, status=303, headers=NO_STORE)
+    vault, grants = await asking.vault_for(datasette, request, "write")
     context = {
         "database": vault.database,
         "path": path,
@@ -65,9 +68,10 @@ async def import_page(datasette: Any, request: Any) -> Response:
 @endpoint("POST")
 async def import_json(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/import.json``: a multipart form, or one file and its ``name``."""
-    vault, grants = await asking.vault_for(datasette, request, "write")
-    upload = await _received(request)
-    job = await _begin(datasette, vault, grants, upload)
+    vault = await asking.refuse_early(datasette, request, "write")
+    with jobs_of(datasette).receiving(vault):
+        upload = await _received(request)
+        job = await _begin(datasette, request, upload)
     path = f"{hybrid_path(datasette, vault.database)}/import/{job.name}.json"
     url = str(datasette.absolute_url(request, path))
     return answer({"ok": True, **job.as_dict(), "job_url": url}, status=202)
@@ -103,17 +107,23 @@ async def job_json(datasette: Any, request: Any) -> Response:
 
 async def _received(request: Any) -> Upload:
     """What was uploaded, by this site. Raises ``Forbidden`` for what another site may have sent."""
+    asking.leave_body(request)
     if comes_from_elsewhere(request):
         raise Forbidden("this upload was sent by another site")
-    upload = await read_upload(request)
+    try:
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            upload = await read_upload(request)
+    except TimeoutError:
+        raise BadInputError("the upload took too long", "file") from None
     token = last(upload.fields, "csrftoken") or request.headers.get("x-csrftoken", "")
     if is_forged(request, token):
         raise Forbidden("this form is out of date: open the page again and send it once more")
     return upload
 
 
-async def _begin(datasette: Any, vault: Vault, grants: Grants, upload: Upload) -> Job:
+async def _begin(datasette: Any, request: Any, upload: Upload) -> Job:
     """Start the import. Raises BadInputError, ConflictError, ReadOnlyError."""
+    vault, grants = await asking.vault_for(datasette, request, "write")
     vault.access.refuse_writing(vault.path)
     if not upload.files:
         raise BadInputError("choose at least one file", "file")

@@ -1,0 +1,185 @@
+"""Rights that go while a request is on its way: headers first, the body when they are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from datasette_hybrid.requests import asking
+from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.store import MemoryStore
+
+from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
+
+BEARER = {"Authorization": "Bearer nothing"}
+DIARY = "00000000-0000-4000-8000-00000000000d"
+
+
+@dataclass
+class Late:
+    """A request whose headers are sent at once and whose body only when it is let go."""
+
+    served: Served
+    method: str
+    path: str
+    body: bytes
+    headers: dict[str, str]
+    status: int = 0
+    answer: bytes = b""
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __aenter__(self) -> Late:
+        self.task = asyncio.ensure_future(self.answered())
+        await asyncio.wait_for(self.begun.wait(), 30)
+        return self
+
+    async def answered(self) -> None:
+        """The whole request."""
+        cookies = "; ".join(f"{name}={value}" for name, value in self.served.cookies.items())
+        given = {"host": "localhost", "cookie": cookies, **self.headers}
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": self.method,
+            "scheme": "http",
+            "path": self.path,
+            "raw_path": self.path.encode(),
+            "query_string": b"name=late.md" if "import" in self.path else b"",
+            "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+            "client": ("127.0.0.1", 1),
+            "server": ("localhost", 80),
+        }
+        await self.served.datasette.app()(scope, self._receive, self._send)
+
+    async def __aexit__(self, *problem: object) -> None:
+        self.gate.set()
+        await asyncio.wait_for(self.task, 30)
+
+    async def _receive(self) -> dict[str, Any]:
+        self.begun.set()
+        await self.gate.wait()
+        return {"type": "http.request", "body": self.body, "more_body": False}
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        self.status = message.get("status", self.status)
+        self.answer += message.get("body", b"")
+
+
+def late(served: Served, method: str, path: str, value: Any, **headers: str) -> Late:
+    kind = {"content-type": "application/json", "authorization": BEARER["Authorization"]}
+    return Late(served, method, path, json.dumps(value).encode(), {**kind, **headers})
+
+
+@pytest.fixture
+async def closed(filled: Filled, serve: Serve) -> tuple[Served, str]:
+    """A collection of Wanda's, of which Carol is an owner, too."""
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        made = store.create_collection("closed", owner="wanda")
+        store.set_member(made.id, "carol", "owner")
+        store.add("A diary about plums", collection="closed", title="Diary", id=DIARY)
+    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    return await serve(filled.path, options=settings), made.id
+
+
+async def remove_carol(served: Served, collection: str) -> None:
+    path = f"/notes/-/hybrid/collections/{collection}/members/carol.json"
+    gone = await served.by("wanda").send("DELETE", path, {}, headers=BEARER)
+    assert gone.status_code == 200, gone.text
+
+
+REQUESTS = [
+    ("POST", ".json", {"q": "plums"}),
+    ("POST", ".csv", {"q": "plums"}),
+    ("POST", "/memories.json", {"text": "Late", "collection": "COLLECTION"}),
+    ("POST", "/memories/edit.json", {"memories": [{"id": DIARY, "title": "Late"}]}),
+    ("POST", "/memories/delete.json", {"ids": [DIARY]}),
+    ("PATCH", f"/memories/{DIARY}.json", {"title": "Late"}),
+    ("DELETE", f"/memories/{DIARY}.json", {}),
+    ("POST", f"/memories/{DIARY}/done.json", {}),
+    ("POST", f"/memories/{DIARY}/publish.json", {"collection": "personal"}),
+    ("PATCH", "/collections/COLLECTION.json", {"name": "late"}),
+    ("PUT", "/collections/COLLECTION/members/mallory.json", {"role": "owner"}),
+    ("DELETE", "/collections/COLLECTION/members/wanda.json", {}),
+    ("POST", "/import.json", "Late"),
+]
+
+
+@pytest.mark.parametrize(("method", "below", "value"), REQUESTS)
+async def test_who_was_removed_meanwhile_is_refused(
+    closed: tuple[Served, str], method: str, below: str, value: Any
+) -> None:
+    served, collection = closed
+    carol, wanda = served.by("carol"), served.by("wanda")
+    before = (await wanda.get(f"{served.base}/memories/{DIARY}.json")).json()
+    told = json.loads(json.dumps(value).replace("COLLECTION", collection))
+    path = f"/notes/-/hybrid{below.replace('COLLECTION', collection)}"
+    async with late(carol, method, path, told) as request:
+        await remove_carol(served, collection)
+    assert request.status in (403, 404), request.answer
+    assert b"plums" not in request.answer
+    assert (await wanda.get(f"{served.base}/memories/{DIARY}.json")).json() == before
+    members = (await wanda.get(f"{served.base}/collections/{collection}.json")).json()["rows"][0][
+        "members"
+    ]
+    assert members == {"wanda": "owner"}
+
+
+async def test_a_page_shows_nothing_that_may_not_be_read_any_more(
+    closed: tuple[Served, str],
+) -> None:
+    served, collection = closed
+    form = {"content-type": "application/x-www-form-urlencoded", **BEARER}
+    for below in ("/notes/-/hybrid", "/-/hybrid"):
+        carol = served.by("carol")
+        async with Late(carol, "POST", below, b"q=plums", form) as request:
+            if below.startswith("/notes"):
+                await remove_carol(served, collection)
+        assert b"Diary" not in request.answer
+
+
+async def test_an_unlocked_session_ends_with_the_lock_whoever_unlocks_next(
+    filled: Filled, serve: Serve
+) -> None:
+    served = await serve(filled.path)
+    unlocked = await served.submit("/unlock", {"secret": PASSPHRASE})
+    cookies = dict(unlocked.cookies)
+    page = await served.get("/unlock")
+    token = page.cookies.get("ds_csrftoken", "")
+    session = Served(served.datasette, "notes", {**cookies, "ds_csrftoken": token})
+    shown = await session.get("/unlock")
+    hidden = shown.text.partition('name="csrftoken" value="')[2].partition('"')[0]
+    headers = {"content-type": "application/json", "x-csrftoken": hidden}
+    body = b'{"q": "tomatoes"}'
+    vault = vaults_of(served.datasette).of("notes")
+    for locks, status in ((False, 200), (True, 403)):
+        async with Late(session, "POST", "/notes/-/hybrid.json", body, headers) as request:
+            if locks:
+                vault.lock()
+                vault.unlock(PASSPHRASE)
+        assert request.status == status, request.answer
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(
+    closed: tuple[Served, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "BODY_SECONDS", 0.05)
+    request = late(closed[0].by("carol"), "POST", "/notes/-/hybrid.json", {"q": "plums"})
+    async with request:
+        await asyncio.wait_for(request.task, 30)
+    assert request.status == 408
+
+
+async def test_who_may_do_nothing_is_refused_before_any_of_the_body_comes(
+    closed: tuple[Served, str],
+) -> None:
+    for below in (".json", "/memories.json", "/import.json"):
+        served, _ = closed
+        request = late(served.by("mallory"), "POST", f"/notes/-/hybrid{below}", {})
+        await asyncio.wait_for(request.answered(), 30)
+        assert (request.status, request.begun.is_set()) == (403, False)
