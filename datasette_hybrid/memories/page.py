@@ -49,18 +49,23 @@ class Opened:
     topics: Sequence[str]
 
 
-@page("GET", "HEAD")
+@page("GET", "HEAD", "POST")
 async def memory(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/memories/{id}``: one memory, in full."""
+    """``/{db}/-/hybrid/memories/{id}``: one memory, in full.
+
+    A question that belongs in no address is posted here, and from here back to its results.
+    """
     vault, grants = await asking.vault_for(datasette, request, "decrypt")
     path = hybrid_path(datasette, vault.database)
     given = forms.understood(await asking.parameters(request))
+    in_address = request.method != "POST" and not vault.settings.private_queries
     found = await work.run(lambda: _opened(vault, grants, _id(request)))
     context = {
         "database": vault.database,
         "path": path,
         "here": memory_path(datasette, vault.database, found.memory.id),
-        "back": presenting.changed(given, path),
+        "back": presenting.changed(given, path) if in_address else path,
+        "question": [] if in_address else presenting.pairs_of(given),
         "keep": _kept(request),
         "grants": grants,
         "memory": found.memory,

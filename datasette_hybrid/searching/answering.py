@@ -85,7 +85,7 @@ def _answer(
         "results": results,
         "found": faceting.found(response, given),
         "understood": understood(response.query, response.mode, asked.options.get("mode", "")),
-        "later": bool(forms.last(given, "continue")),
+        "continued": forms.last(given, "continue"),
         "degraded": [presenting.with_command(line) for line in response.degraded],
         "facets": faceting.facets(response, given, path),
         "widened_href": faceting.widened(given, path),

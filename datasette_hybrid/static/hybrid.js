@@ -112,7 +112,7 @@ if (live) {
 /* Keys: one at a time, never while one types, never with Ctrl, Alt or the like. */
 
 const targets = () => [...document.querySelectorAll(".hy-result")];
-const handle = (result) => result?.querySelector("h2 a") ?? result;
+const handle = (result) => result?.querySelector("h2 a, h2 button") ?? result;
 const current = () => document.activeElement?.closest(".hy-result");
 
 function move(step) {

@@ -148,6 +148,25 @@ def test_a_private_search_is_sent_by_hand(private_address: str, page: Any) -> No
     assert page.complaints == []
 
 
+def test_a_private_question_leads_to_a_memory_and_back(private_address: str, page: Any) -> None:
+    page.goto(private_address + NOTES)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.locator("#hy-q").fill("tomatoes")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Watering the tomatoes").click()
+    page.get_by_role("heading", name="Watering the tomatoes", level=1).wait_for()
+    page.get_by_role("button", name="Back to the results").click()
+    page.get_by_role("button", name="Watering the tomatoes").wait_for()
+    assert page.locator("#hy-q").input_value() == "tomatoes"
+    with page.context.expect_page() as other:
+        page.get_by_role("button", name="JSON").click()
+    assert '"rows"' in other.value.content()
+    assert page.get_by_role("button", name="Watering the tomatoes").is_visible()
+    assert not [url for url in asked if "tomatoes" in url]
+    assert fits(page) and page.complaints == []
+
+
 def test_without_a_script_everything_works(open_address: str, browser: Any) -> None:
     with opened(browser, java_script_enabled=False) as page:
         page.goto(open_address + NOTES)

@@ -23,7 +23,8 @@ def write(served: Served, count: int, text: str = "tomatoes in row {}") -> None:
 
 def shown(page: BeautifulSoup) -> list[str]:
     """The addresses of the memories on a page."""
-    return [item["href"].split("?")[0] for item in page.select(".hy-result h2 a")]
+    ways = page.select(".hy-result h2 a, .hy-result h2 button")
+    return [str(way.get("href", way.get("formaction"))).split("?")[0] for way in ways]
 
 
 def path_of(url: str) -> str:
@@ -96,6 +97,13 @@ async def test_private_queries_are_leafed_through_by_posting(filled: Filled, ser
     second = BeautifulSoup((await served.submit("", fields)).text, "html.parser")
     assert len(shown(first)) == len(shown(second)) == 5
     assert not set(shown(first)) & set(shown(second))
+    way = second.select_one(".hy-result h2 button")
+    fields[way["name"]] = way["value"]
+    opened = BeautifulSoup((await served.submit(way["formaction"], fields)).text, "html.parser")
+    carried = opened.select(".hy-back form input[type=hidden]:not([name=csrftoken])")
+    back = {field["name"]: field["value"] for field in carried}
+    again = await served.submit("", back)
+    assert shown(BeautifulSoup(again.text, "html.parser")) == shown(second)
 
 
 @pytest.mark.parametrize("token", ["AQAAAAFNBZvi", "rubbish", "%F0%9F%8D%85", "A" * 9_000])
