@@ -9,7 +9,8 @@ from __future__ import annotations
 import secrets
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -75,18 +76,29 @@ class Job:
     def _import(self, files: Sequence[Found]) -> ImportReport:
         store = self._store()
         wishes = self.wishes
-        report = store.import_files(
-            files,
-            collection=wishes.collection,
-            type=wishes.type,
-            topics=wishes.topics,
-            dry_run=wishes.dry_run,
-            stopped=self._stop.is_set,
-            progress=self._at,
-        )
-        if not wishes.dry_run:
-            self.vault.audit.note("import", returned=report.imported + report.replaced)
-        return report
+        try:
+            return store.import_files(
+                files,
+                collection=wishes.collection,
+                type=wishes.type,
+                topics=wishes.topics,
+                dry_run=wishes.dry_run,
+                stopped=self._stop.is_set,
+                progress=self._at,
+                written=self._wrote,
+            )
+        finally:  # whatever ended it, and of a trial too: it tells what is known here
+            self.vault.audit.note("import", returned=self._written)
+
+    def _wrote(self, report: ImportReport) -> None:
+        self.report = report
+
+    @property
+    def _written(self) -> int:
+        """How many memories were really written so far."""
+        if self.report is None or self.wishes.dry_run:
+            return 0
+        return self.report.imported + self.report.replaced
 
     def _store(self) -> MemoryStore:
         return self.vault.use(self._grants.write, creating=self._grants.create)
@@ -129,14 +141,30 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, list[Job]] = {}
+        self._receiving: set[str] = set()
         self._lock = threading.Lock()
 
+    @contextmanager
+    def receiving(self, vault: Vault) -> Iterator[None]:
+        """Keep a vault's one place for an import while its files arrive. Raises ConflictError."""
+        with self._lock:
+            self._refuse_another(vault)
+            self._receiving.add(vault.database)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._receiving.discard(vault.database)
+
+    def _refuse_another(self, vault: Vault) -> None:
+        running = any(job.running for job in self._jobs.get(vault.database, ()))
+        if running or vault.database in self._receiving:
+            raise ConflictError("another import is running: wait for it, or stop it")
+
     def begin(self, vault: Vault, grants: Grants, wishes: Wishes, files: Sequence[Found]) -> Job:
-        """Start an import. Raises ConflictError while another of this vault is running."""
+        """Start an import, its place being kept: see :meth:`receiving`."""
         with self._lock:
             known = self._jobs.setdefault(vault.database, [])
-            if any(job.running for job in known):
-                raise ConflictError("another import is running: wait for it, or stop it")
             job = Job(vault, grants, wishes, len(files))
             known[:] = [*known[-KEPT_JOBS + 1 :], job]
         # as whoever asked: the audit trail tells who imported

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from datasette import Forbidden, NotFound, Response
 
@@ -29,6 +30,7 @@ from .uploaded import FILES_LIMIT, TAKEN, UPLOAD_LIMIT, Upload, read_upload, sou
 
 YES = frozenset({"1", "true", "yes", "on"})
 UPLOAD_SECONDS = 900  # how long a body may take: nobody else can import into the vault meanwhile
+FIELDS = ("collection", "new_collection", "type", "topics", "dry_run")
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -54,7 +56,9 @@ async def import_page(datasette: Any, request: Any) -> Response:
     context = {
         "database": vault.database,
         "path": path,
-        "given": {name: last(given, name) for name in ("collection", "type", "topics", "dry_run")},
+        "given": {name: last(given, name) for name in FIELDS},
+        "accept": TAKEN.replace(" ", ""),
+        "may_create": grants.create,
         "types": TYPES,
         "collections": await _names(vault, grants),
         "taken": TAKEN,
@@ -92,6 +96,7 @@ async def job_page(datasette: Any, request: Any) -> Response:
         "address": address,
         "job": job.as_dict(),
         "running": job.running,
+        "found_by": _found_by(path, job.wishes),
     }
     return await render(datasette, request, "hybrid_import_job.html", context)
 
@@ -128,27 +133,39 @@ async def _begin(datasette: Any, request: Any, upload: Upload) -> Job:
     if not upload.files:
         raise BadInputError("choose at least one file", "file")
     wishes = _wishes(upload.fields)
-    await work.run(lambda: _check_collection(vault, grants, wishes.collection))
+    await work.run(lambda: _check_collection(vault, grants, upload.fields))
     found = await asyncio.to_thread(sources, upload.files)
     return jobs_of(datasette).begin(vault, grants, wishes, found)
+
+
+def _found_by(path: str, wishes: Wishes) -> str:
+    """The address that lists what was imported, as narrow as what was wished for allows."""
+    topics = [("topic", topic) for topic in wishes.topics]
+    return f"{path}?{urlencode([('collection', wishes.collection or PERSONAL), *topics])}"
 
 
 def _wishes(given: Mapping[str, Any]) -> Wishes:
     topics = [topic for text in values(given, "topics") for topic in text.split(",")]
     kind = last(given, "type")
     return Wishes(
-        collection=last(given, "collection").strip() or None,
+        collection=(last(given, "new_collection") or last(given, "collection")).strip() or None,
         type=checked_type(kind) if kind else None,
         topics=clean_topics(topics),
         dry_run=last(given, "dry_run").lower() in YES,
     )
 
 
-def _check_collection(vault: Vault, grants: Grants, collection: str | None) -> None:
-    """Raise BadInputError for a collection that the asker can neither write to nor make."""
+def _check_collection(vault: Vault, grants: Grants, given: Mapping[str, Any]) -> None:
+    """Raise BadInputError for a collection that the asker can neither write to nor make.
+
+    A name with a slip in it makes none: a new one would be open to everybody.
+    """
+    collection, new = (last(given, name).strip() for name in ("collection", "new_collection"))
+    if new and not grants.create:
+        raise BadInputError("new_collection: you may not make collections here", "new_collection")
     known = vault.use(grants.write).collections()
     named = {one.id for one in known} | {one.name for one in known}
-    if collection is not None and collection not in named and not grants.create:
+    if collection and not new and collection not in named:
         raise BadInputError("collection: no such collection that you may write to", "collection")
 
 

@@ -173,11 +173,13 @@ class Writing(OpenedStore):
         dry_run: bool = False,
         stopped: Callable[[], bool] = lambda: False,
         progress: Progress | None = None,
+        written: Callable[[ImportReport], None] = lambda _: None,
     ) -> ImportReport:
         """Import files that are at hand rather than on this disk, by the same readers.
 
         A record is known again by collection and ref, as in :meth:`import_paths`. ``stopped`` is
-        asked between files; a stop and a lock end it with the report so far.
+        asked between files; a stop and a lock end it with the report so far. ``written`` is told
+        after each batch what came of the files so far, whatever ends the import.
         """
         from memory_store.importing.session import ImportOptions
 
@@ -194,6 +196,7 @@ class Writing(OpenedStore):
             dry_run=dry_run,
             stopped=stopped,
             progress=progress,
+            written=written,
         )
 
     def reindex(

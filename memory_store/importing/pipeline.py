@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
@@ -22,7 +22,13 @@ from memory_store.importing.session import (
     Pending,
 )
 from memory_store.importing.walk import Failure, Found, Skip, SourceFile, walk
-from memory_store.records import ImportReport, LockedError, MemoryDraft, MemoryStoreError
+from memory_store.records import (
+    ConflictError,
+    ImportReport,
+    LockedError,
+    MemoryDraft,
+    MemoryStoreError,
+)
 from memory_store.vault.rows import Origin
 
 BATCH_MEMORIES = 64
@@ -100,15 +106,17 @@ def import_files(
     dry_run: bool = False,
     stopped: Callable[[], bool] = lambda: False,
     progress: Progress | None = None,
+    written: Callable[[ImportReport], None] = lambda _: None,
 ) -> ImportReport:
     """Import files that are at hand rather than on this disk.
 
+    ``written`` is told after each batch what came of the files so far, whatever ends the import.
     ``stopped`` is asked between files. A stop or a lock ends the import with the report so far;
     what was read since the last batch is written at a stop, and lost at a lock. The same files
     again go on from there.
     """
     tally = _Tally()
-    run = _Run(session, options, tally, dry_run=dry_run)
+    run = _Run(session, options, tally, dry_run=dry_run, written=written)
     try:
         for done, found in enumerate(files):
             if stopped():
@@ -166,12 +174,19 @@ class _Run:
     """One import at work: what it has seen, and the batch it is filling."""
 
     def __init__(
-        self, session: ImportSession, options: ImportOptions, tally: _Tally, *, dry_run: bool
+        self,
+        session: ImportSession,
+        options: ImportOptions,
+        tally: _Tally,
+        *,
+        dry_run: bool,
+        written: Callable[[ImportReport], None] = lambda _: None,
     ) -> None:
         self.session = session
         self.options = options
         self.tally = tally
         self.dry_run = dry_run
+        self.written = written
         self.tagger = session.keys.source
         self.seen_files: set[bytes] = set()
         self.seen_records: dict[bytes, set[bytes]] = {}
@@ -239,13 +254,14 @@ class _Run:
         draft = self._shaped(draft, file)
         name = f"{file.name}: {draft.ref or draft.id}"
         identity = draft.id if draft.ref is None else draft.ref
-        origin_tag = self.tagger.tag(b"record", _encoded(draft.source), _encoded(identity))
+        origin_tag, known = self.session.known_record(
+            (_encoded(draft.source), _encoded(identity)), draft
+        )
         if origin_tag in records or origin_tag in self._origins_in_batch:
             self.tally.failures.append((name, "the same ref occurs twice; the first is kept"))
             return
         records.add(origin_tag)
         draft_tag = self.tagger.tag(b"draft", _canonical(draft), self.options.shaping())
-        known = self.session.known_record(origin_tag, draft)
         if known is not None and known.draft == draft_tag:
             self.tally.unchanged += 1
             return
@@ -285,20 +301,40 @@ class _Run:
             self._flush()
 
     def _flush(self) -> None:
-        refused: dict[int, str] = {}
-        if not self.dry_run and (self.pending or self.marks):
-            refused = self.session.write(self.pending, self.marks)
-        for number, item in enumerate(self.pending):
+        if self.pending or self.marks:
+            self._write(self.pending, self.marks)
+        self.pending, self.marks, self.characters = [], [], 0
+        self.flushed = time.monotonic()
+        self._origins_in_batch.clear()
+        self._ids_in_batch.clear()
+
+    def _write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> set[bytes | None]:
+        """Write and count a batch; of one that holds a taken id, all the others.
+
+        Returns the files of what was not written.
+        """
+        try:
+            refused = {} if self.dry_run else self.session.write(pending, marks)
+        except ConflictError:
+            if not pending:
+                raise
+            if len(pending) > 1:
+                half = len(pending) // 2
+                torn = self._write(pending[:half], ()) | self._write(pending[half:], ())
+                return torn | self._write((), [mark for mark in marks if mark.tag not in torn])
+            refused = {0: "its id is taken, or it was changed by somebody else meanwhile"}
+        self._count(pending, refused)
+        return {pending[number].origin.file for number in refused}
+
+    def _count(self, pending: Sequence[Pending], refused: Mapping[int, str]) -> None:
+        for number, item in enumerate(pending):
             if number in refused:
                 self.tally.failures.append((item.name, refused[number]))
             elif item.replaces is None:
                 self.tally.imported += 1
             else:
                 self.tally.replaced += 1
-        self.pending, self.marks, self.characters = [], [], 0
-        self.flushed = time.monotonic()
-        self._origins_in_batch.clear()
-        self._ids_in_batch.clear()
+        self.written(self.tally.report())
 
 
 def _canonical(draft: MemoryDraft) -> bytes:

@@ -63,6 +63,7 @@ def run_upload(
     dry_run: bool,
     stopped: Callable[[], bool],
     progress: Progress | None,
+    written: Callable[[ImportReport], None],
 ) -> ImportReport:
     """Import files that are at hand. See :func:`memory_store.importing.pipeline.import_files`."""
     with vault.gate.entered():
@@ -72,7 +73,13 @@ def run_upload(
             collection = vault.find_or_create_collection(options.collection)
             session = ImportSession(vault, collection, preparer)
         return import_files(
-            session, files, options, dry_run=dry_run, stopped=stopped, progress=progress
+            session,
+            files,
+            options,
+            dry_run=dry_run,
+            stopped=stopped,
+            progress=progress,
+            written=written,
         )
     finally:
         preparer.close()

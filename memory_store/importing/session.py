@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from memory_store.importing.drafts import memory_from_draft
@@ -105,35 +106,55 @@ class ImportSession:
             select f.tag, f.content, count(m.memory)
             from vault_source_files f
             join vault_sources s on s.id = f.source
-            left join memory_sources m on m.file = f.tag
+            left join (select o.file, o.memory from memory_sources o join memories h
+                on h.id = o.memory and h.collection in (select value from json_each(?))
+            ) m on m.file = f.tag
             where s.collection = ? group by f.tag
             """,
-            (self.collection,),
+            (json.dumps(self.vault.keyring.readable()), self.collection),
         )
         return {tag: KnownFile(content, memories) for tag, content, memories in rows}
 
     def known_file(self, tag: bytes) -> KnownFile | None:
         return self._files.get(tag)
 
-    def known_record(self, origin: bytes, draft: MemoryDraft) -> KnownRecord | None:
-        """The memory that this record became before: by origin, else by the id it carries."""
-        connection = self.vault.reader()
-        row = connection.execute(
-            "select memory, draft, origin from memory_sources where origin = ?", (origin,)
-        ).fetchone()
+    def known_record(
+        self, identity: Sequence[bytes], draft: MemoryDraft
+    ) -> tuple[bytes, KnownRecord | None]:
+        """The record's origin, and the memory that it became: by origin, else by the id it carries.
+
+        Where a memory of that origin is in a collection that is hidden here, the record is taken
+        for another one: its origin gets a number, the same one the next time.
+        """
+        connection, row = self.vault.reader(), None
+        for turn in count():
+            number = (str(turn).encode(),) if turn else ()
+            origin = self.keys.source.tag(b"record", *identity, *number)
+            row = connection.execute(
+                """
+                select s.memory, s.draft, s.origin, m.collection from memory_sources s
+                join memories m on m.id = s.memory where s.origin = ?
+                """,
+                (origin,),
+            ).fetchone()
+            if row is None or row[3] in self.vault.keyring.readable():
+                break
         if row is None and draft.id:
             row = connection.execute(
                 """
-                select m.id, s.draft, s.origin from memories m
+                select m.id, s.draft, s.origin, m.collection from memories m
                 left join memory_sources s on s.memory = m.id
                 where m.id = ? and m.collection in (select value from json_each(?))
                 """,
                 (draft.id.lower(), json.dumps(self.vault.keyring.readable())),
             ).fetchone()
-        return KnownRecord(*row) if row is not None else None
+        return origin, KnownRecord(*row[:3]) if row is not None else None
 
     def write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> dict[int, str]:
-        """Write a batch in one transaction. Returns which drafts are no memories, and why."""
+        """Write a batch in one transaction. Returns which drafts are no memories, and why.
+
+        Raises ConflictError, nothing written, where an id is taken or a memory was changed.
+        """
         refused: dict[int, str] = {}
         refused_files: set[bytes | None] = set()
         accepted = []
@@ -169,7 +190,9 @@ class ImportSession:
         memory = memory_from_draft(item.draft, collection)
         if item.replaces is None:
             return memory
-        row = read_rows(self.vault.reader(), [item.replaces])[item.replaces]
+        row = read_rows(self.vault.reader(), [item.replaces]).get(item.replaces)
+        if row is None:  # deleted meanwhile
+            return memory
         created = memory.created
         if item.draft.created is None:
             created = open_head(self.vault.keyring, row)["created"]

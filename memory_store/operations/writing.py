@@ -93,13 +93,21 @@ def import_files(
     dry_run: bool,
     stopped: Callable[[], bool],
     progress: Progress | None,
+    written: Callable[[ImportReport], None],
 ) -> ImportReport:
     """Import files that are at hand. Enters the vault itself, as :func:`import_paths` does."""
     from memory_store.importing.runs import run_upload
 
     writing = WritingEmbedders(embedders, vault)
     report = run_upload(
-        vault, files, options, writing, dry_run=dry_run, stopped=stopped, progress=progress
+        vault,
+        files,
+        options,
+        writing,
+        dry_run=dry_run,
+        stopped=stopped,
+        progress=progress,
+        written=written,
     )
     return replace(report, degraded=writing.degraded)
 

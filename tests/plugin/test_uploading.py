@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import json
 import re
+import struct
 import threading
+import tracemalloc
 import zipfile
 from typing import Any
 
@@ -21,6 +24,8 @@ from datasette_hybrid.uploading import uploaded
 from datasette_hybrid.uploading.uploaded import sources
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.importing.walk import Failure, Skip, SourceFile
+from memory_store.records import MemoryStoreError
+from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, Filled, Serve, Served
@@ -104,11 +109,23 @@ async def test_files_of_a_folder_become_memories_and_again_are_unchanged(served:
     assert (third["imported"], third["replaced"], third["unchanged"]) == (0, 1, 3)
 
 
-async def test_an_archive_is_the_same_as_its_files(served: Served) -> None:
+async def test_a_folder_and_an_archive_of_it_are_the_same(served: Served) -> None:
+    """Whether the archive holds the folder or what is in it, and with what systems add."""
     wanda = served.by("wanda")
-    first = await imported(wanda, {"all.zip": archive(NOTES)})
-    assert first["imported"] == 4
-    assert (await imported(wanda, NOTES))["unchanged"] == 4
+    folder = {f"barn/{name}": content for name, content in NOTES.items()}
+    packed = archive({**folder, "__MACOSX/barn/._rows.json": b"x", ".DS_Store": b"x"})
+    assert (await imported(wanda, folder))["imported"] == 4
+    for name, content in (("barn.zip", archive(NOTES)), ("barn-2026.zip", packed)):
+        again = await imported(wanda, {name: content})
+        assert (again["imported"], again["unchanged"]) == (0, 4), name
+
+
+async def test_files_of_the_same_name_in_two_folders_are_two_memories(served: Served) -> None:
+    wanda = served.by("wanda")
+    for folder in ("barn", "boat"):
+        note = {f"{folder}/readme.md": f"What lies in the {folder}".encode()}
+        assert (await imported(wanda, note))["imported"] == 1
+        assert (await imported(wanda, {f"{folder}.zip": archive(note)}))["unchanged"] == 1
 
 
 async def test_one_file_may_be_the_body_itself(served: Served) -> None:
@@ -173,6 +190,96 @@ def test_archives_that_are_made_to_harm_are_refused(monkeypatch: pytest.MonkeyPa
     assert [type(one) for one in many] == [Failure]
     monkeypatch.setattr(uploaded, "EXPANDED_LIMIT", 10)
     assert [type(one) for one in sources([("big.zip", archive({"a.md": b"x" * 11}))])] == [Failure]
+
+
+def test_members_are_taken_only_by_methods_whose_expansion_has_a_bound() -> None:
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", method) as made:
+            made.writestr("note.md", b"\0" * 100_000)
+            made.writestr("plain.md", b"text", zipfile.ZIP_STORED)
+        first, second = sources([("a.zip", out.getvalue())])
+        assert isinstance(first, Failure)
+        assert (first.name, "deflate" in first.reason) == ("note.md", True)
+        assert isinstance(second, SourceFile)
+
+
+def test_a_member_is_expanded_no_further_than_it_says() -> None:
+    content = bytearray(archive({"note.md": b"0" * 30_000_000}))
+    entry = content.rfind(b"PK\1\2")
+    content[entry + 24 : entry + 28] = struct.pack("<I", 1_000)
+    (found,) = sources([("a.zip", bytes(content))])
+    assert isinstance(found, SourceFile)
+    tracemalloc.start()
+    with pytest.raises(MemoryStoreError, match="broken"):
+        found.content()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def directory(entries: int, *, zip64: bool) -> bytes:
+    """An archive of nothing but directory entries."""
+    entry = b"PK\1\2" + bytes([20, 0, 20, 0]) + bytes(38)
+    entry = entry[:28] + struct.pack("<H", 2) + entry[30:] + b"a/"
+    listed = entry * entries
+    size, most = len(listed), 0xFFFFFFFF
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, most if zip64 else size, 0, 0)
+    if zip64:
+        record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, 1, 1, size, 0)
+        end = record + struct.pack("<4sLQL", b"PK\6\7", 0, size, 1) + end
+    return listed + end
+
+
+@pytest.mark.parametrize("zip64", [False, True])
+def test_a_directory_that_is_too_large_is_refused_before_it_is_read(zip64: bool) -> None:
+    assert sources([("a.zip", directory(3, zip64=zip64))]) == []  # it is understood, then
+    content = directory(200_000, zip64=zip64)
+    tracemalloc.start()
+    (failed,) = sources([("a.zip", content)])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(failed, Failure)
+    assert "list of files is too long" in failed.reason
+    assert peak < 2 * len(content)
+
+
+def test_members_that_overlap_lie_or_have_no_name_of_a_file_are_refused() -> None:
+    content = archive({"a.md": bytes(range(256)) * 40, "b.md": bytes(range(256)) * 40})
+    entry = content.rfind(b"PK\1\2")
+    first = content[content.find(b"PK\1\2") :][:46]
+    overlapping = content[:entry] + first[:20] + struct.pack("<I", len(content))
+    overlapping += content[entry + 24 :]
+    (failed,) = sources([("a.zip", overlapping)])
+    assert "overlap" in failed.reason  # type: ignore[union-attr]
+    beyond = bytearray(content)
+    beyond[entry + 42 : entry + 46] = struct.pack("<I", 0xFFFFFFF0)
+    for one in sources([("a.zip", bytes(beyond))])[1:]:
+        with pytest.raises(MemoryStoreError, match="broken"):
+            one.content()  # type: ignore[union-attr]
+    locked = bytearray(content)
+    locked[entry + 8] |= 1
+    assert "password" in sources([("a.zip", bytes(locked))])[1].reason  # type: ignore[union-attr]
+    behind = sources([("a.zip", content + b"x" * 70_000)])
+    assert [type(one) for one in behind] == [Failure]
+    for name in ("x.md\0.exe", "C:\\x.md", "..\\x.md", "a/../../x.md", "\\\\host\\x.md"):
+        renamed = content.replace(b"b.md", b"q.md")
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as made:
+            info = zipfile.ZipInfo("x")
+            info.filename = info.orig_filename = name
+            made.writestr(info, renamed)
+        assert [type(one) for one in sources([("a.zip", out.getvalue())])] == [Failure], name
+
+
+@given(st.binary(max_size=60), st.integers(0, 400))
+def test_a_damaged_archive_is_a_failure_and_no_fault(damage: bytes, at: int) -> None:
+    content = bytearray(archive({"a.md": b"one " * 20, "b/c.md": b"two"}))
+    content[at : at + len(damage)] = damage
+    for one in sources([("a.zip", bytes(content))]):
+        if isinstance(one, SourceFile):
+            with contextlib.suppress(MemoryStoreError):
+                one.content()
 
 
 @given(st.text(max_size=40), st.binary(max_size=200))
@@ -246,6 +353,109 @@ async def test_one_at_a_time_with_progress_and_a_way_to_stop(
     assert not page.select("noscript meta")
     assert "Import stopped" in page.h1.text
     assert (await imported(wanda, MANY))["imported"] == 12 - result["imported"]
+
+
+async def test_while_files_arrive_no_other_import_begins_and_then_one_may(served: Served) -> None:
+    wanda = served.by("wanda")
+    _, kind = form(NOTES)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        begun.set()
+        await go_on.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_: Any) -> None: ...
+
+    cookie = "; ".join(f"{name}={value}" for name, value in wanda.cookies.items())
+    headers = {**BEARER, "Content-Type": kind, "Cookie": cookie, "Host": "localhost"}
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": f"{served.base}/import.json",
+        "raw_path": f"{served.base}/import.json".encode(),
+        "query_string": b"",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+    }
+    first = asyncio.ensure_future(served.datasette.app()(scope, receive, send))
+    await asyncio.wait_for(begun.wait(), 30)
+    assert (await post(wanda, NOTES)).status_code == 409
+    go_on.set()
+    await first
+    assert (await imported(wanda, NOTES))["imported"] == 4
+
+
+async def test_an_id_that_is_taken_is_the_failure_of_its_file_alone(
+    filled: Filled, serve: Serve
+) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.create_collection("closed", owner="alice")
+        hidden = store.add("A hidden diary", collection="closed")
+    allow = {**ALLOW, "hybrid-audit": {"id": "root"}}
+    settings = {"notes": {"key-file": str(filled.key_file), "allow": allow}}
+    served = await serve(filled.path, options=settings)
+    files = {f"n{n:02}.md": f"Note number {n}.".encode() for n in range(20)}
+    files["m.md"] = f"---\nid: {hidden.id}\n---\nAnother diary".encode()
+    result = await imported(served.by("wanda"), {"all.zip": archive(files)})
+    assert (result["state"], result["imported"]) == ("done", 20)
+    ((name, reason),) = result["failures"]
+    assert name.startswith("m.md")
+    assert "taken" in reason
+    assert "closed" not in reason
+    again = await imported(served.by("wanda"), {"all.zip": archive(files)})
+    assert (again["unchanged"], len(again["failures"])) == (20, 1)
+    rows = (await served.by("root").get(f"{served.base}/audit.json?action=import")).json()["rows"]
+    assert [row["returned"] for row in rows] == [0, 20]
+
+
+async def test_an_import_that_breaks_off_tells_and_notes_what_it_wrote(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memory_store.importing import pipeline
+
+    monkeypatch.setattr(pipeline, "BATCH_MEMORIES", 1)
+    monkeypatch.setattr(pipeline, "UNEMBEDDED_BATCH", 1)
+    plain = import_jobs.Job._at
+
+    def breaking(job: Any, name: str, done: int, total: int | None) -> None:
+        plain(job, name, done, total)
+        if done == 5:
+            raise RuntimeError("the machine breaks")
+
+    monkeypatch.setattr(import_jobs.Job, "_at", breaking)
+    result = await imported(served.by("wanda"), MANY)
+    assert (result["state"], result["imported"]) == ("failed", 5)
+    rows = (await served.by("root").get(f"{served.base}/audit.json?action=import")).json()["rows"]
+    assert [(row["who"], row["returned"]) for row in rows] == [("wanda", 5)]
+
+
+async def test_a_trial_is_noted_since_it_tells_what_is_known(served: Served) -> None:
+    await imported(served.by("wanda"), NOTES, dry_run="1")
+    rows = (await served.by("root").get(f"{served.base}/audit.json?action=import")).json()["rows"]
+    assert [(row["who"], row["returned"]) for row in rows] == [("wanda", 0)]
+
+
+async def test_a_file_whose_memory_moved_out_of_sight_is_a_new_one(
+    filled: Filled, serve: Serve
+) -> None:
+    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    served = await serve(filled.path, options=settings)
+    wanda, vault = served.by("wanda"), vaults_of(served.datasette).of("notes")
+    assert (await imported(wanda, {"plan.md": b"# Plan\n\nBarges."}))["imported"] == 1
+    store = vault.use(EVERYTHING)
+    (plan,) = [one for one in store.list() if one.title == "Plan"]
+    closed = store.create_collection("closed", owner="alice")
+    store.edit(plan.id, collection=closed.id)
+    for text, told in ((b"Barges.", 1), (b"Ferries.", 0)):
+        result = await imported(wanda, {"plan.md": b"# Plan\n\n" + text})
+        assert (result["imported"], result["failures"]) == (told, [])
+    assert (await imported(wanda, {"plan.md": b"# Plan\n\nFerries."}))["unchanged"] == 1
+    assert result["replaced"] == 1
+    assert store.get(plan.id).text == plan.text
+    assert store.verify()["failures"] == []
 
 
 async def test_a_lock_in_the_middle_ends_it_and_says_so(
