@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -303,6 +304,19 @@ class MemoryStore(Writing, Collections):
         Raises BadInputError naming the parameter, LockedError after a lock.
         """
         return searching.search(self._vault, self.search_context, query, options)
+
+    @inside
+    def search_by_places(self, query: str = "", **options: Any) -> SearchResponse:
+        """The same for somebody who may not read: order and scores follow from places alone.
+
+        How near a memory is to chosen queries tells its vector, and the vector what it says.
+        The similarities themselves are still in the response. Raises as :meth:`search`.
+        """
+
+        def context() -> SearchContext:
+            return replace(self.search_context(), by_places=True)
+
+        return searching.search(self._vault, context, query, options)
 
     def ask(
         self,

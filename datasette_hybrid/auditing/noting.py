@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sized
 from contextvars import ContextVar
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 WAITING_LIMIT = 10_000  # events: 2 MB; the oldest are lost first
-MERGED_SECONDS = 2  # reads of one request, such as the cells of a table, become one event
 
 PAGE, JSON, CSV, SQL, TABLE, MEMORY, EXPORT, IMPORT = SURFACES = (
     *("page", "json", "csv", "sql", "table", "memory", "export", "import"),
@@ -45,6 +42,7 @@ def _number(result: Any) -> int:
 Counts = tuple[int, int]  # memories opened, memories returned or changed
 HEARD: Mapping[str, tuple[str, Callable[[Any], Counts]]] = {
     "search": ("search", lambda found: (found.opened, len(found.rows))),
+    "search_by_places": ("search", lambda found: (found.opened, len(found.rows))),
     "get": ("read", lambda _: (1, 1)),
     "list": ("read", lambda found: (len(found), len(found))),
     "texts": ("read", lambda found: (len(found), len(found))),
@@ -79,7 +77,9 @@ class Recorder:
     def __init__(self, database: str, settings: AuditSettings) -> None:
         self._database = database
         self._settings = settings
-        self._waiting: deque[AuditEvent] = deque(maxlen=WAITING_LIMIT)
+        self._waiting: dict[int, AuditEvent] = {}
+        self._latest: dict[tuple[object, ...], int] = {}
+        self._number = 0
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._problem = ""
@@ -114,41 +114,55 @@ class Recorder:
         self.add(AuditEvent(_now(), None, False, SERVER, action))
 
     def add(self, event: AuditEvent) -> None:
-        """Keep an event until it is written; reads that belong together become one."""
+        """Keep an event until it is written; alike ones become one."""
         if not self.kept:
             return
         with self._lock:
-            last = self._waiting[-1] if self._waiting else None
-            if last is not None and _belongs_to(last, event):
-                opened, returned = last.opened + event.opened, last.returned + event.returned
-                self._waiting[-1] = replace(last, opened=opened, returned=returned)
-            else:
-                self._waiting.append(event)
+            number = self._latest.get(event.kind(), 0)
+            earlier = self._waiting.get(number)
+            both = earlier.with_later(event) if earlier is not None else None
+            if both is not None:
+                self._waiting[number] = both
+                return
+            self._number += 1
+            self._waiting[self._number] = event
+            self._latest[event.kind()] = self._number
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Forget the oldest events of too many."""
+        while len(self._waiting) > WAITING_LIMIT:
+            number = next(iter(self._waiting))
+            kind = self._waiting.pop(number).kind()
+            if self._latest.get(kind) == number:
+                del self._latest[kind]
 
     def waiting(self) -> list[AuditEvent]:
         """What is not written yet, oldest first."""
         with self._lock:
-            return list(self._waiting)
+            return list(self._waiting.values())
 
     def forget(self) -> None:
         """Drop what is waiting: its vault is gone."""
         with self._lock:
-            self._waiting.clear()
+            self._waiting, self._latest = {}, {}
 
     def write(self, store: MemoryStore) -> None:
         """Write what is waiting. What cannot be written now waits on; why is said once."""
         with self._writing:
             with self._lock:
-                events = list(self._waiting)
-                self._waiting.clear()
+                events = self._waiting
+                self._waiting, self._latest = {}, {}
             if not events:
                 return
             try:
                 settings = self._settings
-                store.keep_audit(events, days=settings.days, most=settings.events)
+                store.keep_audit(list(events.values()), days=settings.days, most=settings.events)
             except (MemoryStoreError, sqlite3.Error) as error:
                 with self._lock:
-                    self._waiting.extendleft(reversed(events))
+                    self._waiting = events | self._waiting
+                    self._latest = {event.kind(): n for n, event in self._waiting.items()}
+                    self._let_go()
                 self._tell(str(error))
 
     def _tell(self, problem: str) -> None:
@@ -171,14 +185,6 @@ def surface_of(path: str) -> str:
         if below.endswith(suffix):
             return name
     return MEMORY if below.startswith("/memories/") else PAGE
-
-
-def _belongs_to(last: AuditEvent, event: AuditEvent) -> bool:
-    alike = replace(event, time=last.time, opened=last.opened, returned=last.returned) == last
-    if not alike or event.action != "read":
-        return False
-    apart = datetime.fromisoformat(event.time) - datetime.fromisoformat(last.time)
-    return apart.total_seconds() <= MERGED_SECONDS
 
 
 def _now() -> str:

@@ -33,6 +33,8 @@ class SearchContext:
     ordinals of the snapshot, in that order. ``collection_names`` maps id to opened name;
     those ``unnamed`` map to their id, and what is in them is not to be named either.
     ``page_keys`` seal the place between two pages.
+    ``by_places`` says that the asker may not read, so that orders and scores are to follow from
+    places alone.
     ``degraded`` holds what the vault already knows to be missing; ``database`` is what commands
     that mend it are to be given. ``vector_index`` is ``None``
     in a vault without vectors. ``expander`` names the language model that was chosen to expand
@@ -57,3 +59,4 @@ class SearchContext:
     degraded: tuple[str, ...] = ()
     database: str = "DB"
     strict: bool = False
+    by_places: bool = False

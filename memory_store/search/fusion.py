@@ -289,8 +289,17 @@ def _in_one_leg(lists: Sequence[LegList], recipe: Recipe, context: SearchContext
     ordered = sorted(
         best.values(), key=lambda item: (-places[item.ordinal], *ids[item.ordinal].tolist())
     )
+    if not recipe.leg_scores and all(one.leg != "recent" for one in lists):
+        return _by_place(ordered, places)
     by_range = recipe.keyword_scale == "range" and any(one.leg == "keyword" for one in lists)
     return _on_a_range(ordered) if by_range else ordered
+
+
+def _by_place(ordered: Sequence[Fused], places: Mapping[int, float]) -> list[Fused]:
+    """Scores that tell the place and nothing else: the first one's is 1."""
+    first = max(places.values(), default=1.0)
+    shares = [places[one.ordinal] / first for one in ordered]
+    return [Fused(one.ordinal, share, share) for one, share in zip(ordered, shares, strict=True)]
 
 
 def _on_own_scale(one: LegList, recipe: Recipe) -> list[Fused]:

@@ -103,6 +103,8 @@ def _plan(
         raise BadInputError(LIKE_NO_PATTERN, parameter="like")
     place = continue_place(context.page_keys(), clean, options) if options.continue_ else None
     plan = make_plan(clean, mode, options, depth=depth, started=started, place=place)
+    if context.by_places:
+        plan = replace(plan, recipe=plan.recipe.by_places(types=not context.strict))
     kept = narrowing(context, options.narrow)
     return plan if kept is None else replace(plan, narrowing=kept, kept=kept.mask)
 

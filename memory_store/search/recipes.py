@@ -8,7 +8,7 @@ source: *Gnosis*, *GNO*, *QMD* and *prx* are the four systems' published descrip
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from memory_store.records import BadInputError
@@ -84,6 +84,7 @@ class Recipe:
     # Modes that are one leg
     keyword_scale: str = "saturating"  # b ÷ (1 + b) (QMD), or "range": min–max per query
     vector_scale: str = "cosine"  # as it is, or "distance": 1 − distance ÷ 2
+    leg_scores: bool = True  # False: by its place alone, as a share of the first one's (RRF)
 
     # The pool: what may be opened. None: all that the legs found
     pool: Depth | None = Depth(64, 256)  # Gnosis, "Two Search Modes"
@@ -139,6 +140,25 @@ class Recipe:
     def has_file_rules(self) -> bool:
         """Whether the order depends on the files that memories came from."""
         return bool(self.coherence or self.stem_boost or self.noise or self.saturation != 1.0)
+
+    def by_places(self, *, types: bool) -> Recipe:
+        """The same ranking from nothing but the places in the legs' lists, for those who may not
+        read: similarities are the coordinates of a vector, asked for one by one.
+
+        ``types``: whether they may know a memory's type, so that its factors may be seen.
+        """
+        return replace(
+            self,
+            coverage_power=0.0,
+            topic_power=0.0,
+            similarity_power=0.0,
+            neighbour_weights=(),
+            strong_score=None,
+            leg_scores=False,
+            fusion_boosts=self.fusion_boosts if types else _frozen({}),
+            demotions=self.demotions if types else _frozen({}),
+            done_penalty=self.done_penalty if types else 1.0,
+        )
 
     def leg_depth(self, leg: str, limit: int, deep: bool) -> int:
         """Candidates to fetch for one leg."""

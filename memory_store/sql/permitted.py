@@ -9,6 +9,10 @@ them. What words, phrases and topics confirm is the search grant's own.
 What is shown must not follow from opened text either: an order or a score by the name of a file, by
 a phrase's spelling or by a reranker's reading would confirm guesses bit by bit. So without the
 decrypt grant every search is a sealed one; what it goes without is said in ``degraded``.
+
+Nor may it follow from similarities: those to a thousand queries are a vector's coordinates, from
+which its text can be guessed word by word. Who may not read gets places, never similarities: the
+whole search is ordered and scored by places in the legs' lists, rows that may be read among them.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from memory_store.records import (
     StageReport,
 )
 from memory_store.scopes import Scope
-from memory_store.search.degraded import NOT_READ, for_searchers
+from memory_store.search.degraded import BY_PLACES, NOT_READ, for_searchers
 from memory_store.search.likeness import unknown
 from memory_store.search.options import search_options, several
 from memory_store.search.query import checked, parse, resolve_mode
@@ -52,14 +56,12 @@ SHOWN = frozenset(
         "keyword_rank",
         "topic_rank",
         "vector_rank",
-        "vector_score",
         "fusion_rank",
         "fusion_score",
-        "rerank_score",
         "version",
     }
 )
-"""Of a result or a memory: what the file shows anyhow, and how well it fits the question."""
+"""Of a result or a memory: what the file shows anyhow, and its places among the answers."""
 
 SHOWN_UNLESS_STRICT = frozenset(
     {
@@ -109,11 +111,11 @@ SHOWN_FACETS = frozenset({"type", "status", "created"})
 """Unless strict."""
 NAMED_FACETS = frozenset({"collection", "topic"})
 """Names are sealed: these are counted in the collections alone that the asker may read."""
-SHOWN_OF_WHY = frozenset(
-    {"returned", "filters", "legs", "words", "coverage", "pool", "last_score", "page"}
-)
+SHOWN_OF_WHY = frozenset({"returned", "filters", "legs", "words", "pool", "last_score", "page"})
 """Besides the ranks: what further searches would tell as well. Not the reason and the stage, which
 may say that two memories have the same content, or what the opened text holds."""
+NEARNESS = frozenset({"best", "last", "score", "last_score"})
+"""Of a leg's list, in a stage or in the answer to why: how near, so that only places stay."""
 
 _BLANK = SearchResult(0, "", None, 0.0, None, "", "", "", (), "", "", False)
 _COLUMNS = frozenset(f.name for f in fields(SearchResult))
@@ -152,14 +154,15 @@ def search(
     if about is not None:
         with contextlib.suppress(NotFoundError):
             wanted["why"] = inside.find_id(about, refs=False)
-    response = inside.search(query, **wanted)
+    response = (inside.search if read else inside.search_by_places)(query, **wanted)
     if about is not None and "why" not in wanted:
         from memory_store.search.why import no_id
 
         response = replace(response, why=no_id(about))
     if read:
         return replace(response, explain=tuple(map(_as_asked_here, response.explain)))
-    unread = (NOT_READ,) if _would_be_read(query, options) else ()
+    unread = [BY_PLACES] if _is_ranked(query, options) else []
+    unread += [NOT_READ] if _would_be_read(query, options) else []
     shown = store.limited_to(readable).present([row.id for row in response.rows])
     response = replace(response, degraded=(*response.degraded, *unread))
     return _sealed(response, strict=strict, readable=shown)
@@ -263,6 +266,12 @@ def _only_readers(
     return None
 
 
+def _is_ranked(query: str, options: Mapping[str, Any]) -> bool:
+    """Whether the search is for anything, rather than a list of what filters let through."""
+    asked = search_options(**options)
+    return bool(asked.like or parse(checked(query, asked), asked).reading)
+
+
 def _would_be_read(query: str, options: Mapping[str, Any]) -> bool:
     """Whether a reranker would be asked, were it somebody's who may read."""
     asked = search_options(**options)
@@ -309,14 +318,22 @@ def _sealed_why(why: Mapping[str, Any], shown: frozenset[str]) -> dict[str, Any]
     from memory_store.search.why import IDS_ONLY
 
     told = _part(why, shown | SHOWN_OF_WHY)
+    if "legs" in told:
+        told["legs"] = [_without_similarities(leg) for leg in told["legs"]]
     return told | {"reason": IDS_ONLY} if why.get("reason") == IDS_ONLY else told
 
 
 def _sealed_stage(report: StageReport, shown: frozenset[str]) -> StageReport:
     details = _part(report.details, SHOWN_OF_STAGES)
+    if "lists" in details:
+        details["lists"] = [_without_similarities(one) for one in details["lists"]]
     if "results" in report.details:
         details["results"] = [_part(result, shown) for result in report.details["results"]]
     return replace(report, details=details)
+
+
+def _without_similarities(leg: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if name in NEARNESS else value for name, value in leg.items()}
 
 
 def _part(record: Mapping[str, Any], shown: frozenset[str]) -> dict[str, Any]:
