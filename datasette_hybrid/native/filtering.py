@@ -27,6 +27,7 @@ from memory_store.sql.options import search_options
 from ..permissions.grants import asker
 from ..requests import asking
 from ..requests.admission import QueueFullError
+from ..requests.framing import hybrid_path
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 
@@ -53,7 +54,8 @@ async def found_memories(datasette: Any, request: Any, database: str) -> FilterA
         ids: list[str] = []
         description = "not searched: this vault keeps queries out of addresses, use its search page"
     else:
-        ids, description = await _found(vault, grants, query, request)
+        path = hybrid_path(datasette, database)
+        ids, description = await _found(vault, grants, query, request, path)
     return FilterArguments(
         where_clauses=["id in (select value from json_each(:hybrid_found))"],
         params={"hybrid_found": json.dumps(ids)},
@@ -76,8 +78,15 @@ def options_asked(request: Any) -> dict[str, list[str]]:
     }
 
 
-async def _found(vault: Vault, grants: Grants, query: str, request: Any) -> tuple[list[str], str]:
-    """Ids of what the search finds, and a description for the page."""
+async def _found(
+    vault: Vault, grants: Grants, query: str, request: Any, path: str
+) -> tuple[list[str], str]:
+    """Ids of what the search finds, and a description for the page, which puts “where” before it.
+
+    ``path`` is the search page's.
+    """
+    if vault.locked:
+        return [], f"not searched: {vault.database} is locked, unlock it at {path}/unlock"
     if not grants.search:
         return [], "not searched: this needs the permission hybrid-search"
     try:
@@ -85,8 +94,8 @@ async def _found(vault: Vault, grants: Grants, query: str, request: Any) -> tupl
         response = await _widely(vault, grants, query, options)
     except (MemoryStoreError, QueueFullError) as error:
         return [], f"not searched: {error}"
-    more = ", the best of more" if response.next else ""
-    return [row.id for row in response.rows], f'found by searching for "{query}"{more}'
+    more = f" (the best {len(response.rows)})" if response.next else ""
+    return [row.id for row in response.rows], f"found for “{query}”{more}"
 
 
 async def _widely(

@@ -154,7 +154,10 @@ async def home_box(datasette: Any, request: Any) -> Markup | None:
 
 
 async def database_box(datasette: Any, request: Any, database: str) -> Markup | None:
-    """On the page of a database that holds a vault which the asker may search."""
+    """On the page of a database that holds a vault which the asker may search, or unlock first."""
+    locked = _locked(datasette, _vault(datasette, database))
+    if locked is not None:
+        return locked
     for vault in _searchable(datasette):
         if vault.database == database:
             path, private = hybrid_path(datasette, database), vault.settings.private_queries
@@ -171,14 +174,22 @@ async def table_box(datasette: Any, request: Any, database: str, table: str) -> 
     vault = _vault(datasette, database)
     if vault is None or table not in MEMORY_TABLES:
         return None
-    if table != "memories" or vault.settings.private_queries:
+    if vault.locked or table != "memories" or vault.settings.private_queries:
         return await database_box(datasette, request, database)
     ranked = _ranked(datasette, vault, request)
-    if ranked is None or vault.locked:
+    if ranked is None:
         return None
     return Markup(
         '<p>Shown in the order of the table. <a href="{}">In order of relevance</a></p>'
     ).format(ranked)
+
+
+def _locked(datasette: Any, vault: Vault | None) -> Markup | None:
+    """In place of a box: why there is none, and the way to it. Everybody is told who sees the page."""
+    if vault is None or not vault.locked:
+        return None
+    href = f"{hybrid_path(datasette, vault.database)}/unlock"
+    return Markup('<p>{} is locked. <a href="{}">Unlock</a></p>').format(vault.database, href)
 
 
 async def _box(datasette: Any, request: Any, path: str, name: str, private_queries: bool) -> Markup:

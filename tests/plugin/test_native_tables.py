@@ -50,7 +50,7 @@ async def test_a_search_narrows_the_table_and_leaves_the_rest_to_datasette(serve
     assert await found(served, f"_hybrid=tomatoes&id={ONE}") == [ONE]
     assert await found(served, "_hybrid=tomatoes&_where=type+is+not+null&_size=1&_sort=id") == [ONE]
     page = await served.by("bob").get("/notes/memories?_hybrid=tomatoes&_facet=collection")
-    assert 'found by searching for "tomatoes"' in soup(page).get_text()
+    assert "found for “tomatoes”" in soup(page).get_text()
     assert "_facet=collection" in page.text
 
 
@@ -59,7 +59,7 @@ async def test_the_tables_own_search_box_searches_the_vault(served: Served) -> N
     page = soup(await served.by("bob").get("/notes/memories?_search=watering"))
     box = page.select_one("form.filters input[name=_search]")
     assert box["value"] == "watering"
-    assert 'found by searching for "watering"' in page.get_text()
+    assert "found for “watering”" in page.get_text()
     for actor in (None, "mallory"):
         shown = soup(await served.by(actor).get("/notes/memories"))
         assert not shown.select("form.filters input[name=_search]")
@@ -114,7 +114,7 @@ async def test_facets_have_more_than_a_page_of_results_to_count(
     assert len(await found(served, f"_hybrid=peas&{wide}")) == 32
     assert len(await found(served, f"_hybrid=peas+beans&{wide}&_hybrid_limit=5")) == 5
     page = soup(await served.by("bob").get(f"/notes/memories?_hybrid=peas&{wide}"))
-    assert "the best of more" in page.get_text()
+    assert "found for “peas” (the best 32)" in page.get_text()
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,24 @@ async def test_without_a_grant_a_search_finds_no_row(served: Served) -> None:
 
 async def test_a_locked_vault_is_not_searched(filled: Filled, serve: Serve) -> None:
     served = await serve(filled.path, options={"notes": {"allow": ALLOW}})
-    page = soup(await served.by("bob").get("/notes/memories?_hybrid=tomatoes"))
-    assert not page.select("td.col-head")
-    assert not page.select("input[name=_search]")
+    for actor in ("bob", None):
+        page = soup(await served.by(actor).get("/notes/memories?_hybrid=tomatoes"))
+        assert not page.select("td.col-head")
+        assert not page.select("input[name=_search]")
+        assert "notes is locked, unlock it at /notes/-/hybrid/unlock" in page.get_text()
+        assert "hybrid-search" not in page.get_text()
+
+
+@only_1
+@pytest.mark.parametrize("page", ["/notes", "/notes/memories", "/notes/memory_bodies"])
+async def test_in_place_of_a_locked_vaults_box_is_the_way_to_unlock_it(
+    filled: Filled, serve: Serve, page: str
+) -> None:
+    served = await serve(filled.path, options={"notes": {"allow": ALLOW}})
+    for actor in ("bob", None):
+        shown = soup(await at(served, actor, page))
+        assert "notes is locked. Unlock" in shown.get_text()
+        assert shown.select('a[href="/notes/-/hybrid/unlock"]')
 
 
 async def test_a_vault_that_keeps_queries_private_takes_none_from_an_address(

@@ -255,7 +255,7 @@ async def test_the_native_table_page_shows_what_a_search_finds(served: Served) -
     assert (await served.by("bob").get(f"{path}-postgres")).json() == []
     page = await served.by("bob").get("/notes/memories?_hybrid=<b>postgres")
     assert page.status_code == 200
-    assert "found by searching for" in page.text
+    assert "found for" in page.text
     assert "<b>postgres" not in page.text
 
 
