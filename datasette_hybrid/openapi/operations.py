@@ -164,7 +164,8 @@ IMPORT_JOB: Schema = {
 }
 UPLOADING = (
     _query("name", {"type": "string"}, "The file's name, where the body is a file"),
-    _query("collection", {"type": "string"}, "Where its memories go"),
+    _query("collection", {"type": "string"}, "Where its memories go: one that there is"),
+    _query("new_collection", {"type": "string"}, "Or the name of a new one, open to everybody"),
     _query("type", {"type": "string"}, "Their type, where the file says none"),
     _query("topics", {"type": "string"}, "Topics for all of them, apart by commas"),
     _query("dry_run", {"type": "string"}, "1: only say what would happen"),

@@ -27,16 +27,19 @@ def folder(tmp_path: Path) -> Path:
 def test_files_and_a_folder_are_imported_and_found(address: str, page: Any, folder: Path) -> None:
     unlocked(page, address, PASSPHRASE)
     page.goto(f"{address}/notes/-/hybrid")
-    page.get_by_role("link", name="Import").click()
+    page.get_by_role("navigation", name="notes").get_by_role("link", name="Import").click()
     assert page.locator("h1").inner_text() == "Import"
     assert fits(page)
     page.get_by_label("Or a folder").set_input_files(folder)
     page.get_by_label("Topics for all of them").fill("autumn")
     page.get_by_role("button", name="Import").click()
     page.wait_for_url("**/import/*")
-    page.get_by_text("imported 2").wait_for()
+    page.get_by_role("link", name="See the 2 among the others").wait_for()
+    assert page.locator(".hy-counts div").first.inner_text().split() == ["new", "2"]
     assert "photo.jpg" in page.locator(".hy-named").inner_text()
     assert fits(page)
+    page.get_by_role("link", name="See the 2").click()
+    assert page.locator(".hy-result").count() == 2
     page.goto(f"{address}/notes/-/hybrid?q=medlars")
     assert page.locator(".hy-result").first.inner_text().count("autumn") == 1
 

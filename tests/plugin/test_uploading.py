@@ -120,6 +120,28 @@ async def test_a_folder_and_an_archive_of_it_are_the_same(served: Served) -> Non
         assert (again["imported"], again["unchanged"]) == (0, 4), name
 
 
+async def test_a_name_with_a_slip_makes_no_collection(served: Served) -> None:
+    """It would be open to everybody."""
+    wanda = served.by("wanda")
+    refused = await post(wanda, NOTES, collection="persnal")
+    assert (refused.status_code, refused.json()["parameter"]) == (400, "collection")
+    assert (await imported(wanda, NOTES, new_collection="autumn"))["imported"] == 4
+    assert (await imported(wanda, NOTES, collection="autumn"))["unchanged"] == 4
+    names = BeautifulSoup((await served.by("root").get("/import")).text, "html.parser")
+    assert [one.text for one in names.find(id="hy-collection").find_all("option")] == [
+        "personal, where a file says none",
+        "autumn",
+    ]
+
+
+async def test_a_file_that_is_not_utf_8_is_said_to_be_mended(served: Served) -> None:
+    done = await imported(served.by("wanda"), {"latin1.md": "Kümmel".encode("latin-1")})
+    page = await served.by("wanda").get(f"{served.base}/import/{done['job']}")
+    said = " ".join(BeautifulSoup(page.text, "html.parser").find(class_="hy-named").text.split())
+    assert said.startswith("latin1.md:1 is not UTF-8: byte 0xfc")
+    assert said.endswith("Save it as UTF-8 and upload it again.")
+
+
 async def test_files_of_the_same_name_in_two_folders_are_two_memories(served: Served) -> None:
     wanda = served.by("wanda")
     for folder in ("barn", "boat"):
@@ -489,7 +511,7 @@ async def test_the_form_works_in_the_browser_s_way(served: Served) -> None:
     job = sent.headers["location"].rpartition("/")[2]
     await ended(wanda, job)
     page = await wanda.get(sent.headers["location"])
-    assert "imported 4" in page.text
+    assert "See the 4 among the others" in page.text
     body, kind = form({}, csrftoken=token[1] if token else "")
     empty = await served.datasette.client.post(
         f"{served.base}/import", content=body, headers={"Content-Type": kind}, cookies=cookies
