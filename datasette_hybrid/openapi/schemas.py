@@ -266,9 +266,11 @@ def _collection() -> Schema:
 def _event() -> Schema:
     schema = of_record(AuditEvent)
     who = {"type": "string", "description": "The actor, or what stands for one"}
+    alike = "Alike uses within a minute that this event stands for, the first at its time"
+    times = {"type": "integer", "minimum": 1, "description": alike}
     return {
         **schema,
-        "properties": {**schema["properties"], "who": who},
+        "properties": {**schema["properties"], "who": who, "times": times},
         "required": [*schema["required"], "who"],
     }
 

@@ -120,7 +120,8 @@ async def lock(datasette: Any, request: Any) -> Response:
         return await _refused_elsewhere(datasette, request)
     if not asker.get().on(vault.database):
         raise Forbidden(f"{vault.database}: only those who may search it can lock it")
-    vault.audit.note("lock")
+    if not vault.locked:
+        vault.audit.note("lock")
     await asyncio.to_thread(vault.lock)  # in no queue: locking must never have to wait for a turn
     path = hybrid_path(datasette, vault.database)
     response = Response.redirect(

@@ -10,7 +10,7 @@ from typing import Any
 from memory_store.dates import parse_moment
 from memory_store.vault.audit import AuditEvent
 
-COLUMNS = ("time", "who", "surface", "action", "opened", "returned", "collections")
+COLUMNS = ("time", "who", "surface", "action", "times", "opened", "returned", "collections")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What one asker did: how often, how many memories were opened and returned, when last."""
+    """What one asker did: how often (alike uses of one minute are one event), how many memories were opened and returned, when last."""
 
     who: str
     events: int
@@ -64,7 +64,7 @@ def totals(events: Sequence[AuditEvent]) -> list[Total]:
     found = [
         Total(
             who,
-            len(some),
+            sum(event.times for event in some),
             sum(event.opened for event in some),
             sum(event.returned for event in some),
             max(event.time for event in some),

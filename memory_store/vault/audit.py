@@ -35,6 +35,8 @@ ACTOR_LIMIT = 200  # characters; an actor's id is cut there
 COLLECTIONS_LIMIT = 8  # named in one event
 KEPT_DAYS = 400.0
 KEPT_EVENTS = 100_000
+MERGED_SECONDS = 60  # alike events of such a time are one: nobody can push the others out
+NEVER_MERGED = frozenset({"unlock", "lock", "import", "members changed", "collection changed"})
 PATIENCE_MS = 1_000  # for another writer; what could not be written waits in memory
 
 
@@ -44,7 +46,8 @@ class AuditEvent:
 
     ``time`` is ISO 8601 in UTC. ``actor`` is an actor's id, ``None`` where nobody was signed in;
     ``session`` whether the browser had unlocked the vault. ``opened`` and ``returned`` count
-    memories, ``collections`` are ids.
+    memories, ``collections`` are ids. ``times`` counts the alike ones that are told by this event,
+    whose ``time`` is that of the first.
     """
 
     time: str
@@ -55,6 +58,26 @@ class AuditEvent:
     opened: int = 0
     returned: int = 0
     collections: tuple[str, ...] = ()
+    times: int = 1
+
+    def kind(self) -> tuple[object, ...]:
+        """What alike events have in common: who, by which surface, what."""
+        return (self.actor, self.session, self.surface, self.action)
+
+    def with_later(self, later: AuditEvent) -> AuditEvent | None:
+        """This event and an alike one as one; ``None`` where they are to stay two."""
+        if self.action in NEVER_MERGED or self.kind() != later.kind():
+            return None
+        apart = datetime.fromisoformat(later.time) - datetime.fromisoformat(self.time)
+        if abs(apart.total_seconds()) > MERGED_SECONDS:
+            return None
+        return replace(
+            self,
+            opened=self.opened + later.opened,
+            returned=self.returned + later.returned,
+            collections=tuple(dict.fromkeys((*self.collections, *later.collections))),
+            times=self.times + later.times,
+        )
 
     def who(self) -> str:
         """The actor's id, or what stands for somebody without one."""
@@ -73,6 +96,7 @@ class AuditEvent:
             "opened": self.opened,
             "returned": self.returned,
             "collections": list(self.collections),
+            "times": self.times,
         }
 
 
@@ -167,6 +191,7 @@ def _append(
 ) -> _Head:
     """Fill the last batch up, then make new ones. Returns the head as it is then."""
     number, batch = _last(connection, keys, head)
+    new = [event for event in new if not _merge(batch, event)]
     room = BATCH_BYTES - len(_encoded(batch))
     for event in new:
         room -= len(_event_text(event)) + 1
@@ -177,6 +202,20 @@ def _append(
         batch.events.append(event)
     head = _write(connection, keys, head, number, batch)
     return replace(head, events=head.events + len(new))
+
+
+def _merge(batch: _Batch, event: AuditEvent) -> bool:
+    """Let an event of the batch tell this one, too, where one is alike and the batch has room."""
+    for number, earlier in reversed(list(enumerate(batch.events))):
+        both = earlier.with_later(event)
+        if both is None:
+            continue
+        batch.events[number] = both
+        if len(_encoded(batch)) <= BATCH_BYTES:
+            return True
+        batch.events[number] = earlier
+        return False
+    return False
 
 
 def _last(connection: sqlite3.Connection, keys: CollectionKeys, head: _Head) -> tuple[int, _Batch]:
@@ -252,7 +291,7 @@ def _open(keys: CollectionKeys, number: int, sealed: bytes) -> _Batch:
 
 def _event(values: list[Any]) -> AuditEvent:
     names = [each.name for each in fields(AuditEvent)]
-    event = AuditEvent(**dict(zip(names, values, strict=True)))
+    event = AuditEvent(**dict(zip(names, values, strict=False)))  # events of before have no times
     return replace(event, collections=tuple(event.collections))
 
 
@@ -280,6 +319,7 @@ def _event_text(event: AuditEvent) -> str:
         event.opened,
         event.returned,
         event.collections[:COLLECTIONS_LIMIT],
+        event.times,
     )
     return json.dumps(values, separators=(",", ":"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from memory_store.vault.audit import BATCH_BYTES, AuditEvent
 def event(number: int = 0, *, actor: str | None = "alice", age_days: float = 0) -> AuditEvent:
     """Something that happened; numbered, so that order shows."""
     time = datetime.now(UTC) - timedelta(days=age_days)
-    return AuditEvent(time.isoformat(timespec="seconds"), actor, False, "page", "search", number, 1)
+    return AuditEvent(time.isoformat(timespec="seconds"), actor, False, "page", "import", number, 1)
 
 
 def keep(store: MemoryStore, *events: AuditEvent, days: float = 400, most: int = 1_000) -> None:
@@ -46,7 +47,7 @@ def test_events_are_kept_in_order_however_they_were_written(store: MemoryStore) 
             actor=st.one_of(st.none(), st.text(max_size=300)),
             session=st.booleans(),
             surface=st.sampled_from(["page", "sql"]),
-            action=st.sampled_from(["search", "read"]),
+            action=st.sampled_from(["import", "unlock"]),
             opened=st.integers(0, 10**6),
             returned=st.integers(0, 10**6),
             collections=st.lists(st.uuids().map(str), max_size=12).map(tuple),
@@ -87,6 +88,39 @@ def test_the_trail_is_bounded_by_age_and_by_number(store: MemoryStore) -> None:
     assert 250 <= len(store.audit_trail()) <= 300
     assert store.audit_trail()[-1].opened == 2_499
     assert store.verify()["failures"] == []
+
+
+def test_nobody_pushes_the_others_out_by_doing_the_same_again_and_again(
+    store: MemoryStore,
+) -> None:
+    keep(store, event(1, actor="bob"))
+    for number in range(600):
+        flood = replace(event(2, actor="alice"), action="search", collections=(str(number % 3),))
+        keep(store, flood, replace(flood, action="failed unlock", actor=None), most=200)
+    first, *others = store.audit_trail()
+    assert first.actor == "bob"
+    # one for each minute that this took, of each kind
+    assert len(others) <= 6
+    searches = [one for one in others if one.action == "search"]
+    assert sum(one.times for one in searches) == 600
+    assert sum(one.opened for one in searches) == 1_200
+    assert searches[0].collections == ("0", "1", "2")
+    assert store.verify()["failures"] == []
+
+
+def test_what_is_a_minute_apart_or_of_another_kind_stays_apart(store: MemoryStore) -> None:
+    search = replace(event(), action="search")
+    older = replace(event(age_days=61 / 86_400), action="search")
+    others = [
+        replace(search, actor="bob"),
+        replace(search, session=True),
+        replace(search, surface="sql"),
+        replace(search, action="read"),
+    ]
+    keep(store, older, search, *others)
+    keep(store, *others)
+    keep(store, event(), event())
+    assert [one.times for one in store.audit_trail()] == [1, 1, 2, 2, 2, 2, 1, 1]
 
 
 @pytest.mark.parametrize(
