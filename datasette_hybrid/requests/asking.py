@@ -136,7 +136,8 @@ async def _held(
         raise LockedError(f"{vault.database} is locked: unlock it first")
     held = [getattr(grants, name) for name in needed]
     if not (any(held) if any_of else all(held)):
-        actions = ", ".join(f"hybrid-{name}" for name in needed)
+        missing = [name for name in needed if not getattr(grants, name)]
+        actions = (" or " if any_of else " and ").join(f"hybrid-{name}" for name in missing)
         raise Forbidden(f"{vault.database}: this needs the permission {actions}")
     return vault, grants
 

@@ -27,6 +27,7 @@ from . import asking
 from .admission import QueueFullError, TooManyAttemptsError
 
 INLINE_SCRIPT = re.compile(r"<script(?:\s+type=\"module\")?>(.*?)</script>", re.DOTALL)
+NAMED = re.compile(r"[\w.-]+: ")
 
 View = Callable[[Any, Any], Awaitable[Response]]
 
@@ -62,7 +63,8 @@ async def refused(datasette: Any, request: Any, error: Exception) -> Response:
             vault = await asking.visible_vault(datasette, request)
         except asking.REFUSALS:
             return await message(datasette, request, "Not allowed", str(error), status)
-        return await unlock_page(datasette, request, vault, status=status)
+        reason = str(error).removeprefix(f"{vault.database}: ") if status == 403 else ""
+        return await unlock_page(datasette, request, vault, status=status, refusal=reason)
     title = {
         400: "That cannot be searched for",
         404: "Nothing here",
@@ -94,7 +96,7 @@ async def message(
     """A page with a heading, a sentence, and what to do next."""
     # too many at once: the same address again, where the question stands in it
     again = f"?{request.query_string}" if status == 429 and request.method == "GET" else None
-    context = {"title": title, "text": text, "hint": hint, "again": again}
+    context = {"title": title, "text": sentence(text), "hint": hint, "again": again}
     return await render(datasette, request, "hybrid_message.html", context, status, headers)
 
 
@@ -105,27 +107,44 @@ async def unlock_page(
     *,
     status: int = 200,
     problem: str | None = None,
+    refusal: str = "",
     headers: dict[str, str] | None = None,
     errand: Errand | None = None,
 ) -> Response:
     """The form, saying whether the vault is locked or open to others only.
 
-    It carries what the request was about, or another ``errand``.
+    ``refusal`` is what is missing for the request; what its asker may do instead is linked. It
+    carries what the request was about, or another ``errand``.
     """
     grants = asker.get().on(vault.database)
     if errand is None:
         errand = await errand_of(request, hybrid_path(datasette, vault.database))
+    path = hybrid_path(datasette, vault.database)
+    offered = [
+        ("Search", path, grants.search),
+        ("New memory", f"{path}/new", grants.write),
+        ("Audit trail", f"{path}/audit", grants.audit),
+    ]
     context = {
         "database": vault.database,
-        "path": hybrid_path(datasette, vault.database),
+        "path": path,
         "locked": vault.locked,
+        "refusal": sentence(refusal),
+        "ways": [] if vault.locked else [(label, href) for label, href, may in offered if may],
         "actor_known": request.actor is not None,
         "problem": problem,
         "opening_problem": vault.problem if asker.get().at(vault.database) else None,
         "carried": errand.fields(),
-        "searchable": grants.search and not vault.locked,
     }
     return await render(datasette, request, "hybrid_unlock.html", context, status, headers)
+
+
+def sentence(text: str) -> str:
+    """A message with a capital and a full stop; one that names a parameter first begins with it."""
+    text = text.strip()
+    if not NAMED.match(text):
+        text = text[:1].upper() + text[1:]
+    return text if not text or text[-1] in ".!?…" else f"{text}."
 
 
 async def render(

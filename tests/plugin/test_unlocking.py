@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 from datasette.utils import StartupError
 
 from datasette_hybrid.permissions import sessions
@@ -429,6 +430,42 @@ def with_locals(error: BaseException) -> str:
     told = traceback.TracebackException(type(error), error, below, capture_locals=True)
     assert told.stack
     return "".join(told.format(chain=True))
+
+
+@pytest.mark.parametrize(
+    ("actor", "page", "missing", "offered"),
+    [
+        ("bob", "/new", "hybrid-write", {"Search": ""}),
+        ("bob", "/audit", "hybrid-audit", {"Search": ""}),
+        ("alice", "/memories/00000000-0000-4000-8000-000000000001", "hybrid-decrypt", {"Search": ""}),
+        ("wim", "", "hybrid-search", {"New memory": "/new"}),
+        ("wanda", "/unlock", None, {"Search": "", "New memory": "/new"}),
+        ("mallory", "", "hybrid-search", {}),
+        (None, "/new", "hybrid-write", {}),
+    ],
+)
+async def test_who_is_refused_reads_what_is_missing_and_where_they_may_go(
+    filled: Filled,
+    serve: Serve,
+    actor: str | None,
+    page: str,
+    missing: str | None,
+    offered: dict[str, str],
+) -> None:
+    allow = {**ALLOW, "hybrid-write": {"id": ["wanda", "wim"]}}
+    settings = {"key-file": str(filled.key_file), "allow": allow}
+    served = await serve(filled.path, options={"notes": settings})
+    shown = await served.by(actor).get(served.base + page)
+    card = BeautifulSoup(shown.text, "html.parser").select_one(".hy-card")
+    said = card.get_text(" ", strip=True)
+    assert re.findall(r"hybrid-\w+", said) == ([missing] if missing else [])
+    assert {a.get_text(): a["href"] for a in card.select("a")} == {
+        label: f"{served.base}{below}" for label, below in offered.items()
+    }
+    assert ("It is open for you already." in said) == (missing is None)
+    assert card.select("input[name=secret]")
+    for address in offered.values():
+        assert (await served.by(actor).get(served.base + address)).status_code == 200
 
 
 @pytest.mark.parametrize("word", ["auto", "off", False])
