@@ -13,7 +13,7 @@ And once more when the request's body has arrived, which may be long after its h
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -44,7 +44,7 @@ class Asker:
     databases: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sessions: frozenset[str] = frozenset()
     path: str = ""
-    again: Callable[[], Awaitable[Asker]] | None = None
+    again: Callable[[], Coroutine[Any, Any, Asker]] | None = None
 
     def on(self, database: str | None) -> Grants:
         """Their grants on one database."""

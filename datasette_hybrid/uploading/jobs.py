@@ -1,32 +1,42 @@
 """Imports at work: in a thread of their own, one at a time for each vault.
 
 Boundary: the files of a job are in memory from the upload to its end, and no longer. Who knows a
-job's name, which nobody can guess, and may write to its vault sees the names of its files.
+job's name, which nobody can guess, and may write to its vault sees the names of its files. A job
+writes nothing that its starter may not write any more: they are asked about before each batch.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memory_store.importing.walk import Found
-from memory_store.records import ConflictError, ImportReport, MemoryStoreError
+from memory_store.records import ConflictError, ImportReport, LockedError, MemoryStoreError
+from memory_store.scopes import Scope
 from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 
 from ..auditing.noting import IMPORT, surface
+from ..permissions.grants import Asker, asker
 from ..requests import asking
 from ..vaults.vault import Vault
 
 STATES = ("running", "done", "stopped", "locked", "failed")
 KEPT_JOBS = 20  # of one vault: results of those that are over
 SHOWN = 500  # failures and skips of one job that are told
+GLANCE_SECONDS = 0.2  # between looks at the lock, while permissions are asked about
+
+
+class WithdrawnError(MemoryStoreError):
+    """Whoever began an import may not write there any more."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,8 @@ class Job:
         self.problem: str | None = None
         self.report: ImportReport | None = None
         self._grants = grants
+        self._asker, self._loop = asker.get(), asyncio.get_running_loop()
+        self._unlock_id: str | None = None
         self._stop = threading.Event()
 
     @property
@@ -68,6 +80,8 @@ class Job:
         try:
             self.report = self._import(files)
             self.state = self._ended()
+        except WithdrawnError as error:
+            self.state, self.problem = "stopped", str(error)
         except MemoryStoreError as error:
             self.state, self.problem = "failed", str(error)
         except Exception as error:  # noqa: BLE001 - see report_fault; nobody else would end the job
@@ -75,6 +89,7 @@ class Job:
 
     def _import(self, files: Sequence[Found]) -> ImportReport:
         store = self._store()
+        self._unlock_id = self.vault.unlock_id
         wishes = self.wishes
         try:
             return store.import_files(
@@ -83,7 +98,7 @@ class Job:
                 type=wishes.type,
                 topics=wishes.topics,
                 dry_run=wishes.dry_run,
-                stopped=self._stop.is_set,
+                stopped=lambda: self._stopped(store),
                 progress=self._at,
                 written=self._wrote,
             )
@@ -103,6 +118,33 @@ class Job:
     def _store(self) -> MemoryStore:
         return self.vault.use(self._grants.write, creating=self._grants.create)
 
+    def _stopped(self, store: MemoryStore) -> bool:
+        """Whether it was asked to end. Raises LockedError, WithdrawnError."""
+        now = self._asked_again().on(self.vault.database)
+        reached = Scope.of(store.membership())  # with collections that it made
+        if not now.write.covers(reached) or (self._grants.create and not now.create):
+            raise WithdrawnError(
+                "you may not write any more where you might when it began, so it stopped at file "
+                f"{self.done + 1:,} of {self.total:,}; what was imported before stays"
+            )
+        return self._stop.is_set()
+
+    def _asked_again(self) -> Asker:
+        """What whoever began it may do now. Raises LockedError after a lock.
+
+        A lock waits for this thread, and holds up the answer meanwhile; so it is looked out for.
+        """
+        if self._asker.again is None:
+            raise WithdrawnError("nobody began it")
+        answer = asyncio.run_coroutine_threadsafe(self._asker.again(), self._loop)
+        while True:
+            if self._unlock_id != self.vault.unlock_id:
+                answer.cancel()
+                raise LockedError(f"{self.vault.database} was locked")
+            wait([answer], GLANCE_SECONDS)
+            if answer.done():
+                return answer.result()
+
     def _at(self, name: str, done: int, total: int | None) -> None:
         self.done = done
         if not self.vault.locked:
@@ -111,14 +153,25 @@ class Job:
     def _ended(self) -> str:
         if self._stop.is_set():
             return "stopped"
-        if self.vault.locked:
+        if self.vault.locked or self._unlock_id != self.vault.unlock_id:
             return "locked"
         self.done = self.total
         return "done"
 
     def as_dict(self) -> dict[str, Any]:
-        """Where it is, as JSON data."""
-        report = self.report
+        """Where it is, as JSON data.
+
+        Who may not read is not told which memories were there just as uploaded: it would confirm
+        what they say.
+        """
+        report, summary = self.report, None if self.report is None else self.report.summary()
+        if report is not None and not self._grants.decrypt.covers(self._grants.write):
+            known = report.replaced + report.unchanged
+            summary = (
+                f"imported {report.imported}, replaced or unchanged {known}, "
+                f"skipped {report.skipped}, failed {report.failed}"
+            )
+            report = None if self.running else replace(report, replaced=known, unchanged=0)
         return {
             "job": self.name,
             "state": self.state,
@@ -126,7 +179,7 @@ class Job:
             "total": self.total,
             "dry_run": self.wishes.dry_run,
             "error": self.problem,
-            "summary": None if report is None else report.summary(),
+            "summary": None if report is None else summary,
             "imported": 0 if report is None else report.imported,
             "replaced": 0 if report is None else report.replaced,
             "unchanged": 0 if report is None else report.unchanged,

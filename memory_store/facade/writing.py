@@ -13,6 +13,7 @@ from memory_store.facade.opened import OpenedStore, inside
 from memory_store.importing.drafts import checked_type, clean_topics
 from memory_store.operations import editing, publishing, writing
 from memory_store.records import Addition, ImportReport, Memory, MemoryDraft, MemoryEdit
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
 
 if TYPE_CHECKING:
@@ -79,13 +80,22 @@ class Writing(OpenedStore):
         return editing.edit_many(self._vault, self._embedders, [*edits], refs=refs)
 
     @inside
-    def add_once(self, drafts: Iterable[MemoryDraft], *, embed: bool = True) -> list[Addition]:
+    def add_once(
+        self,
+        drafts: Iterable[MemoryDraft],
+        *,
+        embed: bool = True,
+        readable: Scope = EVERYTHING,
+    ) -> list[Addition]:
         """Add memories, all of them or none; one that is there already, just as given, stays.
 
         Sent twice with ids chosen by the sender, the same memories are added once. Raises
-        BadRowsError, and ConflictError with the ``ids`` that hold something else.
+        BadRowsError, and ConflictError with the ``ids`` that hold something else; outside of the
+        ``readable`` collections, whatever they hold.
         """
-        return editing.add_once(self._vault, self._embedders, [*drafts], embed=embed)
+        return editing.add_once(
+            self._vault, self._embedders, [*drafts], embed=embed, readable=readable
+        )
 
     @inside
     def done(self, memory_id: str) -> Memory:
@@ -98,12 +108,13 @@ class Writing(OpenedStore):
         return editing.reopen(self._vault, self._embedders, memory_id)
 
     @inside
-    def publish(self, memory_id: str, collection: str) -> Memory:
+    def publish(self, memory_id: str, collection: str, *, readable: Scope = EVERYTHING) -> Memory:
         """The same content in another collection, too: a copy with an id of its own.
 
-        Published again, the copy that is there is returned. Raises NotFoundError, BadInputError.
+        Published again, the copy that is there is returned. ``readable``: the collections that
+        whoever asks may read. Raises NotFoundError, BadInputError.
         """
-        return publishing.publish(self._vault, self._embedders, memory_id, collection)
+        return publishing.publish(self._vault, self._embedders, memory_id, collection, readable)
 
     @inside
     def delete(self, memory_id: str) -> None:
@@ -178,8 +189,9 @@ class Writing(OpenedStore):
         """Import files that are at hand rather than on this disk, by the same readers.
 
         A record is known again by collection and ref, as in :meth:`import_paths`. ``stopped`` is
-        asked between files; a stop and a lock end it with the report so far. ``written`` is told
-        after each batch what came of the files so far, whatever ends the import.
+        asked between files and before each batch, where it may raise what ends the import; a stop
+        and a lock end it with the report so far. ``written`` is told after each batch what came of
+        the files so far, whatever ends the import.
         """
         from memory_store.importing.session import ImportOptions
 

@@ -111,12 +111,12 @@ def import_files(
     """Import files that are at hand rather than on this disk.
 
     ``written`` is told after each batch what came of the files so far, whatever ends the import.
-    ``stopped`` is asked between files. A stop or a lock ends the import with the report so far;
-    what was read since the last batch is written at a stop, and lost at a lock. The same files
-    again go on from there.
+    ``stopped`` is asked between files, and before each batch, where what it raises ends the import.
+    A stop or a lock (LockedError) ends it with the report so far; what was read since the last
+    batch is written at a stop, and lost at a lock. The same files again go on from there.
     """
     tally = _Tally()
-    run = _Run(session, options, tally, dry_run=dry_run, written=written)
+    run = _Run(session, options, tally, dry_run=dry_run, before=stopped, written=written)
     try:
         for done, found in enumerate(files):
             if stopped():
@@ -180,12 +180,14 @@ class _Run:
         tally: _Tally,
         *,
         dry_run: bool,
+        before: Callable[[], object] = lambda: None,
         written: Callable[[ImportReport], None] = lambda _: None,
     ) -> None:
         self.session = session
         self.options = options
         self.tally = tally
         self.dry_run = dry_run
+        self.before = before
         self.written = written
         self.tagger = session.keys.source
         self.seen_files: set[bytes] = set()
@@ -302,6 +304,7 @@ class _Run:
 
     def _flush(self) -> None:
         if self.pending or self.marks:
+            self.before()
             self._write(self.pending, self.marks)
         self.pending, self.marks, self.characters = [], [], 0
         self.flushed = time.monotonic()

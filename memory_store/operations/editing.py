@@ -40,6 +40,7 @@ from memory_store.records import (
     MemoryEdit,
     RowProblem,
 )
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.rows import read_rows
 
@@ -84,13 +85,19 @@ def edit_many(
 
 
 def add_once(
-    vault: OpenVault, embedders: Embedders, drafts: Sequence[MemoryDraft], *, embed: bool = True
+    vault: OpenVault,
+    embedders: Embedders,
+    drafts: Sequence[MemoryDraft],
+    *,
+    embed: bool = True,
+    readable: Scope = EVERYTHING,
 ) -> list[Addition]:
     """Add memories in one transaction, leaving alone those that are there just as given.
 
     So a request that was sent twice is done once, provided that the sender chose the ids. Raises
     BadRowsError, and ConflictError with the ``ids`` that hold something else; nothing is written
-    then.
+    then. Outside of the ``readable`` collections any id that is taken is a conflict: that a memory
+    is there just as given would confirm what it says.
     """
     made = checked_rows(drafts, lambda draft: memory_from_draft(draft, ""))
     _refuse_twice([memory.id for memory in made])
@@ -102,8 +109,8 @@ def add_once(
             for memory, draft in zip(made, drafts, strict=True)
         ]
         taken = read_rows(vault.reader(), [memory.id for memory in wanted])
-        readable = set(vault.keyring.readable())
-        ours = [one for one, row in taken.items() if row.collection in readable]
+        known = {one for one in vault.keyring.readable() if one in readable}
+        ours = [one for one, row in taken.items() if row.collection in known]
         present = {memory.id: memory for memory in open_all(vault, ours)}
         others = [
             memory.id

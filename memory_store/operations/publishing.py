@@ -21,20 +21,31 @@ from memory_store.index.opened import OpenVault
 from memory_store.operations.editing import again_if_overtaken
 from memory_store.operations.reading import open_all, open_one, shown
 from memory_store.operations.writing import write
-from memory_store.records import BadInputError, Memory
+from memory_store.records import BadInputError, Memory, NotFoundError
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.vault.rows import content_tag, read_rows
 
 LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "parent", "supersedes"))
 SAID = ("title", "text", "type", "topics", "metadata", "created", "valid_from", "valid_to")
 
 
-def publish(vault: OpenVault, embedders: Embedders, memory_id: str, collection: str) -> Memory:
+def publish(
+    vault: OpenVault,
+    embedders: Embedders,
+    memory_id: str,
+    collection: str,
+    readable: Scope = EVERYTHING,
+) -> Memory:
     """The copy of a memory in another collection; made unless it is there already.
 
-    The original stays as it is, and later changes to it do not reach the copy. Raises
-    NotFoundError, and BadInputError when the memory is in that collection itself.
+    The original stays as it is, and later changes to it do not reach the copy. It is one of the
+    ``readable`` collections; in another one, a memory that says the same is not taken for the
+    copy, which would confirm what it says. Raises NotFoundError, and BadInputError when the memory
+    is in that collection itself.
     """
     original = open_one(vault, memory_id)
+    if original.collection not in readable:
+        raise NotFoundError(f"no memory {memory_id!r}")
     target = vault.find_collection(collection)
     if target == original.collection:
         raise BadInputError("collection: the memory is in that collection itself", "collection")
@@ -42,7 +53,9 @@ def publish(vault: OpenVault, embedders: Embedders, memory_id: str, collection: 
 
     def attempt() -> Memory:
         copy, present = _place_of(vault, wanted)
-        kept = open_all(vault, [copy.id]) if present else _saying_the_same(vault, copy)
+        kept = open_all(vault, [copy.id]) if present else []
+        if not present and target in readable:
+            kept = _saying_the_same(vault, copy)
         if not kept:
             write(vault, embedders, [copy])
         return shown(vault, [*kept, copy])[0]

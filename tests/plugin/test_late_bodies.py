@@ -14,6 +14,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
+from .test_uploading import MANY, Held, ended, post
 
 BEARER = {"Authorization": "Bearer nothing"}
 DIARY = "00000000-0000-4000-8000-00000000000d"
@@ -183,3 +184,41 @@ async def test_who_may_do_nothing_is_refused_before_any_of_the_body_comes(
         request = late(served.by("mallory"), "POST", f"/notes/-/hybrid{below}", {})
         await asyncio.wait_for(request.answered(), 30)
         assert (request.status, request.begun.is_set()) == (403, False)
+
+
+@pytest.mark.parametrize("at", [5, 11], ids=["between files", "before the last batch"])
+async def test_an_import_ends_when_its_starter_may_not_write_there_any_more(
+    closed: tuple[Served, str], monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    served, collection = closed
+    carol, wanda, held = served.by("carol"), served.by("wanda"), Held(monkeypatch, at=at)
+    begun = await post(carol, MANY, collection=collection)
+    await held.wait()
+    await remove_carol(served, collection)
+    held.release.set()
+    result = await ended(wanda, begun.json()["job"])
+    assert (result["state"], result["imported"]) == ("stopped", 0)
+    assert f"stopped at file {at + 1} of 12" in result["error"]
+    left = (await wanda.get(f"{served.base}/collections/{collection}.json")).json()["rows"][0]
+    assert left["memories"] == 1
+    page = await wanda.get(f"{served.base}/import/{result['job']}")
+    assert "Import stopped" in page.text
+    assert result["error"] in page.text
+
+
+async def test_an_import_ends_with_the_lock_whoever_unlocks_next(
+    closed: tuple[Served, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served, collection = closed
+    wanda, held = served.by("wanda"), Held(monkeypatch, at=5)
+    begun = await post(wanda, MANY, collection=collection)
+    await held.wait()
+    vault = vaults_of(served.datasette).of("notes")
+    locking = asyncio.ensure_future(asyncio.to_thread(vault.lock))
+    while not vault.locked:
+        await asyncio.sleep(0)
+    held.release.set()
+    await locking
+    vault.unlock(PASSPHRASE)
+    result = await ended(wanda, begun.json()["job"])
+    assert (result["state"], result["imported"]) == ("locked", 0)

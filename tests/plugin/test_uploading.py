@@ -96,37 +96,37 @@ async def imported(served: Served, files: dict[str, bytes], **fields: str) -> di
 
 
 async def test_files_of_a_folder_become_memories_and_again_are_unchanged(served: Served) -> None:
-    wanda = served.by("wanda")
-    first = await imported(wanda, NOTES, type="fact", topics="autumn, work")
+    root = served.by("root")
+    first = await imported(root, NOTES, type="fact", topics="autumn, work")
     assert (first["state"], first["imported"], first["failures"]) == ("done", 4, [])
     found = (await served.by("bob").get(".json?q=lanterns&mode=keyword")).json()["rows"][0]
     assert (found["title"], found["type"]) == ("Lanterns", "fact")
     assert set(found["topics"]) >= {"autumn", "work"}
-    again = await imported(wanda, NOTES, type="fact", topics="autumn, work")
+    again = await imported(root, NOTES, type="fact", topics="autumn, work")
     assert (again["imported"], again["unchanged"]) == (0, 4)
     changed = {**NOTES, "garden/pears.md": b"# Pears\n\nPrune them in spring."}
-    third = await imported(wanda, changed, type="fact", topics="autumn, work")
+    third = await imported(root, changed, type="fact", topics="autumn, work")
     assert (third["imported"], third["replaced"], third["unchanged"]) == (0, 1, 3)
 
 
 async def test_a_folder_and_an_archive_of_it_are_the_same(served: Served) -> None:
     """Whether the archive holds the folder or what is in it, and with what systems add."""
-    wanda = served.by("wanda")
+    root = served.by("root")
     folder = {f"barn/{name}": content for name, content in NOTES.items()}
     packed = archive({**folder, "__MACOSX/barn/._rows.json": b"x", ".DS_Store": b"x"})
-    assert (await imported(wanda, folder))["imported"] == 4
+    assert (await imported(root, folder))["imported"] == 4
     for name, content in (("barn.zip", archive(NOTES)), ("barn-2026.zip", packed)):
-        again = await imported(wanda, {name: content})
+        again = await imported(root, {name: content})
         assert (again["imported"], again["unchanged"]) == (0, 4), name
 
 
 async def test_a_name_with_a_slip_makes_no_collection(served: Served) -> None:
     """It would be open to everybody."""
-    wanda = served.by("wanda")
-    refused = await post(wanda, NOTES, collection="persnal")
+    root = served.by("root")
+    refused = await post(root, NOTES, collection="persnal")
     assert (refused.status_code, refused.json()["parameter"]) == (400, "collection")
-    assert (await imported(wanda, NOTES, new_collection="autumn"))["imported"] == 4
-    assert (await imported(wanda, NOTES, collection="autumn"))["unchanged"] == 4
+    assert (await imported(root, NOTES, new_collection="autumn"))["imported"] == 4
+    assert (await imported(root, NOTES, collection="autumn"))["unchanged"] == 4
     names = BeautifulSoup((await served.by("root").get("/import")).text, "html.parser")
     assert [one.text for one in names.find(id="hy-collection").find_all("option")] == [
         "personal, where a file says none",
@@ -143,11 +143,11 @@ async def test_a_file_that_is_not_utf_8_is_said_to_be_mended(served: Served) -> 
 
 
 async def test_files_of_the_same_name_in_two_folders_are_two_memories(served: Served) -> None:
-    wanda = served.by("wanda")
+    root = served.by("root")
     for folder in ("barn", "boat"):
         note = {f"{folder}/readme.md": f"What lies in the {folder}".encode()}
-        assert (await imported(wanda, note))["imported"] == 1
-        assert (await imported(wanda, {f"{folder}.zip": archive(note)}))["unchanged"] == 1
+        assert (await imported(root, note))["imported"] == 1
+        assert (await imported(root, {f"{folder}.zip": archive(note)}))["unchanged"] == 1
 
 
 async def test_one_file_may_be_the_body_itself(served: Served) -> None:
@@ -421,13 +421,13 @@ async def test_an_id_that_is_taken_is_the_failure_of_its_file_alone(
     served = await serve(filled.path, options=settings)
     files = {f"n{n:02}.md": f"Note number {n}.".encode() for n in range(20)}
     files["m.md"] = f"---\nid: {hidden.id}\n---\nAnother diary".encode()
-    result = await imported(served.by("wanda"), {"all.zip": archive(files)})
+    result = await imported(served.by("root"), {"all.zip": archive(files)})
     assert (result["state"], result["imported"]) == ("done", 20)
     ((name, reason),) = result["failures"]
     assert name.startswith("m.md")
     assert "taken" in reason
     assert "closed" not in reason
-    again = await imported(served.by("wanda"), {"all.zip": archive(files)})
+    again = await imported(served.by("root"), {"all.zip": archive(files)})
     assert (again["unchanged"], len(again["failures"])) == (20, 1)
     rows = (await served.by("root").get(f"{served.base}/audit.json?action=import")).json()["rows"]
     assert [row["returned"] for row in rows] == [0, 20]
@@ -465,16 +465,16 @@ async def test_a_file_whose_memory_moved_out_of_sight_is_a_new_one(
 ) -> None:
     settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
     served = await serve(filled.path, options=settings)
-    wanda, vault = served.by("wanda"), vaults_of(served.datasette).of("notes")
-    assert (await imported(wanda, {"plan.md": b"# Plan\n\nBarges."}))["imported"] == 1
+    root, vault = served.by("root"), vaults_of(served.datasette).of("notes")
+    assert (await imported(root, {"plan.md": b"# Plan\n\nBarges."}))["imported"] == 1
     store = vault.use(EVERYTHING)
     (plan,) = [one for one in store.list() if one.title == "Plan"]
     closed = store.create_collection("closed", owner="alice")
     store.edit(plan.id, collection=closed.id)
     for text, told in ((b"Barges.", 1), (b"Ferries.", 0)):
-        result = await imported(wanda, {"plan.md": b"# Plan\n\n" + text})
+        result = await imported(root, {"plan.md": b"# Plan\n\n" + text})
         assert (result["imported"], result["failures"]) == (told, [])
-    assert (await imported(wanda, {"plan.md": b"# Plan\n\nFerries."}))["unchanged"] == 1
+    assert (await imported(root, {"plan.md": b"# Plan\n\nFerries."}))["unchanged"] == 1
     assert result["replaced"] == 1
     assert store.get(plan.id).text == plan.text
     assert store.verify()["failures"] == []
