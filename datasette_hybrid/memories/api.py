@@ -88,7 +88,8 @@ async def _add(datasette: Any, request: Any) -> Response:
 
 
 def _added(vault: Vault, grants: Grants, drafts: Sequence[MemoryDraft]) -> list[Row]:
-    added = vault.use(grants.write, creating=grants.create).add_once(drafts)
+    store = vault.use(grants.write, creating=grants.create)
+    added = store.add_once(drafts, readable=grants.decrypt)
     rows = memory_data([one.memory for one in added], vault, grants)
     return [{**row, "unchanged": one.unchanged} for row, one in zip(rows, added, strict=True)]
 
@@ -196,7 +197,8 @@ def published(vault: Vault, grants: Grants, given: str, collection: str) -> Memo
     """
     memory_id = whole_id(vault.use(grants.decrypt), given)
     target = collection_named(vault.use(grants.write), collection)
-    return vault.use(grants.decrypt | grants.write).publish(memory_id, target)
+    store = vault.use(grants.decrypt | grants.write)
+    return store.publish(memory_id, target, readable=grants.decrypt)
 
 
 def collection_named(store: MemoryStore, given: str) -> str:
@@ -241,14 +243,26 @@ def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryEdit]) -> list[M
     for edit in named:
         if edit.id not in readable:
             _refuse_to_depend_on_text(edit)
+    if not grants.decrypt.covers(grants.write):
+        named = [_held_to_what_was_read(edit, vault, grants) for edit in named]
     return store.edit_many(named, refs=False)
 
 
 def _refuse_to_depend_on_text(edit: MemoryEdit) -> None:
+    if edit.collection is not None:
+        raise Forbidden("collection: to move a memory needs the permission hybrid-decrypt on it")
     if edit.add_topics or edit.remove_topics:
         raise Forbidden("add_topics, remove_topics: this needs the permission hybrid-decrypt")
     if edit.expected_version is None:
         raise BadInputError("version: needed from somebody who may not read", "version")
+
+
+def _held_to_what_was_read(edit: MemoryEdit, vault: Vault, grants: Grants) -> MemoryEdit:
+    """A move of the version that may be read: it may be somewhere else a moment later."""
+    if edit.collection is None or edit.expected_version is not None:
+        return edit
+    found = vault.use(grants.decrypt).get(edit.id, refs=False)
+    return replace(edit, expected_version=found.version)
 
 
 def _deleted(vault: Vault, grants: Grants, versions: Mapping[str, int | None]) -> int:

@@ -36,7 +36,7 @@ from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import composing, differing
 from .composing import Typed
-from .page import SUGGESTED_FROM, collection_of, memory_path, seeing_other
+from .page import SUGGESTED_FROM, collection_of, kept, memory_path, seeing_other
 
 FORGED = (
     "This form was open for so long that Datasette no longer knows it. Nothing is lost: check what "
@@ -50,6 +50,7 @@ NOT_ALLOWED = (
     "You may not write here, or are not signed in any more, so nothing was saved yet, and nothing "
     "is lost. Sign in or unlock the vault in another tab, then save here."
 )
+TAKEN = "a memory of this id is there already: the form was sent twice, or the id is another's"
 GONE = "This memory was deleted meanwhile. Saving makes a new one of what you have here."
 BUSY = "Too much is going on at once. Nothing is lost: save it again in a moment."
 
@@ -169,7 +170,7 @@ async def _saved(
 
     def write() -> Memory:
         if edited is None:
-            return store.add_once([checked.draft(form.id)])[0].memory
+            return store.add_once([checked.draft(form.id)], readable=grants.decrypt)[0].memory
         version = composing.version(form)
         return store.edit_many([checked.edit(store.find_id(edited, refs=False), version)])[0]
 
@@ -183,9 +184,8 @@ async def _saved(
     if not await work.run(lambda: _is_readable(vault, grants, memory.id)):
         address = f"{hybrid_path(datasette, vault.database)}/new"
         return seeing_other(datasette, request, address, message)
-    return seeing_other(
-        datasette, request, memory_path(datasette, vault.database, memory.id), message
-    )
+    address = memory_path(datasette, vault.database, memory.id) + _keep(request, edited)
+    return seeing_other(datasette, request, address, message)
 
 
 def _is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
@@ -198,13 +198,15 @@ async def _conflict(
     """Both versions beside each other, and the ways on: theirs, mine, or both in one.
 
     A form that was sent twice is no conflict, and neither is one that says what is there already.
+    Whoever may not read what is there is told the same in both cases.
     """
     scope = grants.decrypt & grants.write
-    if not scope:
-        raise Forbidden("there is a memory of this id already")
+    taken = error.ids[0] if error.ids else form.id
+    if not await work.run(lambda: bool(scope) and bool(vault.use(scope).heads([taken]))):
+        raise ConflictError(TAKEN, error.ids)
 
     def compared() -> tuple[Memory, Typed, Choices, list[differing.Pair], str]:
-        found = vault.use(scope).get(error.ids[0] if error.ids else form.id, refs=False)
+        found = vault.use(scope).get(taken, refs=False)
         theirs = composing.typed_of(found, collection_of(vault, scope, found))
         pairs = differing.side_by_side(theirs.text, composing.canonical(form.text))
         merged = differing.both(theirs.text, composing.canonical(form.text))
@@ -213,10 +215,12 @@ async def _conflict(
     found, theirs, choices, pairs, merged = await work.run(compared)
     here = memory_path(datasette, vault.database, found.id)
     if composing.same(form, found, theirs.collection):
-        return seeing_other(datasette, request, here, "Saved.")
+        return seeing_other(datasette, request, here + _keep(request, found.id), "Saved.")
     mine = replace(form, id=found.id, version=str(found.version))
     context = {
-        **_context(datasette, vault.database, replace(mine, text=merged), choices, found.id),
+        **_context(
+            datasette, request, vault.database, replace(mine, text=merged), choices, found.id
+        ),
         "mine": mine,
         "theirs": theirs,
         "pairs": pairs if mine.text != theirs.text else [],
@@ -243,20 +247,33 @@ def _placed(form: Typed, choices: Choices) -> Typed:
     """The form with a collection that is offered: the one named in the address, or the first."""
     ids = [one.id for one in choices.collections]
     named = {one.name: one.id for one in reversed(choices.collections)}
-    wanted = named.get(form.collection, form.collection)
+    wanted = form.collection
+    if wanted not in ids:  # ids first: a name must not lead away from the collection that is meant
+        wanted = named.get(wanted, wanted)
     return replace(form, collection=wanted if wanted in ids else "".join(ids[:1]))
 
 
+def _keep(request: Any, edited: str | None) -> str:
+    """The search that somebody came from; a new memory's address fills in its form instead."""
+    return "" if edited is None else kept(request)
+
+
 def _context(
-    datasette: Any, database: str, form: Typed, choices: Choices, edited: str | None
+    datasette: Any,
+    request: Any,
+    database: str,
+    form: Typed,
+    choices: Choices,
+    edited: str | None,
 ) -> dict[str, Any]:
     path = hybrid_path(datasette, database)
     here = path if edited is None else memory_path(datasette, database, edited)
+    keep = _keep(request, edited)
     return {
         "database": database,
         "path": path,
-        "here": here,
-        "action": f"{path}/new" if edited is None else f"{here}/edit",
+        "here": here + keep,
+        "action": f"{path}/new" if edited is None else f"{here}/edit{keep}",
         "edited": edited,
         "form": form,
         "kinds": composing.kinds(form.type),
@@ -278,7 +295,7 @@ async def _form(
     edited: str | None,
     trouble: Trouble | None = None,
 ) -> Response:
-    context = _context(datasette, database, form, choices, edited)
+    context = _context(datasette, request, database, form, choices, edited)
     status = 200
     if trouble is not None:
         context["problems"] = trouble.problems or {}
