@@ -109,7 +109,7 @@ async def audit_csv(datasette: Any, request: Any) -> Response:
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
     for event in trail.events:
-        data = {**event.as_dict(), "collections": " ".join(event.collections)}
+        data = event.as_dict()
         writer.writerow([safe_cell(data[name]) for name in COLUMNS])
     headers = {**HEADERS, "Content-Disposition": 'attachment; filename="audit.csv"'}
     return Response(out.getvalue(), headers=headers, content_type="text/csv; charset=utf-8")

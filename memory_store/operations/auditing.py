@@ -10,7 +10,7 @@ from typing import Any
 from memory_store.dates import parse_moment
 from memory_store.vault.audit import AuditEvent
 
-COLUMNS = ("time", "who", "surface", "action", "times", "opened", "returned", "collections")
+COLUMNS = ("time", "who", "surface", "action", "times", "opened", "returned")
 
 
 @dataclass(frozen=True, slots=True)

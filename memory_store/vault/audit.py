@@ -32,7 +32,6 @@ HEAD = 0  # the sequence of the row that names the others
 BATCH_BYTES = 4096 - LENGTH.size
 """What a batch holds, blanks at its end included: about 40 events, a megabyte for 10,000."""
 ACTOR_LIMIT = 200  # characters; an actor's id is cut there
-COLLECTIONS_LIMIT = 8  # named in one event
 KEPT_DAYS = 400.0
 KEPT_EVENTS = 100_000
 MERGED_SECONDS = 60  # alike events of such a time are one: nobody can push the others out
@@ -46,8 +45,8 @@ class AuditEvent:
 
     ``time`` is ISO 8601 in UTC. ``actor`` is an actor's id, ``None`` where nobody was signed in;
     ``session`` whether the browser had unlocked the vault. ``opened`` and ``returned`` count
-    memories, ``collections`` are ids. ``times`` counts the alike ones that are told by this event,
-    whose ``time`` is that of the first.
+    memories. ``times`` counts the alike ones that are told by this event, whose ``time`` is that
+    of the first.
     """
 
     time: str
@@ -57,7 +56,6 @@ class AuditEvent:
     action: str
     opened: int = 0
     returned: int = 0
-    collections: tuple[str, ...] = ()
     times: int = 1
 
     def kind(self) -> tuple[object, ...]:
@@ -75,7 +73,6 @@ class AuditEvent:
             self,
             opened=self.opened + later.opened,
             returned=self.returned + later.returned,
-            collections=tuple(dict.fromkeys((*self.collections, *later.collections))),
             times=self.times + later.times,
         )
 
@@ -95,7 +92,6 @@ class AuditEvent:
             "action": self.action,
             "opened": self.opened,
             "returned": self.returned,
-            "collections": list(self.collections),
             "times": self.times,
         }
 
@@ -291,8 +287,9 @@ def _open(keys: CollectionKeys, number: int, sealed: bytes) -> _Batch:
 
 def _event(values: list[Any]) -> AuditEvent:
     names = [each.name for each in fields(AuditEvent)]
-    event = AuditEvent(**dict(zip(names, values, strict=False)))  # events of before have no times
-    return replace(event, collections=tuple(event.collections))
+    event = AuditEvent(**dict(zip(names, values, strict=True)))
+    # where ``times`` is, an empty list was before
+    return event if isinstance(event.times, int) else replace(event, times=1)
 
 
 def _unsealed(keys: CollectionKeys, number: int, sealed: object) -> bytes:
@@ -318,7 +315,6 @@ def _event_text(event: AuditEvent) -> str:
         event.action,
         event.opened,
         event.returned,
-        event.collections[:COLLECTIONS_LIMIT],
         event.times,
     )
     return json.dumps(values, separators=(",", ":"))
