@@ -24,7 +24,7 @@ def memory_actions(datasette: Any, vault: Vault, row: Any) -> list[Link]:
     )
     path = hybrid_path(datasette, vault.database)
     own = f"{path}/memories/{row['id']}"
-    done = "Open again" if str(row["type"] or "").endswith(DONE_SUFFIX) else "Mark as done"
+    done = "Mark as open" if str(row["type"] or "").endswith(DONE_SUFFIX) else "Mark as done"
     actions = (
         (read, own, "Open memory", "Read the whole of it."),
         (read and write, f"{own}/edit", "Edit memory", "Change it; it is sealed as it is saved."),

@@ -66,7 +66,7 @@ async def memory(datasette: Any, request: Any) -> Response:
         "here": memory_path(datasette, vault.database, found.memory.id),
         "back": presenting.changed(given, path) if in_address else path,
         "question": [] if in_address else presenting.pairs_of(given),
-        "keep": _kept(request),
+        "keep": kept(request),
         "grants": grants,
         "memory": found.memory,
         "title": shown_title(found.memory.title, found.memory.text),
@@ -124,7 +124,7 @@ async def done(datasette: Any, request: Any) -> Response:
 @page("POST")
 async def reopen(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}/reopen``."""
-    return await _changed(datasette, request, "reopen", "Open again.")
+    return await _changed(datasette, request, "reopen", "Marked as open.")
 
 
 async def _changed(datasette: Any, request: Any, method: str, message: str) -> Response:
@@ -140,8 +140,9 @@ async def topics(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}/topics``: ``add`` or ``remove`` one."""
     vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
     given = await asking.parameters(request)
-    added, removed = forms.values(given, "add"), forms.values(given, "remove")
-    if not [one for one in (*added, *removed) if one.strip()]:
+    added = [one for text in forms.values(given, "add") for one in text.split(",") if one.strip()]
+    removed = forms.values(given, "remove")
+    if not (added or [one for one in removed if one.strip()]):
         raise BadInputError("add: a topic expected", "add")
     store = vault.use(grants.decrypt & grants.write)
 
@@ -149,7 +150,9 @@ async def topics(datasette: Any, request: Any) -> Response:
         return store.edit(whole_id(store, _id(request)), add_topics=added, remove_topics=removed)
 
     changed = await writing.run(change)
-    message = "Topic added." if added else "Topic removed."
+    message = "Topic removed."
+    if added:
+        message = "Topic added." if len(added) == 1 else "Topics added."
     return _back(datasette, request, vault, changed.id, message)
 
 
@@ -161,7 +164,7 @@ async def publish(datasette: Any, request: Any) -> Response:
     if not collection:
         raise BadInputError("collection: choose one", "collection")
     copy = await writing.run(lambda: published(vault, grants, _id(request), collection))
-    address = memory_path(datasette, vault.database, copy.id) + _kept(request)
+    address = memory_path(datasette, vault.database, copy.id) + kept(request)
     if not await work.run(lambda: _is_readable(vault, grants, copy.id)):
         return _back(datasette, request, vault, _id(request), "Published.")
     return seeing_other(datasette, request, address, "Published. This is the copy.")
@@ -185,7 +188,7 @@ async def delete(datasette: Any, request: Any) -> Response:
         if forms.last(given, "version") == str(found.version):
             with contextlib.suppress(ConflictError):  # it is shown again, as it is now
                 await writing.run(lambda: _delete(vault.use(scope), found))
-                path = hybrid_path(datasette, vault.database)
+                path = hybrid_path(datasette, vault.database) + kept(request)
                 return seeing_other(datasette, request, path, "Deleted for good.")
             found = await work.run(lambda: vault.use(scope).get(_id(request), refs=False))
         seen = 0
@@ -193,7 +196,7 @@ async def delete(datasette: Any, request: Any) -> Response:
         "database": vault.database,
         "path": hybrid_path(datasette, vault.database),
         "here": memory_path(datasette, vault.database, found.id),
-        "keep": _kept(request),
+        "keep": kept(request),
         "memory": found,
         "title": shown_title(found.title, found.text) or "Untitled",
         "changed": not seen,
@@ -207,11 +210,11 @@ def _delete(store: MemoryStore, seen: Memory) -> None:
 
 
 def _back(datasette: Any, request: Any, vault: Vault, memory_id: str, message: str) -> Response:
-    address = memory_path(datasette, vault.database, memory_id) + _kept(request)
+    address = memory_path(datasette, vault.database, memory_id) + kept(request)
     return seeing_other(datasette, request, address, message)
 
 
-def _kept(request: Any) -> str:
+def kept(request: Any) -> str:
     """The search that somebody came from, which stays in the address on the way."""
     given = forms.understood(asking.arguments(request))
     return presenting.changed(given, "")

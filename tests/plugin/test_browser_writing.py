@@ -47,7 +47,7 @@ def test_a_memory_is_written_tagged_finished_published_and_deleted(
     assert "Added." in page.locator(".message-info").inner_text()
     assert page.locator(".hy-text em").inner_text() == "twice"
     assert fits(page)
-    page.get_by_label("Add a topic").fill("garden")
+    page.get_by_label("Add topics").fill("garden")
     page.get_by_role("button", name="Add", exact=True).click()
     page.locator(".hy-topic", has_text="garden").wait_for()
     page.get_by_role("button", name="Remove the topic to do").click()
@@ -55,8 +55,8 @@ def test_a_memory_is_written_tagged_finished_published_and_deleted(
     assert page.locator(".hy-topic").all_inner_texts() == ["house", "garden"]
     page.get_by_role("button", name="Mark as done").click()
     page.locator(".hy-done").wait_for()
-    page.get_by_role("button", name="Open again").click()
-    page.locator(".message-info", has_text="Open again.").wait_for()
+    page.get_by_role("button", name="Mark as open").click()
+    page.locator(".message-info", has_text="Marked as open.").wait_for()
 
     page.locator("summary", has_text="Publish").click()
     assert fits(page)

@@ -298,7 +298,7 @@ async def test_done_and_open_again(served: Served) -> None:
     assert finished.headers["location"].endswith(page)
     assert stored(served).type == "note_done"
     shown = await root.get(served.base + page)
-    assert "Open again" in shown.text
+    assert "Mark as open" in shown.text
     edit = await root.get(f"{served.base}{page}/edit")
     assert fields(edit)["type"] == "note_done"
     await root.submit(f"{served.base}{page}/reopen", {}, served.base + page)
@@ -313,6 +313,9 @@ async def test_topics_are_added_and_removed_in_place(served: Served) -> None:
     await root.submit(f"{served.base}{page}/topics", {"add": "summer"}, served.base + page)
     await root.submit(f"{served.base}{page}/topics", {"remove": "water"}, served.base + page)
     assert stored(served).topics == ("garden", "summer")
+    several = {"add": "late summer, , gate"}
+    await root.submit(f"{served.base}{page}/topics", several, served.base + page)
+    assert stored(served).topics == ("garden", "summer", "late summer", "gate")
     nothing = await root.submit(f"{served.base}{page}/topics", {"add": " "}, served.base + page)
     assert nothing.status_code == 400
 
@@ -353,6 +356,22 @@ async def test_the_way_back_to_the_results_stays(served: Served) -> None:
         f"{served.base}{page}/done?q=tomatoes", {}, f"{served.base}{page}?q=tomatoes"
     )
     assert finished.headers["location"].endswith(f"{page}?q=tomatoes")
+    edited = f"{served.base}{page}/edit?q=tomatoes"
+    shown = await root.get(f"{served.base}{page}?q=tomatoes")
+    assert soup(shown).find("a", string="Edit")["href"] == edited
+    form = await root.get(edited)
+    assert soup(form).find("a", string="Cancel")["href"] == f"{served.base}{page}?q=tomatoes"
+    assert soup(form).select_one("form.hy-write")["action"] == edited
+    typed = fields(form)
+    saved = await root.submit(edited, {**typed, "text": "Water them at night."})
+    assert saved.headers["location"].endswith(f"{page}?q=tomatoes")
+    conflict = await root.submit(edited, {**typed, "text": "Water them at noon."})
+    assert conflict.status_code == 409
+    kept = soup(conflict).find("a", string="Keep theirs")["href"]
+    assert kept == f"{served.base}{page}?q=tomatoes"
+    assert {form["action"] for form in soup(conflict).select(".hy-conflict form")} == {edited}
+    gone = await root.submit(f"{served.base}{page}/delete?q=tomatoes", {"version": "3"})
+    assert gone.headers["location"].endswith("/-/hybrid?q=tomatoes")
 
 
 async def test_no_message_says_anything_of_a_memory(served: Served) -> None:
