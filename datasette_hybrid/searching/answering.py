@@ -86,7 +86,7 @@ def _answer(
         "found": faceting.found(response, given),
         "understood": understood(response.query, response.mode, asked.options.get("mode", "")),
         "continued": forms.last(given, "continue"),
-        "degraded": [presenting.with_command(line) for line in response.degraded],
+        **presenting.missing(response.degraded, grants),
         "facets": faceting.facets(response, given, path),
         "widened_href": faceting.widened(given, path),
         "stages": stages(response) if explaining else [],

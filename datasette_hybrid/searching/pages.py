@@ -65,6 +65,7 @@ async def across(datasette: Any, request: Any) -> Response:
         "chips": faceting.chips(given, datasette.urls.path("/-/hybrid")),
         "clear_href": faceting.cleared(given, datasette.urls.path("/-/hybrid")),
         "refusal": refusal,
+        "no_reranker": next((one["no_reranker"] for one in sections if one["no_reranker"]), None),
         "private_queries": private,
         "hidden": forms.carried(given),
     }
@@ -89,6 +90,7 @@ async def _section(
         "refusal": None,
         "response": None,
         "degraded": [],
+        "no_reranker": None,
     }
     if section["searchable"] and not asked.asks:
         section["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
@@ -102,7 +104,7 @@ async def _section(
             section["response"] = response
             section["found"] = faceting.found(response, asked.given)
             section["results"] = presenting.results(response, grants, path, given)
-            section["degraded"] = [presenting.with_command(one) for one in response.degraded]
+            section |= presenting.missing(response.degraded, grants)
     return section
 
 

@@ -23,6 +23,7 @@ from memory_store.records import (
     SearchResult,
 )
 from memory_store.search.analysis import without_stop_words
+from memory_store.search.degraded import NO_RERANKER
 from memory_store.search.matching import WordMatcher
 from memory_store.search.previews import after_heading
 from memory_store.search.query import parse
@@ -31,6 +32,7 @@ from memory_store.text.language import detect_language
 from memory_store.titles import shown_title
 
 from ..memories.reading import unwrapped
+from ..requests.framing import sentence
 from .explaining import AccountView, account_views
 from .forms import values
 
@@ -286,7 +288,20 @@ def pairs_of(given: Mapping[str, Any], without: Sequence[str] = ()) -> list[tupl
     ]
 
 
-def with_command(line: str) -> tuple[str, str]:
+def missing(lines: Iterable[str], grants: Grants) -> dict[str, Any]:
+    """What a search went without: what everybody should see, and whether it is just a reranker.
+
+    That one is a usual state, and for those who may read.
+    """
+    usual = [line for line in lines if line.startswith(NO_RERANKER)]
+    quiet = [_with_command(line.removeprefix(NO_RERANKER)) for line in usual if grants.decrypt]
+    return {
+        "degraded": [_with_command(line) for line in lines if line not in usual],
+        "no_reranker": (sentence(quiet[0][0]), quiet[0][1]) if quiet else None,
+    }
+
+
+def _with_command(line: str) -> tuple[str, str]:
     """A line about something missing, apart from the command that mends it."""
     sentence, separator, command = line.rpartition("Try: ")
     return (sentence.strip(), command.strip()) if separator else (line, "")

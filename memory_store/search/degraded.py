@@ -25,6 +25,7 @@ NO_VECTOR = (
 )
 STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memory-store reindex {}"
 UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex {}"
+NO_RERANKER = "no reranker, "  # how a line begins about what many do without
 UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
 SEALED = "sealed: "  # how a line begins that a sealed search brings with it, and how it ends
@@ -68,7 +69,7 @@ def missing_embedder(error: ModelUnavailableError | ModelMismatchError, database
 def missing_reranker(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
     """The line for ``degraded`` when there is no reranker, ending in what mends it."""
     reason = missing_embedder(error, database)
-    return f"no reranker, results keep the order of fusion: {reason}"
+    return f"{NO_RERANKER}results keep the order of fusion: {reason}"
 
 
 def out_of_time(candidates: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 import threading
 from pathlib import Path
@@ -143,11 +144,33 @@ async def test_nothing_found_is_an_answer(served: Served) -> None:
 
 
 async def test_what_is_missing_is_said_with_the_command_that_mends_it(served: Served) -> None:
-    page = soup(await served.by("bob").get("?q=tomatoes"))
-    data = (await served.by("bob").get(".json?q=tomatoes")).json()
-    notes = page.select(".hy-note")
-    assert len(notes) == len(data["degraded"])
-    assert all("Degraded" in note.get_text() for note in notes)
+    asked = "q=water+tomatoes&deep=1"  # deep: few are read by a reranker, too
+    page = soup(await served.by("bob").get(f"?{asked}"))
+    data = (await served.by("bob").get(f".json?{asked}")).json()
+    (line,) = data["degraded"]
+    assert not page.select(".hy-degraded")  # to have no reranker is a usual state
+    (fold,) = page.select("details.hy-unranked")
+    assert fold.summary.get_text() == "No reranker"
+    assert fold.code.get_text() == line.rpartition("Try: ")[2]
+    assert not soup(await served.by("alice").get(f"?{asked}")).select(".hy-unranked")
+
+
+async def test_what_a_search_goes_without_otherwise_stays_in_sight(served: Served) -> None:
+    page = soup(await served.by("bob").get('?q="tomatoes want"&sealed=1'))
+    assert "stems" in page.select_one(".hy-degraded").get_text()
+
+
+async def test_the_page_across_databases_says_once_that_there_is_no_reranker(
+    filled: Filled, serve: Serve
+) -> None:
+    other = filled.path.with_name("other.db")
+    shutil.copy(filled.path, other)
+    settings = {"key-file": str(filled.key_file)}
+    served = await serve(filled.path, other, options={"notes": settings, "other": settings})
+    page = soup(await served.by("root").get("/-/hybrid?q=water+tomatoes&deep=1"))
+    assert len(page.select(".hy-vault .hy-results")) == 2
+    assert len(page.select(".hy-unranked")) == 1
+    assert not page.select(".hy-degraded")
 
 
 async def test_an_unknown_memory_database_or_vault_says_so(served: Served) -> None:
