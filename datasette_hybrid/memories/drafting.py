@@ -6,7 +6,6 @@ Refusals name rows and fields, never what a memory says.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -20,6 +19,7 @@ from memory_store.records import (
     MemoryEdit,
     RowProblem,
 )
+from memory_store.text.plain_json import read_json
 
 MANY = 1_000
 """Memories of one request: they are embedded and written together, about 15 ms each."""
@@ -60,7 +60,7 @@ def rows_of_lines(body: bytes) -> list[Any]:
     for number, line in enumerate(body.splitlines(), start=1):
         if line.strip():
             try:
-                values.append(json.loads(line))
+                values.append(read_json(line))
             except (ValueError, RecursionError):
                 raise BadInputError(f"body: line {number} is not JSON", "body") from None
     return values

@@ -7,7 +7,6 @@ it gives no grants before the request has arrived in full, since they may change
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import traceback
 from collections.abc import Mapping
@@ -37,6 +36,7 @@ from memory_store.search.query import asks_by_itself
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.sql.options import OPTION_NAMES, search_options
+from memory_store.text.plain_json import read_json
 
 from .. import compat
 from ..permissions.grants import asker
@@ -276,7 +276,7 @@ def _fields(encoded: str) -> dict[str, list[str]]:
 
 def _json(body: bytes) -> Any:
     try:
-        return json.loads(body)
+        return read_json(body)
     except (ValueError, RecursionError):
         raise BadInputError("body: this is not JSON", "body") from None
 

@@ -18,6 +18,7 @@ from typing import Any
 from datasette import Forbidden, Response
 
 from memory_store.records import LockedError, NotAVaultError, NotFoundError
+from memory_store.text.canonical import whole_characters
 
 from ..permissions.grants import asker
 from ..unlocking.errands import Errand, errand_of
@@ -157,7 +158,7 @@ async def render(
 ) -> Response:
     """One of our templates, with the headers all of our pages carry."""
     shown = {"lockbar": lockbar(datasette, request), **context}
-    body = await datasette.render_template(template, shown, request=request)
+    body = whole_characters(await datasette.render_template(template, shown, request=request))
     policy = await content_policy(datasette)
     protective = {
         "Cache-Control": "no-store",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any
@@ -23,6 +22,8 @@ from memory_store.records import (
 )
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
+from memory_store.text.canonical import whole_characters
+from memory_store.text.plain_json import write_json
 
 from ..requests import asking
 from ..requests.admission import QueueFullError, TooManyAttemptsError
@@ -101,7 +102,7 @@ def refusal(
 
 def answer(data: Any, status: int = 200) -> Response:
     """``data`` as JSON with the headers every answer carries."""
-    body = json.dumps(data, ensure_ascii=False, default=str)
+    body = write_json(data)
     return Response(
         body, status=status, headers=dict(HEADERS), content_type="application/json; charset=utf-8"
     )
@@ -137,7 +138,8 @@ async def search_csv(datasette: Any, request: Any) -> Response:
         data["topics"] = ", ".join(data["topics"] or ())
         writer.writerow([safe_cell(data[name]) for name in RESULT_COLUMNS])
     headers = {**HEADERS, "Content-Disposition": 'attachment; filename="search.csv"'}
-    return Response(out.getvalue(), headers=headers, content_type="text/csv; charset=utf-8")
+    text = whole_characters(out.getvalue())
+    return Response(text, headers=headers, content_type="text/csv; charset=utf-8")
 
 
 def safe_cell(value: Any) -> Any:

@@ -15,7 +15,8 @@ from typing import Any
 from memory_store.dates import format_time, parse_time
 from memory_store.importing.notes import first_heading
 from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, Memory, MemoryDraft
-from memory_store.text.canonical import canonical_text, normalise_topic
+from memory_store.text.canonical import canonical_text, normalise_topic, whole_characters
+from memory_store.text.plain_json import mended
 
 TEXT_LIMIT = 50_000_000  # characters of one memory; an import refuses larger files as well
 TITLE_LIMIT = 1_000
@@ -70,12 +71,12 @@ def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:
         topics=clean_topics(draft.topics),
         created=created,
         updated=parse_time(draft.updated, parameter="updated") if draft.updated else created,
-        ref=draft.ref,
-        source=draft.source,
+        ref=_whole(draft.ref),
+        source=draft.source,  # a path leads back to its file by the bytes of its name
         valid_from=optional_time(draft.valid_from, "valid_from"),
         valid_to=optional_time(draft.valid_to, "valid_to"),
-        supersedes=draft.supersedes,
-        parent=draft.parent,
+        supersedes=_whole(draft.supersedes),
+        parent=_whole(draft.parent),
         metadata=checked_metadata(draft.metadata),
     )
 
@@ -91,14 +92,18 @@ def checked_id(given: str) -> str:
 def checked_metadata(metadata: Any) -> dict[str, Any]:
     """Metadata as plain JSON data. Raises BadInputError when it is none, or too large."""
     try:
-        encoded = json.dumps(dict(metadata), default=str)
+        encoded = json.dumps(dict(metadata), default=str, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise BadInputError("metadata must be an object of plain values", "metadata") from None
     if len(encoded) > METADATA_LIMIT:
         raise BadInputError(
             f"metadata of {len(encoded):,} bytes; {METADATA_LIMIT:,} at most", "metadata"
         )
-    return dict(json.loads(encoded))
+    return dict(mended(json.loads(encoded)))
+
+
+def _whole(given: str | None) -> str | None:
+    return None if given is None else whole_characters(given)
 
 
 def done_type(kind: str) -> str:

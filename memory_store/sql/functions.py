@@ -9,7 +9,6 @@ decrypt grant is settled in :mod:`memory_store.sql.permitted`.
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -32,6 +31,7 @@ from memory_store.sql.collecting import nothing_collected
 from memory_store.sql.options import search_options
 from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
 from memory_store.sqlite import sqlite3
+from memory_store.text.plain_json import read_json, write_json
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
@@ -211,7 +211,7 @@ _kept: list[HybridFunctions] = []  # so that no reference of SQLite's is the las
 
 def _cell(value: Any) -> Cell:
     """A value as SQL has it: several topics as a JSON array, for ``json_each()``."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    return write_json(value) if isinstance(value, list | dict) else value
 
 
 class ReciprocalRankFusion:
@@ -299,7 +299,7 @@ def _second_argument(second: Any) -> dict[str, Any]:
     if text.strip().isdigit():
         return {"limit": text}
     try:
-        values = json.loads(text)
+        values = read_json(text)
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
@@ -339,7 +339,7 @@ def _answered(call: Callable[[], list[dict[str, Any]]]) -> str:
         message = str(error)
         status = next((status for kind, status in STATUS if isinstance(error, kind)), 400)
         answer = [{"ok": False, "error": message, "errors": [message], "status": status}]
-    return json.dumps(answer, ensure_ascii=False)
+    return write_json(answer)
 
 
 def _memory_text(resolve: Resolve, memory_id: Any) -> str | None:

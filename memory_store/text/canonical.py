@@ -26,15 +26,20 @@ def canonical_text(text: str) -> str:
     blanks trimmed at the end of each line, no newlines at the end of the text. Time is linear
     in the length of the text, whatever it holds.
     """
-    if _SURROGATE.search(text):
-        # UTF-16 joins the pairs that a careless JSON reader left apart.
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    text = text.replace("\x00", "").lstrip("\ufeff")
+    text = whole_characters(text).replace("\x00", "").lstrip("\ufeff")
     text = unicodedata.normalize("NFC", _LONE_NEWLINE.sub("\n", text))
     if " \n" in text or "\t\n" in text or text.endswith((" ", "\t")):
         # By line: a pattern such as [ \t]+$ takes quadratic time on a long run of blanks.
         text = "\n".join(line.rstrip(" \t") for line in text.split("\n"))
     return text.rstrip("\n")
+
+
+def whole_characters(text: str) -> str:
+    """The text with halves of surrogate pairs joined, and lone ones replaced by U+FFFD."""
+    if _SURROGATE.search(text):
+        # UTF-16 joins the pairs that a careless JSON reader left apart.
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
 
 
 def folded(text: str) -> str:
@@ -45,7 +50,7 @@ def folded(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", whole_characters(text)))
     # Folding can leave a sequence that composes, and composing one that folds: the standard asks
     # for both steps twice, from the decomposed form.
     for _ in range(2):

@@ -18,6 +18,7 @@ from memory_store.crypto.sealing import Place
 from memory_store.records import Memory, NotFoundError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
+from memory_store.text.plain_json import read_stored_json
 from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.transactions import reading
 
@@ -240,7 +241,8 @@ def open_head(keyring: Keyring, row: MemoryRow) -> dict[str, Any]:
     """Decrypt a memory's head (title, topics, times, source …) and check the clear columns."""
     keys = keyring.of(row.collection)
     place = keys.place("memories", "head", row.id, row.version)
-    head = dict(json.loads(bytes(keys.unseal("head", place, row.head, keyring.counter))))
+    opened = bytes(keys.unseal("head", place, row.head, keyring.counter))
+    head = read_stored_json(opened, verbatim="source")  # a path leads back to its file
     if row.content != head["content"]:
         raise TamperedError(f"memories.content of {row.id}: names another memory's body")
     for name in ("type", "created", "updated"):
