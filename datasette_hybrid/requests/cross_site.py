@@ -4,7 +4,8 @@ Boundary: nothing here lets a request through that Datasette would refuse. Datas
 ``Sec-Fetch-Site`` and ``Origin`` and needs nothing of us. On 0.65 a form carries a token that must
 fit a cookie. Its refusal is a line of text, and what was typed into the form is gone, so two forms
 are checked here instead, by the same rule, and shown again. And it takes no JSON with cookies at
-all; here it is told what to do instead.
+all; here it is told what to do instead. And 0.65 lets a form pass that comes without any cookie,
+which a cookie of this site may follow later: every page is closed to what another site sends.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..searching.api import refusal
 
@@ -42,6 +44,15 @@ def is_checked_here(datasette: Any, scope: Mapping[str, Any]) -> bool:
     if path.startswith(base):
         path = f"/{path.removeprefix(base)}"
     return CHECKED_HERE.fullmatch(path) is not None
+
+
+def comes_from_elsewhere(request: Any) -> bool:
+    """Whether a browser says that another site sent the request. Programs say nothing."""
+    site = request.headers.get("sec-fetch-site")
+    if site:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return bool(origin) and urlsplit(origin).netloc != request.host
 
 
 def is_forged(request: Any, token: str) -> bool:

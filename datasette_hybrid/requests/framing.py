@@ -26,6 +26,7 @@ from ..unlocking.lockbar import lockbar
 from ..vaults.vault import Vault
 from . import asking
 from .admission import QueueFullError, TooManyAttemptsError
+from .cross_site import SAFE_METHODS, comes_from_elsewhere
 
 INLINE_SCRIPT = re.compile(r"<script(?:\s+type=\"module\")?>(.*?)</script>", re.DOTALL)
 NAMED = re.compile(r"[\w.-]+: ")
@@ -36,13 +37,20 @@ _script_hashes: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary(
 
 
 def page(*methods: str) -> Callable[[View], View]:
-    """Make a view answer every refusal with a page that says what to do."""
+    """Make a view answer every refusal with a page that says what to do.
+
+    Nothing that another site posted is read at all: not to be done, and not to be shown again with
+    a button that would do it.
+    """
 
     def decorate(view: View) -> View:
         @wraps(view)
         async def answer(datasette: Any, request: Any) -> Response:
             if request.method not in methods:
                 return await message(datasette, request, "Not possible here", "", 405)
+            if request.method not in SAFE_METHODS and comes_from_elsewhere(request):
+                text = "This form was sent by another site, so nothing was done."
+                return await message(datasette, request, "Not from here", text, 403)
             try:
                 return await view(datasette, request)
             except asking.REFUSALS as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,23 @@ NEVER_CARRIED = frozenset({BELOW, POSTED, "secret", "csrftoken"})
 ADDRESS = re.compile(r"(?:/[A-Za-z0-9~_-][A-Za-z0-9~._-]*){1,8}")
 """Below the search page: no empty part, no dots that lead up, nothing that names another server."""
 NO_ERRAND = frozenset({"/unlock", "/lock"})
+DEEDS = tuple(
+    (re.compile(pattern), words)
+    for pattern, words in (
+        (r"/new", "Add a memory"),
+        (r"/memories/([^/]+)/edit", "Change memory {}"),
+        (r"/memories/([^/]+)/delete", "Delete memory {} for good"),
+        (r"/memories/([^/]+)/done", "Mark memory {} as done"),
+        (r"/memories/([^/]+)/reopen", "Mark memory {} as open again"),
+        (r"/memories/([^/]+)/topics", "Change the topics of memory {}"),
+        (r"/memories/([^/]+)/publish", "Publish memory {} in another collection"),
+        (r"/collections", "Change the collections or their members"),
+        (r"/import/[^/]+", "Stop an import"),
+    )
+)
+"""Addresses that forms are sent to, and what they do there."""
+UNTOLD = frozenset({"id", "version"})  # of no meaning to anybody who reads it
+SHOWN_OF_ID, SHOWN_OF_VALUE = 8, 200  # characters
 BODY_PATIENCE = 2.0  # seconds: a body that somebody has read already never comes again
 
 
@@ -44,6 +62,30 @@ class Errand:
     def href(self, path: str) -> str:
         """The address it was, where ``path`` is the search page."""
         return f"{path}{self.below}" + (f"?{urlencode(self.pairs)}" if self.pairs else "")
+
+
+@dataclass(frozen=True)
+class Task:
+    """What sending an errand's form would do, for whoever is to press the button."""
+
+    sentence: str
+    details: tuple[tuple[str, str], ...]
+
+
+def told(errand: Errand) -> Task:
+    """The errand in words, with what its fields say."""
+    sentence = f"Send a form to {errand.below}"
+    for pattern, words in DEEDS:
+        found = pattern.fullmatch(errand.below)
+        if found:
+            sentence = words.format(*(one[:SHOWN_OF_ID] for one in found.groups()))
+    details = ((name, shortened(value)) for name, value in errand.pairs if value.strip())
+    return Task(sentence, tuple(one for one in details if one[0] not in UNTOLD))
+
+
+def shortened(value: str) -> str:
+    """The beginning of a value, on one line."""
+    return textwrap.shorten(value[: 4 * SHOWN_OF_VALUE], SHOWN_OF_VALUE, placeholder=" …")
 
 
 async def errand_of(request: Any, path: str) -> Errand:

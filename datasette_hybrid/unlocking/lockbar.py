@@ -1,6 +1,7 @@
 """The line below every page of an open vault: when it locks itself, and the button that locks it.
 
-Boundary: shown to those who hold some grant on the vault, and to nobody else.
+Boundary: shown to those who hold some grant on the vault, and to nobody else; the button to those
+of them who may lock it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from datasette.utils import tilde_decode
 
 from memory_store.records import NotAVaultError
 
+from .. import compat
 from ..permissions.grants import asker
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Closing, Vault
@@ -24,13 +26,22 @@ MINUTE, HOUR = 60, 3600  # seconds
 class LockBar:
     """Where the button posts to, and the sentence beside it, which may be empty.
 
-    ``links`` lead to what else the asker may do with the vault as a whole.
+    ``action`` is empty for who may not lock it. ``links`` lead to what else the asker may do with
+    the vault as a whole.
     """
 
     database: str
     action: str
     sentence: str
     links: tuple[tuple[str, str], ...]
+
+
+def may_lock(database: str) -> bool:
+    """Whether the asker may lock a vault, which ends everybody's work with it.
+
+    Whoever unlocked it with its secret may do everything on the database.
+    """
+    return not asker.get().at(database).isdisjoint((compat.WRITE, compat.AUDIT))
 
 
 def lockbar(datasette: Any, request: Any) -> LockBar | None:
@@ -42,7 +53,8 @@ def lockbar(datasette: Any, request: Any) -> LockBar | None:
     path = f"{datasette.urls.database(vault.database)}/-/hybrid"
     offered = (("Import", "import", grants.write), ("Audit trail", "audit", grants.audit))
     links = tuple((label, f"{path}/{below}") for label, below, granted in offered if granted)
-    return LockBar(vault.database, f"{path}/lock", sentence(vault.closing()), links)
+    action = f"{path}/lock" if may_lock(vault.database) else ""
+    return LockBar(vault.database, action, sentence(vault.closing()), links)
 
 
 def sentence(closing: Closing | None) -> str:

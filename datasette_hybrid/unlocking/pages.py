@@ -1,28 +1,25 @@
 """Unlocking a vault in the browser, and locking it again.
 
 Boundary: the secret arrives in a form's body, is handed on at once and goes nowhere else: not
-into a message, a log, a URL or a cookie. Wrong ones are counted (``admission.py``). Datasette
-guards both forms against requests from other sites, each version in its own way; here they are
-refused once more by their headers, since 0.65 lets a form pass that comes without any cookie.
+into a message, a log, a URL or a cookie. Wrong ones are counted (``admission.py``).
 """
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
-from urllib.parse import urlsplit
 
 from datasette import Forbidden, Response
 
 from memory_store.records import BadInputError, WrongKeyError
 
-from ..permissions.grants import asker
 from ..permissions.sessions import end_session, grant_session
 from ..requests import asking
 from ..requests.admission import TooManyAttemptsError, door, locksmith
-from ..requests.framing import hybrid_path, message, page, render, unlock_page
+from ..requests.framing import hybrid_path, page, render, unlock_page
 from ..vaults.vault import Vault
-from .errands import Errand, from_form
+from .errands import Errand, from_form, told
+from .lockbar import may_lock
 
 SECRET_LIMIT = 4096  # characters
 
@@ -33,8 +30,6 @@ async def unlock(datasette: Any, request: Any) -> Response:
     vault = await asking.visible_vault(datasette, request)
     if request.method != "POST":
         return await unlock_page(datasette, request, vault)
-    if comes_from_elsewhere(request):
-        return await _refused_elsewhere(datasette, request)
     given = await asking.parameters(request)
     secret = (given.get("secret") or [""])[-1]
     if not isinstance(secret, str) or len(secret) > SECRET_LIMIT:
@@ -94,32 +89,20 @@ async def _onward(datasette: Any, request: Any, vault: Vault, errand: Errand) ->
         "action": path + errand.below,
         "fields": errand.pairs,
         "searching": not errand.below,
+        "task": told(errand),
     }
     return await render(datasette, request, "hybrid_unlocked.html", context)
 
 
-def comes_from_elsewhere(request: Any) -> bool:
-    """Whether a browser says that another site sent the request. Programs say nothing."""
-    site = request.headers.get("sec-fetch-site")
-    if site:
-        return site not in ("same-origin", "none")
-    origin = request.headers.get("origin")
-    return bool(origin) and urlsplit(origin).netloc != request.host
-
-
-async def _refused_elsewhere(datasette: Any, request: Any) -> Response:
-    text = "This form was sent by another site, so nothing was done."
-    return await message(datasette, request, "Not from here", text, 403)
-
-
 @page("POST")
 async def lock(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/lock``: for anybody who holds some grant on the vault."""
+    """``/{db}/-/hybrid/lock``: see :func:`may_lock`."""
     vault = await asking.visible_vault(datasette, request)
-    if comes_from_elsewhere(request):
-        return await _refused_elsewhere(datasette, request)
-    if not asker.get().on(vault.database):
-        raise Forbidden(f"{vault.database}: only those who may search it can lock it")
+    if not may_lock(vault.database):
+        raise Forbidden(
+            f"{vault.database}: to lock it for everybody, unlock it with its secret, or have the "
+            "permission hybrid-write or hybrid-audit on the database"
+        )
     if not vault.locked:
         vault.audit.note("lock")
     await asyncio.to_thread(vault.lock)  # in no queue: locking must never have to wait for a turn

@@ -20,11 +20,10 @@ from memory_store.sql.functions import Grants
 
 from ..requests import asking
 from ..requests.admission import work
-from ..requests.cross_site import is_forged
+from ..requests.cross_site import comes_from_elsewhere, is_forged
 from ..requests.framing import hybrid_path, page, render
 from ..searching.api import answer, endpoint
 from ..searching.forms import last, values
-from ..unlocking.pages import comes_from_elsewhere
 from ..vaults.vault import Vault
 from .jobs import Job, Wishes, jobs_of
 from .uploaded import FILES_LIMIT, TAKEN, UPLOAD_LIMIT, Upload, read_upload, sources

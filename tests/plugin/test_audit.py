@@ -195,7 +195,7 @@ async def test_locking_what_is_locked_is_no_event(filled: Filled, serve: Serve) 
         filled.path, options={"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
     )
     for _ in range(3):
-        await served.by("alice").submit("/lock", {}, page="/unlock")
+        await served.by("wanda").submit("/lock", {}, page="/unlock")
     vault = vaults_of(served.datasette).of("notes")
     assert [one.action for one in vault.audit.waiting()].count("lock") <= 1
 

@@ -8,7 +8,10 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from .conftest import PASSPHRASE, Filled, Serve, Served, unmarked
+from datasette_hybrid.unlocking.errands import BELOW, POSTED
+from datasette_hybrid.vaults.registry import vaults_of
+
+from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, unmarked
 
 BASE = "/notes/-/hybrid"
 ONE = f"{BASE}/memories/00000000-0000-4000-8000-000000000001"
@@ -110,6 +113,74 @@ async def test_a_link_from_elsewhere_can_have_nothing_sent(filled: Filled, serve
     assert ("_posted", "1") not in page.fields
     right = await page.send(secret=PASSPHRASE)
     assert right.response.status_code == 303  # an address to look at, and no form that is sent
+
+
+FORGED = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+
+
+@pytest.mark.parametrize(
+    ("below", "fields"),
+    [
+        ("", {"q": "planted"}),
+        ("/collections", {"do": "create", "name": "planted", "access": "open"}),
+        (ONE.removeprefix(BASE) + "/delete", {"version": "1", "planted": "1"}),
+        ("/new", {"text": "planted"}),
+        ("/unlock", {"_to": "/new", "_posted": "1", "text": "planted"}),
+    ],
+)
+@pytest.mark.parametrize("headers", [FORGED, {"Origin": "https://evil.example"}])
+async def test_nothing_that_another_site_sends_is_carried_or_shown(
+    filled: Filled, serve: Serve, below: str, fields: dict[str, str], headers: dict[str, str]
+) -> None:
+    """Without cookies, as a browser sends it: Datasette 0.65 lets such a form pass."""
+    served = await serve(filled.path)
+    refused = await served.datasette.client.post(BASE + below, data=fields, headers=headers)
+    assert refused.status_code == 403
+    assert "planted" not in refused.text
+    assert "secret" not in refused.text  # no form to unlock with, which would carry it
+
+
+@pytest.mark.parametrize(
+    ("below", "fields", "told"),
+    [
+        (ONE.removeprefix(BASE) + "/delete", {"version": "1"}, ["Delete memory 00000000 for good"]),
+        ("/collections", {"do": "create", "name": "Boats"}, ["collections", "name: Boats"]),
+        ("/new", {"text": "Plums <b>\n", "title": "Fruit"}, ["Add a memory", "title: Fruit"]),
+    ],
+)
+async def test_what_is_to_be_sent_is_named_before_it_is_sent(
+    filled: Filled, serve: Serve, below: str, fields: dict[str, str], told: list[str]
+) -> None:
+    served = await serve(filled.path)
+    data = [(BELOW, below), (POSTED, "1"), *fields.items()]
+    page = Page(served, await served.get("/unlock"))
+    between = await page.send(secret=PASSPHRASE, **dict(data))
+    assert between.response.status_code == 200
+    text = BeautifulSoup(between.response.text, "html.parser").select_one(".hy-card").text
+    assert "Send it now" in text
+    for words in told:
+        assert words in text
+    assert "<b>" not in between.response.text.partition('class="hy-card"')[2]
+    assert dict(between.fields) == fields
+    assert between.form["action"] == BASE + below
+
+
+async def test_only_who_writes_audits_or_unlocked_may_lock_for_everybody(
+    filled: Filled, serve: Serve
+) -> None:
+    allow = {**ALLOW, "hybrid-search": True, "hybrid-audit": {"id": "bob"}}
+    settings = {"key-file": str(filled.key_file), "allow": allow}
+    served = await serve(filled.path, options={"notes": settings})
+    vault = vaults_of(served.datasette).of("notes")
+    for who, may in ((None, False), ("alice", False), ("bob", True), ("wanda", True)):
+        vault.unlock(PASSPHRASE)
+        asked = served.by(who)
+        page = BeautifulSoup((await asked.get("?q=tomatoes")).text, "html.parser")
+        assert "notes is unlocked" in page.select_one(".hy-lock").text
+        assert bool(page.select(".hy-lock button")) is may
+        answer = await asked.submit("/lock", {}, page="?q=tomatoes")
+        assert answer.status_code == (303 if may else 403)
+        assert vault.locked is may
 
 
 @pytest.mark.parametrize(
