@@ -31,10 +31,10 @@ from memory_store.sql.functions import Grants
 from memory_store.text.language import detect_language
 from memory_store.titles import shown_title
 
-from ..memories.reading import unwrapped
 from ..requests.framing import sentence
 from .explaining import AccountView, account_views
 from .forms import values
+from .plainly import plainly
 
 CODE_TYPE = "code"
 FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
@@ -106,24 +106,26 @@ def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
 def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
     """Like :func:`marked`, with fenced blocks and what stands in backticks as ``<code>``.
 
-    Hard-wrapped prose is unwrapped; in code every line stays as it is.
+    The other marks of Markdown are left out; in code every line stays as it is.
     """
-    spans = [(int(pair[0]), int(pair[1])) for pair in highlights]
+    coded = list(CODE.finditer(text))
+    plain = plainly(text, [found.span() for found in coded])
+    spans = [(plain.place(int(pair[0])), plain.place(int(pair[1]))) for pair in highlights]
 
-    def part(start: int, end: int, *, prose: bool = False) -> Markup:
+    def part(start: int, end: int) -> Markup:
+        start, end = plain.place(start), plain.place(end)
         inside = [(max(a, start) - start, min(b, end) - start) for a, b in spans]
-        piece = unwrapped(text[start:end]) if prose else text[start:end]
-        return marked(piece, inside)
+        return marked(plain.text[start:end], inside)
 
     parts: list[Markup] = []
     position = 0
-    for found in CODE.finditer(text):
+    for found in coded:
         block = found["inline"] is None
         tag = Markup('<code class="hy-block">{}</code>' if block else "<code>{}</code>")
-        parts.append(part(position, found.start(), prose=True))
+        parts.append(part(position, found.start()))
         parts.append(tag.format(part(*found.span("block" if block else "inline"))))
         position = found.end()
-    return Markup("").join([*parts, part(position, len(text), prose=True)])
+    return Markup("").join([*parts, part(position, len(text))])
 
 
 def results(

@@ -1,0 +1,119 @@
+"""Markdown for a glance: a preview without its marks, and where each character of it went.
+
+Boundary: works on text that its asker may read; returns text, never HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(?=\S)", re.MULTILINE)
+GAP = re.compile(r"\n(?:[ \t]*\n)+")  # after a heading: its words stand on a line of their own
+TABLE_RULE = frozenset("|-: \t")
+RULES = (frozenset("-"), frozenset("*"), frozenset("_"))
+EMPHASIS = re.compile(
+    r"(?<![\w*])(?P<stars>\*{1,3})(?=[^\s*])[^*\n]{1,400}(?<=[^\s*])(?P=stars)(?![\w*])"
+    r"|(?<![\w_])(?P<lines>_{1,3})(?=[^\s_])[^_\n]{1,400}(?<=[^\s_])(?P=lines)(?![\w_])"
+)
+STARTS = re.compile(r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\|)| {4}|\t")
+"""How a line begins that does not go on with the paragraph before it."""
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, order=True)
+class Edit:
+    """A piece of a text to be replaced."""
+
+    start: int
+    end: int
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A text without its marks; ``edits`` are those that made it, in order, none overlapping."""
+
+    text: str
+    edits: Sequence[Edit]
+
+    def place(self, position: int) -> int:
+        """Where a position of the original is now; within what was cut, where that was."""
+        before = self.edits[: bisect_right([edit.start for edit in self.edits], position - 1)]
+        if not before:
+            return position
+        moved = sum(len(edit.text) - (edit.end - edit.start) for edit in before[:-1])
+        last = before[-1]
+        if position < last.end:
+            return last.start + moved + min(position - last.start, len(last.text))
+        return position + moved + len(last.text) - (last.end - last.start)
+
+
+def plainly(text: str, kept: Iterable[Span] = ()) -> Plain:
+    """``text`` without the marks of headings, emphasis and tables, hard-wrapped lines joined.
+
+    Lists keep their lines, and nothing of the ``kept`` spans (code) changes.
+    """
+    untouched = list(kept)
+    edits: list[Edit] = []
+    parts: list[str] = []
+    position = 0
+    for edit in sorted({*_headings(text), *_tables(text), *_emphasis(text), *_joints(text)}):
+        if edit.start < position or any(a < edit.end and edit.start < b for a, b in untouched):
+            continue
+        parts += [text[position : edit.start], edit.text]
+        position = edit.end
+        edits.append(edit)
+    return Plain("".join([*parts, text[position:]]), edits)
+
+
+def _headings(text: str) -> Iterator[Edit]:
+    for found in HEADING.finditer(text):
+        yield Edit(*found.span())
+        end = text.find("\n", found.end())
+        gap = GAP.match(text, end) if end >= 0 else None
+        if gap is not None:
+            yield Edit(*gap.span(), "\n")
+
+
+def _tables(text: str) -> Iterator[Edit]:
+    """The lines under a table's head and between parts go, and the bars around a row."""
+    start = 0
+    for line in text.split("\n"):
+        end = start + len(line)
+        cells = line.strip()
+        if _is_rule(cells):
+            yield Edit(start, min(end + 1, len(text)))
+        elif len(cells) > 2 and cells[0] == cells[-1] == "|":
+            row = cells[1:-1].strip()
+            at = line.index(row) if row else 0
+            yield Edit(start, start + at)
+            yield Edit(start + at + len(row), end)
+        start = end + 1
+
+
+def _is_rule(line: str) -> bool:
+    if TABLE_RULE.issuperset(line) and "|" in line:
+        return "--" in line
+    return len(line) > 2 and frozenset(line) in RULES
+
+
+def _emphasis(text: str) -> Iterator[Edit]:
+    for found in EMPHASIS.finditer(text):
+        width = len(found["stars"] or found["lines"])
+        yield Edit(found.start(), found.start() + width)
+        yield Edit(found.end() - width, found.end())
+
+
+def _joints(text: str) -> Iterator[Edit]:
+    """The single newlines within paragraphs, which become spaces."""
+    end = -1
+    for before, line in pairwise(text.split("\n")):
+        end += len(before) + 1
+        words = line.lstrip()
+        if before.strip() and words and not (STARTS.match(line) or HEADING.match(before)):
+            yield Edit(end, end + 1 + len(line) - len(words), " ")
