@@ -154,6 +154,14 @@ def extra_template_vars(
     return before_rendering(datasette, request, view_name, database, table)
 
 
+@hookimpl
+def extra_css_urls(database: Any, table: Any, datasette: Any) -> list[str]:
+    """How a vault's own tables look."""
+    from .native.hooks import style_sheets
+
+    return style_sheets(datasette, database, table)
+
+
 @hookimpl(trylast=True)  # behind Datasette's own, which says that there is nothing to search
 def filters_from_request(request: Any, database: str, table: str, datasette: Any) -> Any:
     """``?_hybrid=query`` and the search box on the table page of memories."""

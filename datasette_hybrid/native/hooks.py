@@ -197,6 +197,13 @@ async def _box(datasette: Any, request: Any, path: str, name: str, private_queri
     return Markup(await datasette.render_template("_hybrid_box.html", context, request=request))
 
 
+def style_sheets(datasette: Any, database: str | None, table: str | None) -> list[str]:
+    """For the pages of a vault's tables alone: ids on one line, the first row higher up."""
+    if database is None or table not in MEMORY_TABLES or _vault(datasette, database) is None:
+        return []
+    return [datasette.urls.static_plugins("datasette-hybrid", "tables.css")]
+
+
 # -- what 1.0 and 0.65 are told about the tables ----------------------------------------
 
 

@@ -429,6 +429,24 @@ async def test_tables_and_columns_are_described_without_configuration(served: Se
     assert "Their names are sealed" in (await served.get("/notes/collections")).text
 
 
+async def test_only_a_vaults_tables_have_its_style_sheet(filled: Filled, serve: Serve) -> None:
+    other = filled.path.with_name("other.db")
+    with sqlite3.connect(other) as connection:
+        connection.execute("create table memories (id)")
+    served = await serve(filled.path, other)
+    sheet = "/-/static-plugins/datasette-hybrid/tables.css"
+    for path, styled in (
+        ("/notes/memories", True),
+        ("/notes/memory_bodies", True),
+        ("/notes/vault_settings", False),
+        ("/notes", False),
+        ("/", False),
+        ("/other/memories", False),
+    ):
+        assert (sheet in (await at(served, "root", path)).text) == styled, path
+    assert (await at(served, None, sheet)).status_code == 200
+
+
 async def test_what_a_configuration_says_of_a_table_counts_more(filled: Filled, model: Any) -> None:
     said = {"description": "My own words", "sort": "id", "columns": {"version": "Counted"}}
     datasette = plain_datasette(
