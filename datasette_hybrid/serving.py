@@ -8,7 +8,9 @@ import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from memory_store.records import LockedError
+from datasette.utils.sqlite import sqlite3
+
+from memory_store.records import LockedError, NotAVaultError
 from memory_store.sql.functions import NO_GRANTS, HybridFunctions, StoreAndGrants
 
 from . import compat
@@ -85,27 +87,66 @@ def add_vec_functions(connection: Any) -> None:
         load_vec(connection)
 
 
-_functions: weakref.WeakKeyDictionary[Any, dict[str, HybridFunctions]] = weakref.WeakKeyDictionary()
+_functions: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], HybridFunctions]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def add_functions(connection: Any, database: str, datasette: Any) -> None:
-    """Register the SQL functions on one of Datasette's connections."""
+    """Register the SQL functions on one of Datasette's connections.
+
+    One that writes gets functions that answer nothing: a trigger in another database would call
+    them on behalf of whoever writes there, and keep what they say where everybody reads.
+    """
+    found = datasette.databases.get(database)
+    private = found is not None and found.is_memory and not found.memory_name
+    writes = not private and is_writable(connection)
     of_databases = _functions.setdefault(datasette, {})
-    functions = of_databases.get(database)
+    functions = of_databases.get((database, writes))
     if functions is None:
-        functions = of_databases[database] = functions_of(datasette, database)
+        functions = functions_of(datasette, database, silent=writes)
+        of_databases[database, writes] = functions
     functions.register(connection)
 
 
-def functions_of(datasette: Any, database: str) -> HybridFunctions:
-    """The SQL functions of one database, which ask what the request's actor may do."""
+def is_writable(connection: Any) -> bool:
+    """Whether a connection can change its database: tried, without waiting, and taken back.
+
+    Neither the address nor ``pragma query_only`` says so alone: files are opened read-only, shared
+    memory is queried only, and 1.0 opens some files for writing wherever they are read.
+    """
+    (timeout,) = connection.execute("pragma busy_timeout").fetchone()
+    try:
+        connection.execute("pragma busy_timeout = 0").fetchall()
+        connection.execute("begin")
+        connection.execute("pragma user_version = 0")
+    except sqlite3.DatabaseError as error:
+        return "readonly" not in str(error)  # busy: somebody else is writing just now
+    else:
+        return True
+    finally:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        connection.execute(f"pragma busy_timeout = {int(timeout)}").fetchall()
+
+
+def functions_of(datasette: Any, database: str, *, silent: bool = False) -> HybridFunctions:
+    """The SQL functions of one database, which ask what the request's actor may do.
+
+    ``silent`` ones take everybody for a stranger.
+    """
     reference = weakref.ref(datasette)
 
     def resolve(named: str | None) -> StoreAndGrants:
         datasette = reference()
-        if datasette is None:
+        if datasette is None or silent:
             return StoreAndGrants(None, NO_GRANTS)
-        vault = vaults_of(datasette).of(named or database)
+        try:
+            vault = vaults_of(datasette).of(named or database)
+        except NotAVaultError:
+            if named in (None, database):
+                raise
+            return StoreAndGrants(None, NO_GRANTS)  # as where there is one, but not for the asker
         grants = asker.get().on(vault.database)
         if not grants:
             return StoreAndGrants(None, NO_GRANTS)

@@ -172,8 +172,16 @@ def serve(model: Path) -> Any:
     """Starts Datasette over files, with plugin options by database."""
     started: list[Any] = []
 
-    async def start(*paths: Path, options: dict[str, Any] | None = None, **more: Any) -> Served:
-        configuration = {"plugins": {"datasette-hybrid": {"databases": options or {}}}}
+    async def start(
+        *paths: Path,
+        options: dict[str, Any] | None = None,
+        databases: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> Served:
+        configuration: dict[str, Any] = {
+            "plugins": {"datasette-hybrid": {"databases": options or {}}},
+            "databases": databases or {},
+        }
         datasette = plain_datasette(paths, configuration, **more)
         await datasette.invoke_startup()
         started.append(datasette)
