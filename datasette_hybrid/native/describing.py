@@ -27,8 +27,8 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
             "code; with _done when completed",
             "version": "How often it was written; 1 for never edited",
             "content": "Id of its text in memory_bodies; equal texts of a collection share one",
-            "head": "The title, for those who may read it. Sealed with it: topics, source, links to "
-            "other memories and metadata",
+            "head": "The title, for those who may read it. Sealed with it: topics, source, links "
+            "to other memories and metadata",
         },
     },
     "memory_bodies": {
