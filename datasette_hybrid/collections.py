@@ -20,6 +20,7 @@ from memory_store.records import (
     LockedError,
     NotFoundError,
 )
+from memory_store.scopes import EVERYTHING
 from memory_store.sql.functions import Grants
 from memory_store.vault.members import OWNER_ROLE, ROLES
 
@@ -134,17 +135,25 @@ class Visit:
             raise Forbidden("only its owners rename this collection")
         self.vault.use(self.grants.write).rename_collection(collection, _name(name))
 
-    def change_members(self, collection: str, roles: Mapping[str, Any]) -> None:
+    def change_members(
+        self, collection: str, roles: Mapping[str, Any], new_name: str | None = None
+    ) -> None:
         """Give actors their roles; a role of None takes an actor's away. All or nothing."""
         self._check_manages(collection)
         removed = [actor for actor, role in roles.items() if role is None]
         added = {actor: role for actor, role in roles.items() if role is not None}
-        self.vault.use(self.grants.manage).change_members(collection, added, removed)
+        store = self.vault.use(self.grants.manage)
+        store.change_members(collection, added, removed, by=self._owner(), new_name=new_name)
 
-    def open(self, collection: str) -> None:
+    def open(self, collection: str, new_name: str | None = None) -> None:
         """Take away all members: the permissions on the database decide again."""
         self._check_manages(collection)
-        self.vault.use(self.grants.manage).open_collection(collection)
+        store = self.vault.use(self.grants.manage)
+        store.open_collection(collection, by=self._owner(), new_name=new_name)
+
+    def _owner(self) -> str | None:
+        """Who must still be an owner when it is written; nobody, for who unlocked the vault."""
+        return None if self.grants.manage.covers(EVERYTHING) else self.actor_id
 
     def _check_manages(self, collection: str) -> None:
         if self.one(collection).members is None:
@@ -301,16 +310,15 @@ async def member_json(datasette: Any, request: Any) -> Response:
 
 
 def _patch(visit: Visit, collection: str, given: Mapping[str, Any]) -> None:
-    if "name" in given:
-        visit.rename(collection, given["name"])
+    name = _name(given["name"]) if "name" in given else None
     if "members" not in given:
-        return
-    if given["members"] is None:
-        visit.open(collection)
+        visit.rename(collection, name)
+    elif given["members"] is None:
+        visit.open(collection, name)
     elif isinstance(given["members"], dict) and given["members"]:
         roles = given["members"]
         kept = {actor: role if role is None else _role(role) for actor, role in roles.items()}
-        visit.change_members(collection, kept)
+        visit.change_members(collection, kept, name)
     else:
         raise BadInputError("members: an object of roles by actor expected, or null", "members")
 

@@ -77,14 +77,24 @@ class Collections(OpenedStore):
 
     @inside
     def change_members(
-        self, collection: str, add: Mapping[str, str] | None = None, remove: Sequence[str] = ()
+        self,
+        collection: str,
+        add: Mapping[str, str] | None = None,
+        remove: Sequence[str] = (),
+        *,
+        by: str | None = None,
+        new_name: str | None = None,
     ) -> Mapping[str, str]:
         """Let actors in by role, or change theirs, and let others go, all at once.
 
         Returns the members afterwards. The first member closes a collection and owns it; one with
-        members keeps an owner. Raises NotFoundError, BadInputError.
+        members keeps an owner. ``by``: an actor who must be an owner when it is written;
+        ``new_name``: what the collection is called from then on. Raises NotFoundError,
+        BadInputError.
         """
-        return members.change_members(self._vault, collection, add or {}, remove)
+        return members.change_members(
+            self._vault, collection, add or {}, remove, by=by, new_name=new_name
+        )
 
     def set_member(self, collection: str, actor: str, role: str) -> None:
         """Give an actor a role in a collection. Raises as :meth:`change_members`."""
@@ -95,9 +105,11 @@ class Collections(OpenedStore):
         self.change_members(collection, remove=[actor])
 
     @inside
-    def open_collection(self, collection: str) -> None:
-        """Take away all members of a collection: it is open again. Raises NotFoundError."""
-        members.open_collection(self._vault, collection)
+    def open_collection(
+        self, collection: str, *, by: str | None = None, new_name: str | None = None
+    ) -> None:
+        """Take away all members of a collection: it is open again. As :meth:`change_members`."""
+        members.open_collection(self._vault, collection, by=by, new_name=new_name)
 
     @inside
     def membership(self) -> Mapping[str, Mapping[str, str]]:

@@ -121,11 +121,14 @@ class LimitedVault(OpenVault):
             raise BadInputError(f"collection: {error}", "collection") from None
 
     def change_members(
-        self, collection: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+        self,
+        collection: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        sealed_name: bytes | None = None,
     ) -> None:
         """Give one of its collections other members."""
         self.keyring.of(collection)
-        self.whole.change_members(collection, change)
+        self.whole.change_members(collection, change, sealed_name)
 
     def membership(self) -> Mapping[str, Mapping[str, str]]:
         """Of its collections alone, what :meth:`OpenVault.membership` says."""

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
+RENAME = "update collections set name = ? where id = ?"
 
 
 class OpenVault:
@@ -304,15 +305,20 @@ class OpenVault:
             self.change_settings(connection, choices=known.with_choice(choice))
 
     def change_members(
-        self, collection: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
+        self,
+        collection: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        sealed_name: bytes | None = None,
     ) -> None:
         """Give a collection the members (actor → role) that ``change`` makes of the present ones.
 
-        No members at all open it.
+        No members at all open it. With :meth:`sealed_name`, it gets that name at once.
         """
         with self.writing() as connection, transaction(connection):
             known = self._stored_settings(connection)
             roles = change(known.members_of(collection))
+            if sealed_name is not None:
+                connection.execute(RENAME, (sealed_name, collection))
             self.change_settings(connection, members=known.with_members(collection, roles))
 
     def membership(self) -> Mapping[str, Mapping[str, str]]:
@@ -329,14 +335,19 @@ class OpenVault:
     def rename_collection(self, given: str, name: str) -> None:
         """Give a collection another name. Its id and its memories stay as they are."""
         collection = self.find_collection(given)
+        sealed = self.sealed_name(collection, name)
+        if sealed is not None:
+            with self.writing() as connection:
+                connection.execute(RENAME, (sealed, collection))
+
+    def sealed_name(self, collection: str, name: str) -> bytes | None:
+        """Another name of a collection, as it is kept; ``None`` if that is its name already."""
         name = checked_name(name)
         if self.collection_names().get(collection) == name:
-            return
+            return None
         if name in self.collection_names().values():
             raise BadInputError(f"there is a collection {name!r} already", "collection")
-        sealed = seal_name(self.keyring.of(collection), name)
-        with self.writing() as connection:
-            connection.execute("update collections set name = ? where id = ?", (sealed, collection))
+        return seal_name(self.keyring.of(collection), name)
 
     # -- forgetting --------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Who may use a collection of an opened vault: its members and their roles.
 
-Boundary: changes the vault's sealed settings alone. Who may change members is decided before.
+Boundary: changes the vault's sealed settings, and a name with them. Who may change members is
+decided before, and of an owner once more inside the transaction: another may have gone first.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from memory_store.index.opened import OpenVault
-from memory_store.vault.members import changed_members
+from memory_store.records import NotFoundError
+from memory_store.vault.members import ROLES, changed_members
 
 
 def members(vault: OpenVault, name: str) -> Mapping[str, str]:
@@ -18,18 +20,45 @@ def members(vault: OpenVault, name: str) -> Mapping[str, str]:
 
 
 def change_members(
-    vault: OpenVault, name: str, add: Mapping[str, str], remove: Collection[str]
+    vault: OpenVault,
+    name: str,
+    add: Mapping[str, str],
+    remove: Collection[str],
+    *,
+    by: str | None = None,
+    new_name: str | None = None,
 ) -> Mapping[str, str]:
     """Let actors in by role, or change theirs, and let others go; the members afterwards.
 
-    Raises NotFoundError, BadInputError when no owner would be left.
+    ``by`` is an actor who must choose the members there at that moment. The collection gets a
+    ``new_name`` in the same transaction. Raises NotFoundError, BadInputError when no owner would be
+    left.
     """
-    vault.change_members(
-        vault.find_collection(name), lambda present: changed_members(present, add, remove)
-    )
-    return members(vault, name)
+    collection = vault.find_collection(name)
+    sealed = None if new_name is None else vault.sealed_name(collection, new_name)
+
+    def change(present: Mapping[str, str]) -> Mapping[str, str]:
+        _check_manages(present, by)
+        return changed_members(present, add, remove)
+
+    vault.change_members(collection, change, sealed)
+    return members(vault, collection)
 
 
-def open_collection(vault: OpenVault, name: str) -> None:
-    """Take away all members of a collection: it is open again. Raises NotFoundError."""
-    vault.change_members(vault.find_collection(name), lambda present: {})
+def open_collection(
+    vault: OpenVault, name: str, *, by: str | None = None, new_name: str | None = None
+) -> None:
+    """Take away all members of a collection: it is open again. As :func:`change_members`."""
+    collection = vault.find_collection(name)
+    sealed = None if new_name is None else vault.sealed_name(collection, new_name)
+
+    def change(present: Mapping[str, str]) -> Mapping[str, str]:
+        _check_manages(present, by)
+        return {}
+
+    vault.change_members(collection, change, sealed)
+
+
+def _check_manages(present: Mapping[str, str], by: str | None) -> None:
+    if by is not None and (by not in present or not ROLES[present[by]].manage):
+        raise NotFoundError(f"{by!r} is no owner any more")

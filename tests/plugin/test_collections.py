@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
 
+from datasette_hybrid.collections import Visit
 from datasette_hybrid.vaults.registry import vaults_of
-from memory_store.scopes import EVERYTHING
+from memory_store.records import BadInputError, NotFoundError
+from memory_store.scopes import EVERYTHING, Scope
+from memory_store.sql.functions import NO_GRANTS
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
@@ -348,3 +352,41 @@ async def test_actor_ids_are_compared_as_text(served: Served) -> None:
         assert (await served.by(actor).get(served.base + "/collections.json")).status_code == 403
     store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
     assert store.members(diary) == {"wanda": "owner", "7": "reader"}
+
+
+async def test_a_name_and_members_are_changed_together_or_not_at_all(served: Served) -> None:
+    wanda = served.by("wanda")
+    diary = await made(wanda, "Diary", private=True)
+    before = await rows(wanda)
+    for members in ({"wanda": None}, {"bob": "king"}, {"nobody": None}, {}, "all"):
+        wrong = await change(wanda, "PATCH", f"/{diary}.json", {"name": "New", "members": members})
+        assert wrong.status_code in (400, 404), wrong.text
+        assert await rows(wanda) == before
+    both = {"name": "New", "members": {"bob": "reader"}}
+    (row,) = (await change(wanda, "PATCH", f"/{diary}.json", both)).json()["rows"]
+    assert (row["name"], row["members"]) == ("New", {"wanda": "owner", "bob": "reader"})
+    taken = {"name": "personal", "members": {"bob": None}}
+    session = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    with pytest.raises(BadInputError, match="there is a collection"):
+        session.change_members(diary, remove=["bob"], new_name=taken["name"])
+    assert session.members(diary) == row["members"]
+
+
+async def test_who_is_no_owner_any_more_changes_no_members(served: Served) -> None:
+    """Also when somebody else's change was written a moment before."""
+    diary = await made(served.by("wanda"), "Diary", private=True)
+    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    store.set_member(diary, "bob", "owner")
+    visit = Visit(
+        vaults_of(served.datasette).of("notes"),
+        replace(NO_GRANTS, manage=Scope.of([diary]), search=Scope.of([diary])),
+        "bob",
+        frozenset(),
+    )
+    for role in ("reader", None):
+        store.change_members(diary, {"bob": role} if role else {}, [] if role else ["bob"])
+        with pytest.raises(NotFoundError, match="no owner any more"):
+            visit.change_members(diary, {"mallory": "owner"})
+        with pytest.raises(NotFoundError, match="no owner any more"):
+            visit.open(diary)
+    assert store.members(diary) == {"wanda": "owner"}
