@@ -36,6 +36,7 @@ from memory_store.search.pool import (
 )
 from memory_store.search.query import checked, parse, resolve_mode
 from memory_store.search.reading import Reading
+from memory_store.search.recipes import by_places
 from memory_store.search.tracing import Trace
 from memory_store.search.why import why
 
@@ -104,7 +105,7 @@ def _plan(
     place = continue_place(context.page_keys(), clean, options) if options.continue_ else None
     plan = make_plan(clean, mode, options, depth=depth, started=started, place=place)
     if context.by_places:
-        plan = replace(plan, recipe=plan.recipe.by_places(types=not context.strict))
+        plan = replace(plan, recipe=by_places(plan.recipe, types=not context.strict))
     kept = narrowing(context, options.narrow)
     return plan if kept is None else replace(plan, narrowing=kept, kept=kept.mask)
 

@@ -141,25 +141,6 @@ class Recipe:
         """Whether the order depends on the files that memories came from."""
         return bool(self.coherence or self.stem_boost or self.noise or self.saturation != 1.0)
 
-    def by_places(self, *, types: bool) -> Recipe:
-        """The same ranking from nothing but the places in the legs' lists, for those who may not
-        read: similarities are the coordinates of a vector, asked for one by one.
-
-        ``types``: whether they may know a memory's type, so that its factors may be seen.
-        """
-        return replace(
-            self,
-            coverage_power=0.0,
-            topic_power=0.0,
-            similarity_power=0.0,
-            neighbour_weights=(),
-            strong_score=None,
-            leg_scores=False,
-            fusion_boosts=self.fusion_boosts if types else _frozen({}),
-            demotions=self.demotions if types else _frozen({}),
-            done_penalty=self.done_penalty if types else 1.0,
-        )
-
     def leg_depth(self, leg: str, limit: int, deep: bool) -> int:
         """Candidates to fetch for one leg."""
         depths = {
@@ -310,3 +291,23 @@ def recipe_named(name: str) -> Recipe:
             f"recipe: {name!r} is not one of {', '.join(RECIPES)}", parameter="recipe"
         )
     return RECIPES[name]
+
+
+def by_places(recipe: Recipe, *, types: bool) -> Recipe:
+    """The same ranking from nothing but the places in the legs' lists, for those who may not read:
+    similarities are the coordinates of a vector, asked for one by one.
+
+    ``types``: whether they may know a memory's type, so that its factors may be seen.
+    """
+    return replace(
+        recipe,
+        coverage_power=0.0,
+        topic_power=0.0,
+        similarity_power=0.0,
+        neighbour_weights=(),
+        strong_score=None,
+        leg_scores=False,
+        fusion_boosts=recipe.fusion_boosts if types else _frozen({}),
+        demotions=recipe.demotions if types else _frozen({}),
+        done_penalty=recipe.done_penalty if types else 1.0,
+    )
