@@ -24,8 +24,8 @@ MEMORY = BASE + "/memories/{id}"
 COLLECTION = BASE + "/collections/{id}"
 
 ANYWHERE = (400, 403, 404, 423, 429, 500)
-SEARCHING = (*ANYWHERE, 409, 413, 503)
-WRITING = (*ANYWHERE, 409, 413, 503)
+SEARCHING = (*ANYWHERE, 408, 409, 413, 503)
+WRITING = (*ANYWHERE, 408, 409, 413, 503)
 
 
 @dataclass(frozen=True)
