@@ -107,6 +107,11 @@ def test_nobody_pushes_the_others_out_by_doing_the_same_again_and_again(
     assert store.verify()["failures"] == []
 
 
+def test_an_event_without_a_count_happened_once(store: MemoryStore) -> None:
+    keep(store, replace(event(), times=()))  # type: ignore[arg-type]
+    assert [one.times for one in store.audit_trail()] == [1]
+
+
 def test_what_is_a_minute_apart_or_of_another_kind_stays_apart(store: MemoryStore) -> None:
     search = replace(event(), action="search")
     older = replace(event(age_days=61 / 86_400), action="search")
