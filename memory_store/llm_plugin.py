@@ -172,9 +172,16 @@ def _fragments(store: "MemoryStore", query: str) -> list[llm.Fragment]:
 
 
 def _head(memory: "Opened") -> str:
-    """A title, and a line of what a text does not say itself."""
-    told = [memory.created[:10], memory.type, *(f"#{topic}" for topic in memory.topics)]
-    return f"# {' '.join(memory.title.split())}\n{' · '.join(told)}"
+    """What a text does not say itself: its title, where no heading does, and a line of facts."""
+    from memory_store.titles import shown_title
+
+    told = " · ".join([memory.created[:10], memory.type, *(f"#{one}" for one in memory.topics)])
+    title = " ".join(memory.title.split())
+    first = memory.text.lstrip().partition("\n")[0]
+    if first.startswith("# ") and " ".join(first[2:].split()) == title:
+        return told
+    title = title or shown_title("", memory.text)
+    return f"# {title}\n{told}" if title else told
 
 
 def _open(database: str, key_file: str | None = None) -> "MemoryStore":

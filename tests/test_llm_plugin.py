@@ -178,6 +178,16 @@ class TestFragments:
         loader: Callable[[str], Any] = llm.get_fragment_loaders()["memory"]
         return list(loader(argument))
 
+    def test_a_fragment_is_headed_once_with_or_without_a_title(self, notes: MemoryStore) -> None:
+        notes.add("# Heron\n\nA grey heron stood by the pond.", title="Heron", topics=("pond",))
+        notes.add("Kingfishers nest in the bank.")
+        heron, fisher = (
+            self.load(f"{notes.path}?{words}")[0] for words in ("grey heron", "kingfishers")
+        )
+        assert heron.count("# Heron") == 1
+        assert "#pond" in heron.splitlines()[0]
+        assert fisher.splitlines()[0] == "# Kingfishers nest in the bank."
+
     def test_each_memory_is_a_fragment_with_its_id(self, notes: MemoryStore) -> None:
         found = self.load(f"{notes.path}?spare key topic:house")
         assert [one.source for one in found] == [

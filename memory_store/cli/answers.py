@@ -6,6 +6,7 @@ Boundary: titles, topics and previews are untrusted text; all of it passes
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -59,7 +60,7 @@ def print_answer(response: SearchResponse) -> None:
     if response.budget is not None:
         click.echo(styled(budget_line(response.budget), DIM, colour))
     if response.next:
-        click.echo(styled(f"more: --continue {printable_line(response.next)}", DIM, colour))
+        click.echo(styled(more_line(response, sys.stdout.isatty()), DIM, colour))
     if response.why is not None:
         click.echo()
         for line in why_lines(response.why, columns()):
@@ -70,6 +71,16 @@ def print_answer(response: SearchResponse) -> None:
             click.echo(line)
     for note in response.degraded:
         click.echo(f"degraded: {printable_line(note)}")
+
+
+def more_line(response: SearchResponse, on_terminal: bool) -> str:
+    """How to see more: for a reader a larger page, for a program the next one.
+
+    The token is some hundred characters long. Within a budget a larger page would show no more.
+    """
+    if on_terminal and response.rows and response.budget is None and not response.explain:
+        return f"more: --limit {response.rows[-1].rank + len(response.rows)}"
+    return f"more: --continue {printable_line(response.next or '')}"
 
 
 def opened_line(response: SearchResponse) -> str:
