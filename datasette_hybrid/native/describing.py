@@ -13,6 +13,8 @@ from memory_store.vault.schema import LATER_TABLES, VAULT_TABLES
 
 COLLECTION = "Random id of the collection it belongs to"
 KEYED_HASH = "keyed hash"
+MIGRATIONS = "_sqlite_migrations"
+"""Which changes of its layout a file has had; 1.0 hides it by its name."""
 
 TABLES: Mapping[str, Mapping[str, Any]] = {
     "memories": {
@@ -65,7 +67,7 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
             "name": "Sealed: the name",
         },
     },
-    **{table: {"hidden": True} for table in (*VAULT_TABLES, *LATER_TABLES)},
+    **{table: {"hidden": True} for table in (*VAULT_TABLES, *LATER_TABLES, MIGRATIONS)},
 }
 """By table: as Datasette's configuration writes it. ``label_column`` keeps sealed bytes out of the
 labels of rows and of foreign keys. There are no units: no column of these tables is a quantity."""

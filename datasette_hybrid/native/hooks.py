@@ -185,7 +185,7 @@ async def table_box(datasette: Any, request: Any, database: str, table: str) -> 
 
 
 def _locked(datasette: Any, vault: Vault | None) -> Markup | None:
-    """In place of a box: why there is none, and the way to it. Everybody is told who sees the page."""
+    """In place of a box: why there is none, and the way to it, for everybody who sees the page."""
     if vault is None or not vault.locked:
         return None
     href = f"{hybrid_path(datasette, vault.database)}/unlock"

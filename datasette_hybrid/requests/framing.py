@@ -106,7 +106,21 @@ async def message(
     # too many at once: the same address again, where the question stands in it
     again = f"?{request.query_string}" if status == 429 and request.method == "GET" else None
     context = {"title": title, "text": sentence(text), "hint": hint, "again": again}
+    context |= await _search_here(datasette, request)
     return await render(datasette, request, "hybrid_message.html", context, status, headers)
+
+
+async def _search_here(datasette: Any, request: Any) -> dict[str, Any]:
+    """The search of the database in the address, for those who may search it."""
+    if "database" not in (request.url_vars or {}):
+        return {}
+    try:
+        vault = await asking.visible_vault(datasette, request)
+    except asking.REFUSALS:
+        return {}
+    if vault.locked or not asker.get().on(vault.database).search:
+        return {}
+    return {"database": vault.database, "search": hybrid_path(datasette, vault.database)}
 
 
 async def unlock_page(

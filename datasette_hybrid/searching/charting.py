@@ -5,6 +5,7 @@ Boundary: places and titles that the asker may see anyhow; the template escapes 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -60,16 +61,15 @@ def slopes(results: Sequence[ResultView]) -> Slopes | None:
     places = [rank for one in ranks.values() for rank in one.values()]
     depth = min(max(places), max(DEEPEST, len(shown), *(result.rank for result in shown)))
     columns = [(name, LEFT + n * STEP_X) for n, name in enumerate(names)]
-    beyond = max(places) > depth
-    rows = [(str(rank), _y(rank, depth)) for rank in range(1, depth + 1)]
-    rows += [(f"{depth + 1}+", _y(depth + 1, depth))] if beyond else []
+    drawn = sorted({min(rank, depth + 1) for rank in places})
+    rows = [(f"{rank}{'+' if rank > depth else ''}", _y(rank, drawn)) for rank in drawn]
     last_x = columns[-1][1]
     return Slopes(
         width=last_x + LABEL,
         height=rows[-1][1] + STEP_Y,
         columns=columns,
         rows=rows,
-        lines=[_line(result, ranks[result.id], columns, depth) for result in shown],
+        lines=[_line(result, ranks[result.id], columns, drawn) for result in shown],
         last_x=last_x,
     )
 
@@ -94,10 +94,13 @@ def _ranks(result: ResultView) -> dict[str, int]:
 
 
 def _line(
-    result: ResultView, ranks: dict[str, int], columns: Sequence[tuple[str, int]], depth: int
+    result: ResultView,
+    ranks: dict[str, int],
+    columns: Sequence[tuple[str, int]],
+    drawn: Sequence[int],
 ) -> Line:
     at = [
-        Point(x, _y(ranks[name], depth), ranks[name]) if name in ranks else None
+        Point(x, _y(ranks[name], drawn), ranks[name]) if name in ranks else None
         for name, x in columns
     ]
     neighbours = pairwise(at)
@@ -111,5 +114,6 @@ def _line(
     )
 
 
-def _y(rank: int, depth: int) -> int:
-    return TOP + (min(rank, depth + 1) - 1) * STEP_Y
+def _y(rank: int, drawn: Sequence[int]) -> int:
+    """Ranks that nothing shown has take no room."""
+    return TOP + bisect_left(drawn, min(rank, drawn[-1])) * STEP_Y

@@ -17,7 +17,7 @@ from .. import compat
 from ..permissions.grants import asker
 from ..requests import asking
 from ..requests.admission import QueueFullError, work
-from ..requests.framing import hybrid_path, page, render
+from ..requests.framing import hybrid_path, page, render, sentence
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import faceting, forms, presenting
@@ -38,7 +38,7 @@ async def search(datasette: Any, request: Any) -> Response:
         context |= await answered(vault, grants, asked, context)
     except (BadInputError, NotPermittedError) as error:
         status = asking.status_of(error)
-        context["refusal"] = str(error)
+        context["refusal"] = sentence(str(error))
     return await render(datasette, request, "hybrid_search.html", context, status)
 
 
@@ -50,7 +50,7 @@ async def across(datasette: Any, request: Any) -> Response:
     try:
         asked = asking.question(given, strict=False)
     except BadInputError as error:
-        refusal = str(error)
+        refusal = sentence(str(error))
     shown = [
         vault
         for vault in vaults_of(datasette).all()
@@ -99,7 +99,7 @@ async def _section(
         try:
             response = await asyncio.wait_for(asking.search(vault, grants, few), timeout=30)
         except (MemoryStoreError, QueueFullError, TimeoutError) as error:
-            section["refusal"] = str(error) or "this took too long"
+            section["refusal"] = sentence(str(error) or "this took too long")
         else:
             section["response"] = response
             section["found"] = faceting.found(response, asked.given)

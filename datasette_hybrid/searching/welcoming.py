@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memory_store.records import MemoryStoreError
+from memory_store.records import MemoryStoreError, SearchResponse
 from memory_store.sql.functions import Grants
 
 from ..requests import asking
@@ -54,12 +54,18 @@ async def welcome(vault: Vault, grants: Grants, path: str) -> Welcome:
         stats = await work.run(lambda: vault.use(grants.search).stats())
         return Welcome(stats["memories"])
     ways = [
-        (heading, _ways(facet, response.facets.get(facet, {}), path))
+        (_named(facet, heading, response), _ways(facet, response.facets.get(facet, {}), path))
         for facet, heading in HEADINGS.items()
         if facet in PREFIXES or facet == "created"
     ]
     newest = results(response, grants, path)[:NEWEST] if grants.decrypt else []
     return Welcome(response.total, newest, [way for way in ways if len(way[1]) > 1])
+
+
+def _named(facet: str, heading: str, response: SearchResponse) -> str:
+    """Names of topics are those of the memories opened, which may not be all."""
+    partly = facet == "topic" and response.total > OPENED
+    return f"{heading} of the newest" if partly else heading
 
 
 def _ways(facet: str, counts: Mapping[str, int], path: str) -> list[Way]:

@@ -85,6 +85,7 @@ async function ask() {
 
 function show(found, title, wanted) {
   answer.replaceChildren(...document.importNode(found, true).childNodes);
+  form.querySelector(".hy-problem")?.remove(); // what was refused was another query
   document.title = title;
   history.replaceState(null, "", wanted);
   shown = wanted;

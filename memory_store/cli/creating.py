@@ -136,8 +136,8 @@ def _print_how_to_open(
         click.echo(f"    export MEMORY_STORE_KEY_FILE={shlex.quote(file)}\n")
     if passphrase:
         click.echo("Your passphrase is asked for in a terminal, or taken from")
-        click.echo("MEMORY_STORE_PASSPHRASE.")
+        click.echo("MEMORY_STORE_PASSPHRASE.\n")
     if keyring:
-        click.echo("The key in your operating system's keyring is found by itself.")
+        click.echo("The key in your operating system's keyring is found by itself.\n")
     click.echo(f"Next:\n\n    memory-store import {vault} ~/notes")
     click.echo(f'    memory-store search {vault} "what you look for"')

@@ -164,7 +164,8 @@ def test_a_private_question_leads_to_a_memory_and_back(private_address: str, pag
     assert '"rows"' in other.value.content()
     assert page.get_by_role("button", name="Watering the tomatoes").is_visible()
     assert not [url for url in asked if "tomatoes" in url]
-    assert fits(page) and page.complaints == []
+    assert fits(page)
+    assert page.complaints == []
 
 
 def test_without_a_script_everything_works(open_address: str, browser: Any) -> None:

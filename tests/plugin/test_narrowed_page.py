@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -149,7 +150,10 @@ async def test_the_explanation_draws_every_way(garden: Served) -> None:
         title.startswith(label.removesuffix("…"))
         for title, label in zip(titles, labels, strict=True)
     )
+    rows = [int(row.get_text().removesuffix("+")) for row in drawn.select(".rows text")]
     told = drawn.find("desc").get_text()
+    ranks = {int(rank) for rank in re.findall(r" (\d+)(?=[,.])", told)}
+    assert rows == sorted(rank for rank in ranks if rank <= rows[-1])  # none without a result
     assert f"{titles[0]}: words " in told
     assert told.count("final") == len(titles)
 

@@ -130,10 +130,22 @@ async def test_a_bad_option_keeps_the_form_and_names_the_culprit(served: Served)
     response = await served.by("bob").get("?q=tomatoes&since=someday")
     page = soup(response)
     assert response.status_code == 400
-    assert "since" in page.select_one("[role=alert]").get_text()
+    said = page.select_one(".hy-form .hy-query + [role=alert]").get_text()
+    assert "since" in said
+    assert said.endswith(".")
+    assert not said.endswith("..")
     assert page.select_one("input[name=q]")["value"] == "tomatoes"
     long = await served.by("bob").get("?q=" + "tomato+" * 2000)
     assert long.status_code == 400
+
+
+async def test_where_there_is_no_such_memory_the_search_is_a_click_away(served: Served) -> None:
+    nothing = "/memories/00000000-0000-4000-8000-00000000000f"
+    for actor, linked in (("bob", True), (None, False)):
+        response = await served.by(actor).get(served.base + nothing)
+        page = soup(response)
+        assert response.status_code == (404 if linked else 403)
+        assert bool(page.select(f'.hy-card a[href="{served.base}"]')) == linked
 
 
 async def test_nothing_found_is_an_answer(served: Served) -> None:

@@ -15,7 +15,24 @@ from memory_store.scopes import EVERYTHING
 
 from .conftest import Served
 
-PIECES = ["# ", "## ", "**", "*", "_", "|", "|---|", "---", "\n", "\n\n", "- ", "1. ", " ", "word", "é", "`"]  # fmt: skip
+PIECES = [
+    "# ",
+    "## ",
+    "**",
+    "*",
+    "_",
+    "|",
+    "|---|",
+    "---",
+    "\n",
+    "\n\n",
+    "- ",
+    "1. ",
+    " ",
+    "word",
+    "é",
+    "`",
+]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 
 
@@ -60,8 +77,8 @@ def test_what_is_kept_does_not_change(text: str, one: int, two: int) -> None:
 
 async def test_a_preview_shows_words_and_marks_those_looked_for(served: Served) -> None:
     text = (
-        "# Ferry notes\n\n## Out\n\nThe **ferry to Hook** leaves\nat six; the `ferry --early` at five.\n"
-        "\n| ferry | when |\n|---|---|\n| early | five |"
+        "# Ferry notes\n\n## Out\n\nThe **ferry to Hook** leaves\nat six; the "
+        "`ferry --early` at five.\n\n| ferry | when |\n|---|---|\n| early | five |"
     )
     store = vaults_of(served.datasette).of(served.database).use(EVERYTHING)
     store.add(text, title="Ferry notes")
