@@ -65,7 +65,8 @@ def changed_members(
     if not members:
         raise BadInputError("the first member of a collection is its owner", "role")
     raise BadInputError(
-        "a collection with members keeps an owner: make somebody else owner first, or open it to all",
+        "a collection with members keeps an owner: make somebody else owner first, "
+        "or open it to all",
         "actor",
     )
 
