@@ -3,6 +3,8 @@
 
 const PAUSE = 250; // milliseconds after the last key; as long as an answer takes, if that is longer
 const LONGEST_PAUSE = 2000;
+// what makes a list without a query
+const ALONE = "collection type topic status since until meta narrow like".split(" ");
 
 const form = document.querySelector("form.hy-form");
 const field = form?.querySelector("input[name=q]");
@@ -38,8 +40,9 @@ let request = null;
 function address() {
   const pairs = [...new FormData(form)].filter(([name, value]) => value !== "" || name === "q");
   const asked = new URLSearchParams(pairs);
-  if (!asked.get("q").trim()) asked.delete("q"); // filters alone make a list
-  if (!String(asked)) return form.action;
+  if (asked.get("q").trim()) return `${form.action}?${asked}`;
+  asked.delete("q");
+  if (!ALONE.some((name) => asked.has(name))) return form.action;
   return `${form.action}?${asked}`;
 }
 
