@@ -437,7 +437,12 @@ def with_locals(error: BaseException) -> str:
     [
         ("bob", "/new", "hybrid-write", {"Search": ""}),
         ("bob", "/audit", "hybrid-audit", {"Search": ""}),
-        ("alice", "/memories/00000000-0000-4000-8000-000000000001", "hybrid-decrypt", {"Search": ""}),
+        (
+            "alice",
+            "/memories/00000000-0000-4000-8000-000000000001",
+            "hybrid-decrypt",
+            {"Search": ""},
+        ),
         ("wim", "", "hybrid-search", {"New memory": "/new"}),
         ("wanda", "/unlock", None, {"Search": "", "New memory": "/new"}),
         ("mallory", "", "hybrid-search", {}),
