@@ -111,7 +111,7 @@ def fused_by_each(
 ) -> Iterator[tuple[str, ...]]:
     """The ids that each recipe ranks, best first. The legs run once for each neighbour setting."""
     context = sealed.context
-    analysis = analyse(parse(checked(query, options.like), options), context, options)
+    analysis = analyse(parse(checked(query, options), options), context, options)
     plan = make_plan(query, MODE, options, depth=DEFAULT_DEPTH)
     fetched: dict[tuple[float, ...], Any] = {}
     for recipe in recipes:
