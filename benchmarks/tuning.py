@@ -136,7 +136,7 @@ def _asked(wanted: DevelopmentSet, most: int) -> list[list[str]]:
 
 def _by_fusion(query: str) -> bool:
     """Whether nothing must be opened to rank a query's answers."""
-    clean = checked(query)
+    clean = checked(query, OPTIONS)
     return resolve_mode(clean, OPTIONS.mode) == MODE and not is_conditional(
         parse(clean, OPTIONS), OPTIONS
     )

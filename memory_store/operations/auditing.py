@@ -44,7 +44,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What one asker did: how often (alike uses of one minute are one event), how many memories were opened and returned, when last."""
+    """What one asker did: how often, how many memories were opened and returned, when last.
+
+    Alike uses of one minute are one event.
+    """
 
     who: str
     events: int
