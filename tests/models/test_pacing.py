@@ -62,9 +62,11 @@ def test_of_texts_of_one_length_those_in_front_are_read_as_many_as_fit(
     budget = length * count * share
     read = Reader().read([length] * count, budget)
     assert sorted(read) == list(range(len(read)))
-    fit = int(budget // length)
-    if fit > PROBE:
-        assert fit - 1 <= len(read) <= fit
+    fit = budget / length
+    if int(fit) > PROBE:
+        assert (
+            int(fit) - 1 <= len(read) <= fit + 1e-9
+        )  # a budget of whole texts may be rounded down
 
 
 def test_a_long_text_in_front_is_not_put_off_for_short_ones_behind_it() -> None:
