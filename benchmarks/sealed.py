@@ -11,7 +11,8 @@ import numpy as np
 
 from benchmarks.development_sets import Part
 from benchmarks.remembering import recorded, remembering
-from memory_store.records import ModelUnavailableError, Ranking, Reference
+from memory_store.errors import ModelUnavailableError
+from memory_store.records import Ranking, Reference
 from memory_store.search.context import SearchContext
 from memory_store.search.fusion import rrf
 from memory_store.search.options import search_options

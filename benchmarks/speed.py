@@ -26,8 +26,8 @@ from typing import Any
 from benchmarks import load
 from benchmarks.operations import Bench, vector_lines
 from benchmarks.report import Line, Proportion, table
+from memory_store.errors import ModelUnavailableError
 from memory_store.models.embedder import Embedder, default_threads, load_embedder
-from memory_store.records import ModelUnavailableError
 
 SIZES = (1_000, 10_000)
 VECTORS = (10_000, 100_000)

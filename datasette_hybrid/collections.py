@@ -14,12 +14,8 @@ from typing import Any
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode
 
-from memory_store.records import (
-    BadInputError,
-    CollectionInfo,
-    LockedError,
-    NotFoundError,
-)
+from memory_store.errors import BadInputError, LockedError, NotFoundError
+from memory_store.records import CollectionInfo
 from memory_store.scopes import EVERYTHING
 from memory_store.sql.functions import Grants
 from memory_store.vault.members import OWNER_ROLE, ROLES

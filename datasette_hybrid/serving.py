@@ -10,7 +10,7 @@ from typing import Any
 
 from datasette.utils.sqlite import sqlite3
 
-from memory_store.records import LockedError, NotAVaultError
+from memory_store.errors import LockedError, NotAVaultError
 from memory_store.sql.functions import NO_GRANTS, HybridFunctions, StoreAndGrants
 
 from . import compat

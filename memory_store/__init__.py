@@ -10,28 +10,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memory_store.records import (
-        Answer,
+    from memory_store.errors import (
         BadInputError,
-        Citation,
-        CollectionInfo,
+        BadRowsError,
         ConflictError,
         FormatError,
-        ImportReport,
         LockedError,
-        Memory,
-        MemoryDraft,
         MemoryStoreError,
         ModelMismatchError,
         ModelUnavailableError,
         NotAVaultError,
         NotFoundError,
+        ReadOnlyError,
+        TamperedError,
+        WrongKeyError,
+    )
+    from memory_store.records import (
+        Answer,
+        Citation,
+        CollectionInfo,
+        ImportReport,
+        Memory,
+        MemoryDraft,
+        MemoryEdit,
         Passage,
         SearchOptions,
         SearchResponse,
         SearchResult,
-        TamperedError,
-        WrongKeyError,
     )
     from memory_store.store import MemoryStore
     from memory_store.unlocking import open_store
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "BadInputError",
+    "BadRowsError",
     "Citation",
     "CollectionInfo",
     "ConflictError",
@@ -47,6 +53,7 @@ __all__ = [
     "LockedError",
     "Memory",
     "MemoryDraft",
+    "MemoryEdit",
     "MemoryStore",
     "MemoryStoreError",
     "ModelMismatchError",
@@ -54,6 +61,7 @@ __all__ = [
     "NotAVaultError",
     "NotFoundError",
     "Passage",
+    "ReadOnlyError",
     "SearchOptions",
     "SearchResponse",
     "SearchResult",
@@ -69,7 +77,8 @@ def __getattr__(name: str) -> Any:
     """Load a public name from the module that defines it, once."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_ELSEWHERE.get(name, "memory_store.records")), name)
+    usual = "memory_store.errors" if name.endswith("Error") else "memory_store.records"
+    value = getattr(import_module(_ELSEWHERE.get(name, usual)), name)
     globals()[name] = value
     return value
 

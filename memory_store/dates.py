@@ -17,7 +17,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SHOWN_CHARACTERS = 60  # of a wrong value, in its error message

@@ -23,8 +23,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from memory_store.errors import MemoryStoreError
 from memory_store.importing.front_matter import MAX_DEPTH, deeper_than
-from memory_store.records import Memory, MemoryStoreError
+from memory_store.records import Memory
 
 FIELDS = (
     *("id", "ref", "source", "collection", "type", "title", "topics", "created", "updated"),

@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey, encode_key_file
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 KEY_FILE_LIMIT = 256  # bytes: one line of base64 is 44; more is not a key file
 

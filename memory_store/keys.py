@@ -18,8 +18,8 @@ from memory_store.crypto.keys import (
     decode_recovery_code,
     new_recovery_code,
 )
+from memory_store.errors import BadInputError, LockedError, MemoryStoreError
 from memory_store.key_files import checked_key_file, made_key_file
-from memory_store.records import BadInputError, LockedError, MemoryStoreError
 from memory_store.vault.slots import KEY_FILE, KEYRING, PASSPHRASE, RECOVERY, Secret
 
 KEYRING_SERVICE = "memory-store"

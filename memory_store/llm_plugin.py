@@ -22,13 +22,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import llm
 
-from memory_store.records import (
-    ANSWER_BUDGET,
-    ANSWER_SOURCES,
-    BadInputError,
-    LockedError,
-    MemoryStoreError,
-)
+from memory_store.errors import BadInputError, LockedError, MemoryStoreError
+from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES
 
 if TYPE_CHECKING:
     from memory_store.records import Memory as Opened

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import platformdirs
 
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 APPLICATION = "memory-store"
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_store.records import ReadOnlyError
+from memory_store.errors import ReadOnlyError
 
 if TYPE_CHECKING:
     import sqlite3

@@ -23,13 +23,8 @@ from memory_store.cli.failures import said_plainly
 from memory_store.cli.options import key_value_pairs, scope_options
 from memory_store.cli.searching import QueryCommand
 from memory_store.cli.terminal import printable_line
-from memory_store.records import (
-    DEFAULT_LIMIT,
-    MODES,
-    RESULT_COLUMNS,
-    MemoryStoreError,
-    SearchResponse,
-)
+from memory_store.errors import MemoryStoreError
+from memory_store.records import DEFAULT_LIMIT, MODES, RESULT_COLUMNS, SearchResponse
 from memory_store.unlocking import open_store
 
 TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "id")

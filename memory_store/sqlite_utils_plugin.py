@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlite_utils import hookimpl
 
-from memory_store.records import NotAVaultError
+from memory_store.errors import NotAVaultError
 from memory_store.unlocking import key_in_environment, open_store
 
 if TYPE_CHECKING:

@@ -20,13 +20,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store.errors import BadInputError, LockedError, MemoryStoreError, WrongKeyError
 from memory_store.key_files import checked_key_file
-from memory_store.records import (
-    BadInputError,
-    LockedError,
-    MemoryStoreError,
-    WrongKeyError,
-)
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore

@@ -14,15 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory_store.records import (
-    TYPES,
-    BadInputError,
-    BadRowsError,
-    ConflictError,
-    MemoryDraft,
-    MemoryEdit,
-    NotFoundError,
-)
+from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
+from memory_store.records import TYPES, MemoryDraft, MemoryEdit
 from memory_store.store import MemoryStore
 
 ROUNDS = 12  # additions by each of two writers at once
@@ -175,7 +168,7 @@ def test_two_threads_that_add_at_once_lose_nothing(store: MemoryStore) -> None:
 
 APPENDING = """
 import sys
-from memory_store.records import ConflictError
+from memory_store.errors import ConflictError
 from memory_store.store import MemoryStore
 
 path, key_file, model, memory, name, rounds = sys.argv[1:]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_store.errors import BadInputError
 from memory_store.evaluation import (
     MEASURES,
     compare,
@@ -25,7 +26,7 @@ from memory_store.evaluation import (
     reciprocal_rank,
 )
 from memory_store.evaluation.calibrating import SAMPLED, evenly
-from memory_store.records import BadInputError, MemoryDraft, Ranking, Reference
+from memory_store.records import MemoryDraft, Ranking, Reference
 from memory_store.store import MemoryStore
 
 GRADES = st.dictionaries(st.sampled_from("abcdefghijklmnopqrst"), st.integers(-1, 4), min_size=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_store.records import NotFoundError
+from memory_store.errors import NotFoundError
 from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
 

@@ -12,12 +12,8 @@ from pathlib import Path
 import pytest
 
 from memory_store.doctor.vault import vault as vault_checks
-from memory_store.records import (
-    BadInputError,
-    ConflictError,
-    MemoryDraft,
-    NotFoundError,
-)
+from memory_store.errors import BadInputError, ConflictError, NotFoundError
+from memory_store.records import MemoryDraft
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 from memory_store.sql.table_function import (
     TableFunctionUnavailable,
     add_table_function,
@@ -189,7 +189,7 @@ def test_a_closed_or_a_foreign_connection_is_refused(module: ModuleType) -> None
 
 PRELUDE = """
 import gc, importlib, sys, threading, time
-from memory_store.records import MemoryStoreError
+from memory_store.errors import MemoryStoreError
 from memory_store.sql.table_function import add_table_function
 
 sqlite3 = importlib.import_module(sys.argv[1])

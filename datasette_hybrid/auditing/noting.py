@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from memory_store.records import MemoryStoreError
+from memory_store.errors import MemoryStoreError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.audit import SERVER, AuditEvent
 

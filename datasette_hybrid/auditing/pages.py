@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 
 from datasette import Response
 
+from memory_store.errors import BadInputError
 from memory_store.operations.auditing import COLUMNS, Total, Wanted, totals
-from memory_store.records import BadInputError
 from memory_store.scopes import EVERYTHING
 from memory_store.vault.audit import SERVER, AuditEvent
 

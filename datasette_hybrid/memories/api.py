@@ -16,15 +16,8 @@ from typing import Any
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
 
-from memory_store.records import (
-    BadInputError,
-    BadRowsError,
-    ConflictError,
-    Memory,
-    MemoryDraft,
-    MemoryEdit,
-    NotFoundError,
-)
+from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
+from memory_store.records import Memory, MemoryDraft, MemoryEdit
 from memory_store.sql.functions import Grants
 from memory_store.sql.permitted import without_text
 from memory_store.store import MemoryStore

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from memory_store.errors import BadInputError
 from memory_store.importing.drafts import (
     checked_text,
     checked_title,
@@ -19,14 +20,7 @@ from memory_store.importing.drafts import (
     clean_topics,
     optional_time,
 )
-from memory_store.records import (
-    DONE_SUFFIX,
-    TYPES,
-    BadInputError,
-    Memory,
-    MemoryDraft,
-    MemoryEdit,
-)
+from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft, MemoryEdit
 from memory_store.text.canonical import canonical_text
 
 from ..searching.forms import last

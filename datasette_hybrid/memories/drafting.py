@@ -11,14 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from memory_store.errors import BadInputError, BadRowsError, RowProblem
 from memory_store.importing.drafts import checked_id
-from memory_store.records import (
-    BadInputError,
-    BadRowsError,
-    MemoryDraft,
-    MemoryEdit,
-    RowProblem,
-)
+from memory_store.records import MemoryDraft, MemoryEdit
 from memory_store.text.plain_json import read_json
 
 MANY = 1_000

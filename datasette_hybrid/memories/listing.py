@@ -14,8 +14,9 @@ from urllib.parse import parse_qsl, urlencode
 from datasette import Forbidden
 
 from memory_store.dates import epoch
+from memory_store.errors import BadInputError
 from memory_store.importing.drafts import checked_id, checked_type
-from memory_store.records import BadInputError, Memory
+from memory_store.records import Memory
 from memory_store.scopes import Scope
 from memory_store.sql.functions import Grants
 

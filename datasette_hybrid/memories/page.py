@@ -16,7 +16,8 @@ from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
 from markupsafe import Markup
 
-from memory_store.records import DONE_SUFFIX, BadInputError, CollectionInfo, ConflictError, Memory
+from memory_store.errors import BadInputError, ConflictError
+from memory_store.records import DONE_SUFFIX, CollectionInfo, Memory
 from memory_store.scopes import Scope
 from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore

@@ -15,17 +15,16 @@ from typing import Any
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode
 
-from memory_store.records import (
+from memory_store.errors import (
     BadInputError,
     BadRowsError,
-    CollectionInfo,
     ConflictError,
     LockedError,
-    Memory,
     MemoryStoreError,
     NotFoundError,
     ReadOnlyError,
 )
+from memory_store.records import CollectionInfo, Memory
 from memory_store.sql.functions import Grants
 
 from ..permissions.grants import asker

@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 from datasette.utils import format_bytes
 from markupsafe import Markup
 
-from memory_store.records import MemoryHead, MemoryStoreError, NotAVaultError, TamperedError
+from memory_store.errors import MemoryStoreError, NotAVaultError, TamperedError
+from memory_store.records import MemoryHead
 from memory_store.store import MemoryStore
 from memory_store.titles import shown_title
 from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES

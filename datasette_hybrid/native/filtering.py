@@ -13,14 +13,8 @@ from typing import Any
 
 from datasette.filters import FilterArguments
 
-from memory_store.records import (
-    LIMIT_DEEP,
-    LIMIT_STANDARD,
-    BadInputError,
-    MemoryStoreError,
-    NotAVaultError,
-    SearchResponse,
-)
+from memory_store.errors import BadInputError, MemoryStoreError, NotAVaultError
+from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, SearchResponse
 from memory_store.sql.functions import Grants
 from memory_store.sql.options import search_options
 

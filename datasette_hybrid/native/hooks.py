@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from markupsafe import Markup
 
-from memory_store.records import NotAVaultError
+from memory_store.errors import NotAVaultError
 from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from .. import compat

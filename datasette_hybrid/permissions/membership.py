@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from memory_store.records import MemoryStoreError
+from memory_store.errors import MemoryStoreError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.members import ROLES
 

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from memory_store.records import BusyError
+from memory_store.errors import BusyError
 
 Answer = TypeVar("Answer")
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 from datasette import Forbidden, NotFound
 from datasette.utils import tilde_decode
 
-from memory_store.records import (
+from memory_store.errors import (
     BadInputError,
     ConflictError,
     FormatError,
@@ -28,9 +28,9 @@ from memory_store.records import (
     NotAVaultError,
     NotFoundError,
     ReadOnlyError,
-    SearchResponse,
     WrongKeyError,
 )
+from memory_store.records import SearchResponse
 from memory_store.search.options import search_options as store_options
 from memory_store.search.query import asks_by_itself
 from memory_store.sql import permitted

@@ -17,7 +17,7 @@ from typing import Any
 
 from datasette import Forbidden, Response
 
-from memory_store.records import LockedError, NotAVaultError, NotFoundError
+from memory_store.errors import LockedError, NotAVaultError, NotFoundError
 from memory_store.text.canonical import whole_characters
 
 from ..permissions.grants import asker

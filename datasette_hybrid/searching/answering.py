@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memory_store.records import CollectionInfo, MemoryStoreError, NotFoundError, SearchResponse
+from memory_store.errors import MemoryStoreError, NotFoundError
+from memory_store.records import CollectionInfo, SearchResponse
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.text.identifiers import CODE

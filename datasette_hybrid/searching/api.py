@@ -15,11 +15,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from datasette import NotFound, Response
 
-from memory_store.records import (
-    RESULT_COLUMNS,
-    BadInputError,
-    SearchResponse,
-)
+from memory_store.errors import BadInputError
+from memory_store.records import RESULT_COLUMNS, SearchResponse
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.text.canonical import whole_characters

@@ -10,7 +10,7 @@ from typing import Any
 
 from datasette import NotFound, Response
 
-from memory_store.records import BadInputError, MemoryStoreError
+from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.sql.permitted import NotPermittedError
 
 from .. import compat

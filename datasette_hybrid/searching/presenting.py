@@ -14,14 +14,8 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
-from memory_store.records import (
-    DONE_SUFFIX,
-    BadInputError,
-    Passage,
-    SearchOptions,
-    SearchResponse,
-    SearchResult,
-)
+from memory_store.errors import BadInputError
+from memory_store.records import DONE_SUFFIX, Passage, SearchOptions, SearchResponse, SearchResult
 from memory_store.search.analysis import without_stop_words
 from memory_store.search.degraded import NO_RERANKER
 from memory_store.search.matching import WordMatcher

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from memory_store.records import TYPES, BadInputError, SearchOptions
+from memory_store.errors import BadInputError
+from memory_store.records import TYPES, SearchOptions
 from memory_store.search.query import ParsedQuery, parse
 
 from .presenting import address

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memory_store.records import MemoryStoreError, SearchResponse
+from memory_store.errors import MemoryStoreError
+from memory_store.records import SearchResponse
 from memory_store.sql.functions import Grants
 
 from ..requests import asking

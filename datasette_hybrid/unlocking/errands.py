@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 from ..requests import asking
 from ..searching.forms import values

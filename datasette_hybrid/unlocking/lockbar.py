@@ -12,7 +12,7 @@ from typing import Any
 
 from datasette.utils import tilde_decode
 
-from memory_store.records import NotAVaultError
+from memory_store.errors import NotAVaultError
 
 from .. import compat
 from ..permissions.grants import asker

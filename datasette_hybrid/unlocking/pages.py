@@ -11,7 +11,7 @@ from typing import Any
 
 from datasette import Forbidden, Response
 
-from memory_store.records import BadInputError, WrongKeyError
+from memory_store.errors import BadInputError, WrongKeyError
 
 from ..permissions.sessions import end_session, grant_session
 from ..requests import asking

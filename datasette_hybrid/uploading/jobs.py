@@ -18,8 +18,9 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
 
+from memory_store.errors import ConflictError, LockedError, MemoryStoreError
 from memory_store.importing.walk import Found
-from memory_store.records import ConflictError, ImportReport, LockedError, MemoryStoreError
+from memory_store.records import ImportReport
 from memory_store.scopes import Scope
 from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore

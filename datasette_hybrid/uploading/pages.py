@@ -13,9 +13,10 @@ from urllib.parse import urlencode
 
 from datasette import Forbidden, NotFound, Response
 
+from memory_store.errors import BadInputError, ConflictError
 from memory_store.importing.drafts import checked_type, clean_topics
 from memory_store.index.creating import PERSONAL
-from memory_store.records import TYPES, BadInputError, ConflictError
+from memory_store.records import TYPES
 from memory_store.sql.functions import Grants
 
 from ..requests import asking

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.importing.session import UPLOADED
 from memory_store.importing.walk import (
     FOLDERS_NEVER_ENTERED,
@@ -30,7 +31,6 @@ from memory_store.importing.walk import (
     SourceFile,
     shown,
 )
-from memory_store.records import BadInputError, MemoryStoreError
 
 from ..requests.asking import TooLargeError
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memory_store.errors import BadInputError, MemoryStoreError, NotAVaultError, WrongKeyError
 from memory_store.index.opened import open_vault
 from memory_store.keys import secret_from_key_text, secrets_to_open
-from memory_store.records import BadInputError, MemoryStoreError, NotAVaultError, WrongKeyError
 from memory_store.sqlite import FileAccess, connect, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memory_store.records import NotAVaultError
+from memory_store.errors import NotAVaultError
 from memory_store.sqlite import file_access
 from memory_store.vault.schema import is_vault
 

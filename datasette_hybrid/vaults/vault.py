@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memory_store.records import LockedError, MemoryStoreError
+from memory_store.errors import LockedError, MemoryStoreError
 from memory_store.scopes import Scope
 from memory_store.sql.permitted import STRICT
 from memory_store.sqlite import WRITABLE, FileAccess, sqlite3

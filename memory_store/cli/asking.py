@@ -24,15 +24,8 @@ from memory_store.cli.options import (
 from memory_store.cli.rows import write_json
 from memory_store.cli.searching import QueryCommand
 from memory_store.cli.terminal import DIM, colour_wanted, printable, printable_line, styled
-from memory_store.records import (
-    ANSWER_BUDGET,
-    ANSWER_SOURCES,
-    Answer,
-    BadInputError,
-    Citation,
-    ModelUnavailableError,
-    SearchResponse,
-)
+from memory_store.errors import BadInputError, ModelUnavailableError
+from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, Citation, SearchResponse
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore

@@ -10,7 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from memory_store.records import BadInputError, MemoryStoreError
+from memory_store.errors import BadInputError, MemoryStoreError
 
 
 def copy_vault(source: Path, target: Path) -> int:

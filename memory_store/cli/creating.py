@@ -14,7 +14,7 @@ import click
 
 from memory_store.cli.options import at_terminal, database_argument, json_option
 from memory_store.cli.rows import write_json
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 PROFILES = ("default", "strict")
 WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief guesses offline here

@@ -25,7 +25,7 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
     from memory_store.evaluation import RunResult

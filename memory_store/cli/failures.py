@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from memory_store.records import (
+from memory_store.errors import (
     BadInputError,
     LockedError,
     MemoryStoreError,

@@ -15,7 +15,7 @@ from memory_store.cli.options import database_argument, json_option, key_options
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.terminal import BOLD, DIM, colour_wanted, printable_line, styled
-from memory_store.records import BadInputError, LockedError, WrongKeyError
+from memory_store.errors import BadInputError, LockedError, WrongKeyError
 
 if TYPE_CHECKING:
     from memory_store.doctor import Check

@@ -30,7 +30,8 @@ from memory_store.cli.terminal import (
     shortened,
     styled,
 )
-from memory_store.records import BadInputError, Memory
+from memory_store.errors import BadInputError
+from memory_store.records import Memory
 from memory_store.titles import shown_title
 
 if TYPE_CHECKING:

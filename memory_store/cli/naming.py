@@ -16,7 +16,7 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.rows import write_rows
 from memory_store.cli.terminal import printable_line
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
     from memory_store.records import CollectionInfo

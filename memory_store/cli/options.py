@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memory_store.records import STATUSES, TYPES, BadInputError, LockedError
+from memory_store.errors import BadInputError, LockedError
+from memory_store.records import STATUSES, TYPES
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from memory_store.records import BadInputError, FormatError, MemoryStoreError
+from memory_store.errors import BadInputError, FormatError, MemoryStoreError
 
 KEY_BYTES = 32
 SALT_BYTES = 16

@@ -23,7 +23,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV, ChaCha20Poly1305
 
 from memory_store.crypto.keys import SecretKey
-from memory_store.records import FormatError, TamperedError
+from memory_store.errors import FormatError, TamperedError
 
 FORMAT = 1
 HEADER = struct.Struct(">BBI12s")

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from memory_store.doctor.checks import Check, installed
-from memory_store.records import MemoryStoreError
+from memory_store.errors import MemoryStoreError
 
 
 def versions() -> Check:

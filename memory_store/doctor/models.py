@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_store.doctor.checks import Check
-from memory_store.records import ModelUnavailableError
+from memory_store.errors import ModelUnavailableError
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_store.doctor.checks import Check
-from memory_store.records import MemoryStoreError, ModelUnavailableError
+from memory_store.errors import MemoryStoreError, ModelUnavailableError
 
 if TYPE_CHECKING:
     from memory_store.records import CollectionInfo

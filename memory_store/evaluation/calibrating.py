@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memory_store.errors import BadInputError
 from memory_store.evaluation.judgements import Judgements
 from memory_store.models.calibration import (
     Bin,
@@ -24,7 +25,7 @@ from memory_store.models.calibration import (
     reliability,
 )
 from memory_store.models.maxsim import asks_for_maxsim
-from memory_store.records import BadInputError, SearchOptions
+from memory_store.records import SearchOptions
 from memory_store.search.analysis import analyse
 from memory_store.search.candidates import Candidate
 from memory_store.search.matching import WordMatcher

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 Judgements = Mapping[str, Mapping[str, int]]
 """Query id → ref or id of a memory → grade (0 and below: not relevant)."""

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from memory_store.errors import BadInputError
 from memory_store.evaluation.judgements import Judgements
 from memory_store.evaluation.measures import MEASURES
 from memory_store.evaluation.statistics import (
@@ -23,7 +24,7 @@ from memory_store.evaluation.statistics import (
     compare,
     estimate,
 )
-from memory_store.records import BadInputError, Ranking, Reference
+from memory_store.records import Ranking, Reference
 from memory_store.search.recipes import recipe_named
 
 DEFAULT_DEPTH = 100

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memory_store.dates import format_time, parse_time
+from memory_store.errors import BadInputError
 from memory_store.importing.notes import first_heading
-from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, Memory, MemoryDraft
+from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft
 from memory_store.text.canonical import canonical_text, normalise_topic, whole_characters
 from memory_store.text.plain_json import mended
 

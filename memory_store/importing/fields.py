@@ -15,8 +15,9 @@ from typing import Any
 from uuid import UUID
 
 from memory_store.dates import parse_time
+from memory_store.errors import BadInputError
 from memory_store.importing.front_matter import Plain, as_data, deeper_than
-from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, MemoryDraft
+from memory_store.records import DONE_SUFFIX, TYPES, MemoryDraft
 
 TEXT_COLUMNS = ("text", "body", "content", "note")
 """Where a row's text is looked for, in this order, when no column is named."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from memory_store.errors import ConflictError, LockedError, MemoryStoreError
 from memory_store.importing.readers import opened_file, read_file
 from memory_store.importing.session import (
     UPLOADED,
@@ -22,13 +23,7 @@ from memory_store.importing.session import (
     Pending,
 )
 from memory_store.importing.walk import Failure, Found, Skip, SourceFile, walk
-from memory_store.records import (
-    ConflictError,
-    ImportReport,
-    LockedError,
-    MemoryDraft,
-    MemoryStoreError,
-)
+from memory_store.records import ImportReport, MemoryDraft
 from memory_store.vault.rows import Origin
 
 BATCH_MEMORIES = 64

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import IO, Any, BinaryIO
 
 from memory_store.dates import date_in_name, format_epoch
+from memory_store.errors import MemoryStoreError
 from memory_store.importing.decoding import SNIFFED_BYTES, decode, is_binary
 from memory_store.importing.fields import MAX_TOPICS, TEXT_COLUMNS, FieldError, Record
 from memory_store.importing.front_matter import FrontMatter, FrontMatterError, read_front_matter
@@ -37,7 +38,7 @@ from memory_store.importing.walk import (
     SourceFile,
     starts_like_sqlite,
 )
-from memory_store.records import MemoryDraft, MemoryStoreError
+from memory_store.records import MemoryDraft
 
 STDIN_DIGEST_CHARACTERS = 16  # 64 bits: two notes of one vault never share them by chance
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from memory_store.errors import BadInputError
 from memory_store.importing.pipeline import Progress, import_files, import_paths
 from memory_store.importing.session import ImportOptions, ImportSession, known_sources
 from memory_store.importing.walk import Found
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
-from memory_store.records import BadInputError, ImportReport
+from memory_store.records import ImportReport
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder

@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 
+from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
 from memory_store.index.writing import write_batch
-from memory_store.records import BadInputError, Memory, MemoryDraft
+from memory_store.records import Memory, MemoryDraft
 from memory_store.sqlite import sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.rows import Origin, open_head, read_rows

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 MAX_FILE_BYTES = 50 * 1024 * 1024  # of a note or JSON document; rows are bounded one by one
 MAX_FOLDER_DEPTH = 64  # folders below the one that was named

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey
+from memory_store.errors import BadInputError, NotAVaultError
 from memory_store.index.opened import OpenVault, open_vault
-from memory_store.records import BadInputError, NotAVaultError
 from memory_store.sqlite import connect, sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.collections import insert_collection

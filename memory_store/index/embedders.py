@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.opened import OpenVault
-from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.vault.settings import CollectionSettings
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from memory_store.records import LockedError
+from memory_store.errors import LockedError
 
 
 class Gate:

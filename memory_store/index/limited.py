@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from memory_store.errors import BadInputError, NotFoundError
 from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Snapshot
-from memory_store.records import BadInputError, NotFoundError
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import LimitedKeyring

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from memory_store.errors import TamperedError
 from memory_store.index.codec import decode, encode
 from memory_store.index.layout import Late
 from memory_store.index.marks import same_analysis, same_model, wanted_mark
 from memory_store.index.segment import Segment, merge
 from memory_store.index.snapshot import Snapshot
-from memory_store.records import TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.manifest import added_up, read_manifest

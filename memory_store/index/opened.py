@@ -15,17 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memory_store.errors import BadInputError, ModelMismatchError, NotFoundError
 from memory_store.index.gate import Gate
 from memory_store.index.live import LiveIndex
 from memory_store.index.marks import wanted_mark
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import IndexModel, delete_batch
-from memory_store.records import (
-    BadInputError,
-    CollectionInfo,
-    ModelMismatchError,
-    NotFoundError,
-)
+from memory_store.records import CollectionInfo
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
 from memory_store.vault import audit

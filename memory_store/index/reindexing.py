@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memory_store.errors import ModelUnavailableError
 from memory_store.index.codec import encode
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
 from memory_store.index.segment import IndexEntry, build
-from memory_store.records import ModelUnavailableError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.rows import Origin, open_memories, read_rows
 from memory_store.vault.segments import REINDEXED, log_changes, write_segment

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.index.live import load_segment
 from memory_store.index.opened import OpenVault
-from memory_store.records import MemoryStoreError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault import audit
 from memory_store.vault.expansions import stored

@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from memory_store.errors import ConflictError
 from memory_store.index.codec import encode
 from memory_store.index.segment import IndexEntry, build
-from memory_store.records import ConflictError, Memory
+from memory_store.records import Memory
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.manifest import account

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from memory_store.errors import MemoryStoreError, ModelUnavailableError
 from memory_store.models.archives import fetch_reranker, install_reranker
 from memory_store.models.reranker import DEFAULT_RERANKER
-from memory_store.records import MemoryStoreError, ModelUnavailableError
 
 
 @click.command()

@@ -15,10 +15,10 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
+from memory_store.errors import BadInputError
 from memory_store.models.embedder import MODEL_NAME_FORM
 from memory_store.models.fetching import download
 from memory_store.models.reranker import locate_reranker, rerankers_folder
-from memory_store.records import BadInputError
 
 MAX_BYTES = 2 * 1024**3  # of one archive, packed or unpacked; the largest of FlashRank's is 110 MB
 DOWNLOAD_SECONDS = 30.0  # without a single byte, before a download is given up

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.paths import config_folder
-from memory_store.records import BadInputError, ModelUnavailableError
 
 FILE = "calibrations.json"
 FEWEST = 5  # relevant and irrelevant pairs each: below, two numbers cannot be told from noise

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline
 from memory_store.models.fetching import fetch_embedder
 from memory_store.paths import cache_folder
-from memory_store.records import ModelUnavailableError
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding

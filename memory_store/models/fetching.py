@@ -16,7 +16,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from memory_store.records import ModelUnavailableError
+from memory_store.errors import ModelUnavailableError
 
 OFFLINE_VARIABLES = ("MEMORY_STORE_OFFLINE", "HF_HUB_OFFLINE")
 REACH_SECONDS = 2.0  # to open a connection: a hub that is slower than this is as good as absent

@@ -23,7 +23,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 
-from memory_store.records import ModelUnavailableError
+from memory_store.errors import ModelUnavailableError
 
 INSTALL = "pip install 'datasette-hybrid[llm]'"
 MOST_CALLS = 4  # at once, those left behind included: a model that hangs is soon left alone

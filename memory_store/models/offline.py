@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_store.records import ModelUnavailableError
+from memory_store.errors import ModelUnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

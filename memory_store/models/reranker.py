@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
 from memory_store.models.embedder import MODEL_NAME_FORM, default_threads, encodable
 from memory_store.models.pacing import batches_in_time
 from memory_store.paths import cache_folder
-from memory_store.records import BadInputError, ModelUnavailableError
 
 if TYPE_CHECKING:
     from flashrank import Ranker

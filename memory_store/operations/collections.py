@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from memory_store.errors import BadInputError
 from memory_store.index.embedders import Embedders
 from memory_store.index.opened import OpenVault
-from memory_store.records import BadInputError, CollectionInfo
+from memory_store.records import CollectionInfo
 from memory_store.text.canonical import normalise_topic
 from memory_store.text.identifiers import CODE
 from memory_store.text.language import LANGUAGES

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from memory_store.errors import BadInputError, BadRowsError, ConflictError, RowProblem
 from memory_store.importing.drafts import (
     checked_metadata,
     checked_text,
@@ -30,16 +31,7 @@ from memory_store.index.embedders import Embedders
 from memory_store.index.opened import OpenVault
 from memory_store.operations.reading import open_all, open_one, resolve, shown
 from memory_store.operations.writing import write
-from memory_store.records import (
-    Addition,
-    BadInputError,
-    BadRowsError,
-    ConflictError,
-    Memory,
-    MemoryDraft,
-    MemoryEdit,
-    RowProblem,
-)
+from memory_store.records import Addition, Memory, MemoryDraft, MemoryEdit
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.rows import read_rows

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from memory_store.errors import NotFoundError
 from memory_store.index.opened import OpenVault
-from memory_store.records import NotFoundError
 from memory_store.vault.members import ROLES, changed_members
 
 

@@ -15,13 +15,14 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from memory_store.errors import BadInputError, NotFoundError
 from memory_store.importing.drafts import now
 from memory_store.index.embedders import Embedders
 from memory_store.index.opened import OpenVault
 from memory_store.operations.editing import again_if_overtaken
 from memory_store.operations.reading import open_all, open_one, shown
 from memory_store.operations.writing import write
-from memory_store.records import BadInputError, Memory, NotFoundError
+from memory_store.records import Memory
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.vault.rows import content_tag, read_rows
 

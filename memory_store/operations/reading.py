@@ -13,17 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from memory_store.dates import epoch, parse_moment
+from memory_store.errors import BadInputError, NotFoundError
 from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.operations.collections import collection_ids
-from memory_store.records import (
-    STATUSES,
-    BadInputError,
-    Memory,
-    MemoryHead,
-    NotFoundError,
-    Reference,
-)
+from memory_store.records import STATUSES, Memory, MemoryHead, Reference
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.heads import find_by_ref, read_refs
 from memory_store.vault.rows import (

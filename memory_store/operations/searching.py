@@ -12,17 +12,11 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from memory_store.errors import ModelUnavailableError, NotFoundError
 from memory_store.index.held_vectors import HeldVectors
 from memory_store.index.opened import OpenVault
 from memory_store.operations.reading import open_all, resolve
-from memory_store.records import (
-    Memory,
-    ModelUnavailableError,
-    NotFoundError,
-    Ranking,
-    SearchOptions,
-    SearchResponse,
-)
+from memory_store.records import Memory, Ranking, SearchOptions, SearchResponse
 from memory_store.search.likeness import unknown
 from memory_store.search.options import search_options
 from memory_store.vault.page_keys import PageKeys

@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memory_store.errors import BadInputError, ConflictError
 from memory_store.importing.drafts import memory_from_draft
 from memory_store.index.embedders import Embedders, WritingEmbedders, without_model
 from memory_store.index.opened import OpenVault
@@ -17,7 +18,7 @@ from memory_store.index.preparing import Preparer
 from memory_store.index.writing import write_batch
 from memory_store.operations.collections import collection_ids
 from memory_store.operations.reading import shown
-from memory_store.records import BadInputError, ConflictError, ImportReport, Memory, MemoryDraft
+from memory_store.records import ImportReport, Memory, MemoryDraft
 from memory_store.vault.rows import Origin, read_rows
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory_store.dates import parse_moment
+from memory_store.errors import BadInputError
 from memory_store.index.snapshot import Filters, HashGroup, Mask, TopicGroup
 from memory_store.index.terms import has_pair, has_term
-from memory_store.records import DONE_SUFFIX, TYPES, BadInputError, SearchOptions
+from memory_store.records import DONE_SUFFIX, TYPES, SearchOptions
 from memory_store.search.context import SearchContext
 from memory_store.search.likeness import Likeness, likeness, twins
 from memory_store.search.query import ParsedQuery, Phrase, Variant, is_symbol_like

@@ -13,14 +13,13 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models.language_model import Reply, ask
 from memory_store.records import (
     ANSWER_BUDGET,
     Answer,
-    BadInputError,
     Citation,
     Memory,
-    ModelUnavailableError,
     SearchOptions,
     SearchResponse,
 )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.snapshot import Mask, Snapshot
-from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.context import SearchContext
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from memory_store.errors import ModelUnavailableError
 from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
-from memory_store.records import ModelUnavailableError
 from memory_store.search.analysis import Analysis, with_variants
 from memory_store.search.candidates import LegList
 from memory_store.search.context import SearchContext

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from memory_store.errors import BadInputError
 from memory_store.index.documents import frequencies, terms_of, topics_of
 from memory_store.index.snapshot import HashGroup, Mask, Snapshot, TopicGroup
-from memory_store.records import BadInputError
 
 LIKE = "like"
 """The kind of the lists that legs make by a memory, and the name of the option."""

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memory_store.errors import BadInputError
 from memory_store.index.terms import has_term, keyword_scores, top_k
-from memory_store.records import BadInputError, Memory
+from memory_store.records import Memory
 from memory_store.search.adjustments import Scored
 from memory_store.search.analysis import Blinding, filters
 from memory_store.search.answering import Outcome, Page

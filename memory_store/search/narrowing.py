@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 from memory_store.search.adjustments import base_type
 from memory_store.search.analysis import Blinding
 from memory_store.search.context import SearchContext

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from memory_store.records import BadInputError, SearchOptions
+from memory_store.errors import BadInputError
+from memory_store.records import SearchOptions
 
 _OPTION_NAMES = {f.name for f in fields(SearchOptions)}
 _LISTED_OPTIONS = ("collection", "type", "topic", "narrow")

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.records import BadInputError, FormatError, SearchOptions, TamperedError
+from memory_store.errors import BadInputError, FormatError, TamperedError
+from memory_store.records import SearchOptions
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot

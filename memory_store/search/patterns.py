@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 from memory_store.text.tokens import words as words_of
 
 MOST_NESTED = 50  # groups within groups

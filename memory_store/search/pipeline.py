@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from memory_store.records import BadInputError, Ranking, SearchOptions, SearchResponse
+from memory_store.errors import BadInputError
+from memory_store.records import Ranking, SearchOptions, SearchResponse
 from memory_store.search.analysis import Analysis, analyse
 from memory_store.search.answering import Outcome, Page, respond
 from memory_store.search.candidates import Fetched, LegList

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, BadInputError, SearchOptions
+from memory_store.errors import BadInputError
+from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, SearchOptions
 from memory_store.search.paging import Place
 from memory_store.search.recipes import Depth, Recipe, recipe_named
 

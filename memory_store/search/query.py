@@ -18,7 +18,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from memory_store.records import MAX_QUERY_CHARACTERS, MODES, BadInputError, SearchOptions
+from memory_store.errors import BadInputError
+from memory_store.records import MAX_QUERY_CHARACTERS, MODES, SearchOptions
 from memory_store.text.canonical import canonical_text
 from memory_store.text.tokens import query_words
 from memory_store.text.tokens import words as words_of

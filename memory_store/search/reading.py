@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.models.maxsim import NAME as MAXSIM
 from memory_store.models.maxsim import asks_for_maxsim
-from memory_store.records import Memory, ModelMismatchError, ModelUnavailableError
+from memory_store.records import Memory
 from memory_store.search import late_interaction
 from memory_store.search.adjustments import Scored, adjust
 from memory_store.search.analysis import Analysis

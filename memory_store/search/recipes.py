@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 LEGS = ("keyword", "topic", "vector")
 

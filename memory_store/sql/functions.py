@@ -15,16 +15,15 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memory_store.records import (
-    RESULT_COLUMNS,
+from memory_store.errors import (
     BadInputError,
     BusyError,
     LockedError,
     MemoryStoreError,
     NotAVaultError,
     NotFoundError,
-    SearchResponse,
 )
+from memory_store.records import RESULT_COLUMNS, SearchResponse
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.sql import permitted
 from memory_store.sql.collecting import nothing_collected

@@ -22,16 +22,9 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
 from memory_store.models.expander import chosen_expander
-from memory_store.records import (
-    BadInputError,
-    MemoryStoreError,
-    NotFoundError,
-    SearchOptions,
-    SearchResponse,
-    SearchResult,
-    StageReport,
-)
+from memory_store.records import SearchOptions, SearchResponse, SearchResult, StageReport
 from memory_store.scopes import Scope
 from memory_store.search.degraded import BY_PLACES, NOT_READ, for_searchers
 from memory_store.search.likeness import unknown

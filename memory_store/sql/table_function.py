@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from memory_store.records import MemoryStoreError
+from memory_store.errors import MemoryStoreError
 from memory_store.sql import virtual_tables as sqlite
 from memory_store.sql.virtual_tables import CONSTRAINT, ERROR, INTERRUPT, NOMEM, OK
 from memory_store.sqlite import ExtensionUnavailable, linked_library

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_store.crypto.sealing import LENGTH, Place
-from memory_store.records import TamperedError
+from memory_store.errors import TamperedError
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
 from memory_store.vault.schema import AUDIT_TABLE

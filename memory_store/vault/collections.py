@@ -9,7 +9,7 @@ import uuid
 from datetime import UTC, datetime
 
 from memory_store.crypto.sealing import Place
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.manifest import Manifest, write_manifest

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from memory_store.records import FormatError, TamperedError
+from memory_store.errors import FormatError, TamperedError
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.schema import EXPANSIONS_TABLE

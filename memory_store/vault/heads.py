@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from memory_store.records import BadInputError, NotFoundError
+from memory_store.errors import BadInputError, NotFoundError
 from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.keyring import Keyring

@@ -22,7 +22,7 @@ from memory_store.crypto.sealing import (
     seal,
     unseal,
 )
-from memory_store.records import LockedError, NotFoundError
+from memory_store.errors import LockedError, NotFoundError
 from memory_store.scopes import Scope
 from memory_store.sqlite import sqlite3
 

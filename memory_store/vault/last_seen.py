@@ -10,8 +10,8 @@ import json
 import os
 from pathlib import Path
 
+from memory_store.errors import MemoryStoreError
 from memory_store.paths import state_folder
-from memory_store.records import MemoryStoreError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.audit import last_batch
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from memory_store.records import BadInputError, NotFoundError
+from memory_store.errors import BadInputError, NotFoundError
 
 ACTOR_LIMIT = 200  # characters of an actor's id
 OWNER_ROLE: Final = "owner"

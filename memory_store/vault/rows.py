@@ -15,7 +15,8 @@ from itertools import islice
 from typing import Any
 
 from memory_store.crypto.sealing import Place
-from memory_store.records import Memory, NotFoundError, TamperedError
+from memory_store.errors import NotFoundError, TamperedError
+from memory_store.records import Memory
 from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
 from memory_store.text.plain_json import read_stored_json

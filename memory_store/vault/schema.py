@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store.records import FormatError, NotAVaultError
+from memory_store.errors import FormatError, NotAVaultError
 from memory_store.sqlite import FileAccess, connect, file_access, sqlite3
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 
-from memory_store.records import FormatError, NotAVaultError, TamperedError
+from memory_store.errors import FormatError, NotAVaultError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.manifest import note_revision, read_manifest

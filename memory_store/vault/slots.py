@@ -24,7 +24,7 @@ from memory_store.crypto.keys import (
     key_from_strong_secret,
 )
 from memory_store.crypto.sealing import Place, SealingKey, seal, unseal
-from memory_store.records import FormatError, WrongKeyError
+from memory_store.errors import FormatError, WrongKeyError
 from memory_store.sqlite import sqlite3
 
 PASSPHRASE = "passphrase"

@@ -30,7 +30,7 @@ from memory_store.crypto.sealing import (
     sealed_epoch,
     unseal,
 )
-from memory_store.records import FormatError, MemoryStoreError, TamperedError
+from memory_store.errors import FormatError, MemoryStoreError, TamperedError
 
 PLACE = Place(b"v" * 16, "collection", "memories", "head", "row", 3)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.dates import date_in_name, epoch, format_epoch, parse_moment, parse_time
-from memory_store.records import BadInputError
+from memory_store.errors import BadInputError
 
 NINE_THIRTY = "2024-05-01T09:30:00Z"
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minutes=m)))

@@ -18,13 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading_files import read
 
+from memory_store.errors import MemoryStoreError
 from memory_store.export import (
     export_markdown,
     export_ndjson,
     export_ndjson_folder,
     memory_markdown,
 )
-from memory_store.records import TYPES, Memory, MemoryDraft, MemoryStoreError
+from memory_store.records import TYPES, Memory, MemoryDraft
 
 MEMORY = Memory(
     id="0b0d5b76-6c43-4f3e-9c39-0a4a6a3c8a11",

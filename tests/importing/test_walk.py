@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from reading_files import read
 
+from memory_store.errors import BadInputError
 from memory_store.importing.readers import read_file
 from memory_store.importing.walk import MAX_FILE_BYTES, Failure, SourceFile, walk
-from memory_store.records import BadInputError
 
 Put = Callable[[str, "str | bytes"], Path]
 

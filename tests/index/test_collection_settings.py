@@ -11,13 +11,8 @@ import numpy as np
 import pytest
 from tiny_embedder import build as build_tiny_embedder
 
-from memory_store.records import (
-    BadInputError,
-    LockedError,
-    MemoryDraft,
-    ModelUnavailableError,
-    NotFoundError,
-)
+from memory_store.errors import BadInputError, LockedError, ModelUnavailableError, NotFoundError
+from memory_store.records import MemoryDraft
 from memory_store.scopes import EVERYTHING
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models.calibration import (
     CALIBRATIONS,
     Calibration,
@@ -24,7 +25,6 @@ from memory_store.models.calibration import (
     store_fitted,
 )
 from memory_store.models.reranker import Reranker, load_reranker
-from memory_store.records import BadInputError, ModelUnavailableError
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_store.errors import ModelUnavailableError
 from memory_store.models.embedder import Embedder, load_embedder, locate_embedder
-from memory_store.records import ModelUnavailableError
 
 TEXTS = [
     "the car broke down",

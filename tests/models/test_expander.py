@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_store.errors import ModelUnavailableError
 from memory_store.models import language_model
 from memory_store.models.expander import (
     LONGEST,
@@ -24,7 +25,6 @@ from memory_store.models.expander import (
     typed_lines,
 )
 from memory_store.models.language_model import ask
-from memory_store.records import ModelUnavailableError
 
 if TYPE_CHECKING:
     from language_models import LanguageModels

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline
 from memory_store.models.embedder import load_embedder
-from memory_store.records import ModelUnavailableError
 
 pytestmark = pytest.mark.model
 

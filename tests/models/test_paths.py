@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_store.errors import BadInputError
 from memory_store.paths import cache_folder, config_folder, state_folder
-from memory_store.records import BadInputError
 
 FOLDERS = [
     ("MEMORY_STORE_CACHE", "XDG_CACHE_HOME", cache_folder),

@@ -16,6 +16,7 @@ import tiny_reranker
 from click.testing import CliRunner
 from flashrank.Config import model_file_map
 
+from memory_store.errors import ModelUnavailableError
 from memory_store.models.__main__ import main
 from memory_store.models.reranker import (
     BATCH_SIZE,
@@ -24,7 +25,6 @@ from memory_store.models.reranker import (
     load_reranker,
     locate_reranker,
 )
-from memory_store.records import ModelUnavailableError
 
 QUERY = "rotate encryption keys"
 PASSAGES = [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from datasette_hybrid.requests.admission import WAITING, WORKERS, QueueFullError, WorkQueue, work
-from memory_store.records import BusyError
+from memory_store.errors import BusyError
 
 from .conftest import ALLOW, Filled, Serve, Served
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory_store.records import RESULT_COLUMNS, BadInputError
+from memory_store.errors import BadInputError
+from memory_store.records import RESULT_COLUMNS
 from memory_store.sql.options import OPTION_NAMES, search_options
 
 from .conftest import Served

@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 from datasette_hybrid.collections import Visit
 from datasette_hybrid.vaults.registry import vaults_of
-from memory_store.records import BadInputError, NotFoundError
+from memory_store.errors import BadInputError, NotFoundError
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sql.functions import NO_GRANTS
 from memory_store.sqlite import sqlite3

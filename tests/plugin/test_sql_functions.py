@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memory_store.records import NotAVaultError
+from memory_store.errors import NotAVaultError
 from memory_store.scopes import EVERYTHING
 from memory_store.sql.functions import (
     ALL_GRANTS,

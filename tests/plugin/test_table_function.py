@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from memory_store.records import RESULT_COLUMNS, NotAVaultError, SearchResponse
+from memory_store.errors import NotAVaultError
+from memory_store.records import RESULT_COLUMNS, SearchResponse
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sql.functions import ALL_GRANTS, NO_GRANTS, Grants, StoreAndGrants, register
 from memory_store.sqlite import sqlite3

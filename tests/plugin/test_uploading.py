@@ -23,8 +23,8 @@ from datasette_hybrid.uploading import jobs as import_jobs
 from datasette_hybrid.uploading import uploaded
 from datasette_hybrid.uploading.uploaded import sources
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.errors import MemoryStoreError
 from memory_store.importing.walk import Failure, Skip, SourceFile
-from memory_store.records import MemoryStoreError
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
@@ -551,7 +551,7 @@ async def test_an_upload_is_one_event_and_no_source_to_read_again(
     ]
     vaults_of(served.datasette).lock_all()
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        from memory_store.records import BadInputError
+        from memory_store.errors import BadInputError
 
         with pytest.raises(BadInputError, match="nothing was imported yet"):
             store.import_paths()

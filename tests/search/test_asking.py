@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.records import BadInputError, ModelUnavailableError
+from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.search.asking import Citations, excerpt, shares
 from memory_store.store import MemoryStore
 

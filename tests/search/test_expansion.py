@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from expanded import asked, lists, refs, stage
 
-from memory_store.records import LockedError, MemoryDraft, SearchOptions
+from memory_store.errors import LockedError
+from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import pipeline
 from memory_store.search.expansion import LANGUAGE_NAMES
 from memory_store.search.telling import told

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from memory_store.cli import main
+from memory_store.errors import BadInputError
 from memory_store.index.documents import terms_of, topics_of
-from memory_store.records import BadInputError, MemoryDraft, SearchResponse
+from memory_store.records import MemoryDraft, SearchResponse
 from memory_store.scopes import EVERYTHING
 from memory_store.search.likeness import MOST_TERMS, spread, telling_terms
 from memory_store.search.recipes import RECIPES

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from memory_store.records import BadInputError, MemoryDraft, SearchResponse
+from memory_store.errors import BadInputError
+from memory_store.records import MemoryDraft, SearchResponse
 from memory_store.store import MemoryStore
 
 

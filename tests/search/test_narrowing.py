@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memory_store.records import BadInputError, SearchResponse
+from memory_store.errors import BadInputError
+from memory_store.records import SearchResponse
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.store import MemoryStore
 

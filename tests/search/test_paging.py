@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from memory_store.records import BadInputError, MemoryDraft, SearchResponse, SearchResult
+from memory_store.errors import BadInputError
+from memory_store.records import MemoryDraft, SearchResponse, SearchResult
 from memory_store.store import MemoryStore
 
 QUERY = "winter garden"

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.records import MAX_QUERY_CHARACTERS, BadInputError, SearchOptions
+from memory_store.errors import BadInputError
+from memory_store.records import MAX_QUERY_CHARACTERS, SearchOptions
 from memory_store.search.query import Variant, parse, resolve_mode
 
 PLAIN = SearchOptions()

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import memory_store
-from memory_store.records import DEFAULT_LIMIT, LIMIT_STANDARD, BadInputError
+from memory_store.errors import BadInputError
+from memory_store.records import DEFAULT_LIMIT, LIMIT_STANDARD
 from memory_store.search import recipes
 from memory_store.search.recipes import DEFAULT, GNO, PRX, RECIPES, Depth, Recipe, recipe_named
 

@@ -13,15 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_reranker import build as build_tiny_reranker
 
+from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.models.embedder import Embedder
 from memory_store.models.reranker import load_reranker
-from memory_store.records import (
-    MemoryDraft,
-    ModelMismatchError,
-    ModelUnavailableError,
-    SearchOptions,
-    SearchResponse,
-)
+from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
 from memory_store.search import pipeline
 from memory_store.search.candidates import Candidate
 from memory_store.search.late_interaction import DEPTH, blended_shares, word_weights

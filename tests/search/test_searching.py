@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from memory_store.records import BadInputError, MemoryDraft, SearchOptions, SearchResponse
+from memory_store.errors import BadInputError
+from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
 from memory_store.search import pipeline
 from memory_store.store import MemoryStore
 
@@ -264,7 +265,7 @@ class TestModels:
     def test_without_an_embedder_words_go_on(
         self, notes: MemoryStore, private_folders: object
     ) -> None:
-        from memory_store.records import ModelUnavailableError
+        from memory_store.errors import ModelUnavailableError
 
         def absent():  # type: ignore[no-untyped-def]
             raise ModelUnavailableError("No model here.", "pip install a-model")

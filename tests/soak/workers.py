@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from memory_store.records import ConflictError, NotFoundError
+from memory_store.errors import ConflictError, NotFoundError
 from memory_store.store import MemoryStore
 
 SUBJECTS = ("otters", "windmills", "lanterns", "harbours", "orchards", "glaciers")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory_store.records import TamperedError
+from memory_store.errors import TamperedError
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.audit import BATCH_BYTES, AuditEvent

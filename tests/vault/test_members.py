@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_store.records import BadInputError, NotFoundError, TamperedError
+from memory_store.errors import BadInputError, NotFoundError, TamperedError
 from memory_store.scopes import Scope
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore

@@ -13,7 +13,7 @@ import pytest
 from thief import change
 
 from memory_store.crypto.keys import Argon2Parameters
-from memory_store.records import (
+from memory_store.errors import (
     BadInputError,
     FormatError,
     LockedError,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from memory_store.records import BadInputError, SearchResponse
+from memory_store.errors import BadInputError
+from memory_store.records import SearchResponse
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants

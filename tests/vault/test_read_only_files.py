@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from memory_store.errors import ReadOnlyError
 from memory_store.index.opened import open_vault
 from memory_store.keys import secrets_to_open
-from memory_store.records import ReadOnlyError
 from memory_store.sqlite import connect, file_access
 from memory_store.store import MemoryStore
 
 SEARCH_AND_WRITE = """
 import sys
 from memory_store import MemoryStore
-from memory_store.records import ReadOnlyError
+from memory_store.errors import ReadOnlyError
 store = MemoryStore.open(sys.argv[1], key_file=sys.argv[2])
 print(len(store.search("harbour").rows))
 try:

@@ -17,14 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory_store.records import (
+from memory_store.errors import (
     BadInputError,
     ConflictError,
     LockedError,
-    MemoryDraft,
     MemoryStoreError,
     NotFoundError,
 )
+from memory_store.records import MemoryDraft
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.store import MemoryStore
 from memory_store.vault.keyring import VAULT_SCOPE

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from thief import change
 
-from memory_store.records import MemoryStoreError, TamperedError
+from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.numpy_vectors import best_windows
-from memory_store.records import ModelMismatchError, ModelUnavailableError
 from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Fetched, LegList, QueryModel
 from memory_store.search.context import SearchContext

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from memory_store.records import BadInputError, MemoryDraft, SearchResponse
+from memory_store.errors import BadInputError
+from memory_store.records import MemoryDraft, SearchResponse
 from memory_store.search.candidates import Candidate
 from memory_store.search.fusion import RankedList, fuse
 from memory_store.search.recipes import Recipe

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from bench import Bench, Statement, as_said, each_of, found, fused, fusion_ranks, refused, reranked
 
+from memory_store.errors import ModelUnavailableError
 from memory_store.models.expander import MOST_LINES, instructions
-from memory_store.records import MemoryDraft, ModelUnavailableError, SearchOptions
+from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import pipeline
 from memory_store.search.expansion import LANGUAGE_NAMES
 from memory_store.search.fusion import RankedList, rrf

@@ -1,0 +1,93 @@
+"""What this package refuses to do, as exceptions that every surface tells apart.
+
+Boundary: messages are fit for a user and carry no key, query or text of a memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class MemoryStoreError(Exception):
+    """Anything this package refuses to do, with a message fit for a user. Carries no secret."""
+
+
+class BadInputError(MemoryStoreError):
+    """The caller's input is wrong. ``parameter`` names the culprit (CLI exit 2, HTTP 400)."""
+
+    def __init__(self, message: str, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
+@dataclass(frozen=True, slots=True)
+class RowProblem:
+    """What is wrong with one of many rows: its place from 0, the field (if any), a sentence."""
+
+    row: int
+    parameter: str | None
+    message: str
+
+
+class BadRowsError(BadInputError):
+    """Some of the rows given at once are wrong, so none was written. ``problems`` says which."""
+
+    def __init__(self, problems: Sequence[RowProblem]) -> None:
+        super().__init__(problems[0].message, problems[0].parameter)
+        self.problems = tuple(problems)
+
+
+class NotFoundError(MemoryStoreError):
+    """No memory, collection or file of that name (CLI exit 1, HTTP 404)."""
+
+
+class NotAVaultError(MemoryStoreError):
+    """The file is missing, not SQLite, or holds no vault (CLI exit 1, HTTP 404)."""
+
+
+class FormatError(MemoryStoreError):
+    """The vault was written in a format this version cannot read."""
+
+
+class WrongKeyError(MemoryStoreError):
+    """The key, passphrase or recovery code opens no slot of this vault (CLI exit 3, HTTP 403)."""
+
+
+class LockedError(MemoryStoreError):
+    """The vault is locked: no key was given, or it was locked again (CLI exit 3, HTTP 423)."""
+
+
+class TamperedError(MemoryStoreError):
+    """A sealed value failed authentication: changed, cut, or moved from another row."""
+
+
+class ConflictError(MemoryStoreError):
+    """The memory was changed by somebody else since it was read (HTTP 409).
+
+    ``ids`` names the memories that stand in the way, where they are known.
+    """
+
+    def __init__(self, message: str, ids: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.ids = tuple(ids)
+
+
+class ReadOnlyError(MemoryStoreError):
+    """Nothing can be written to this vault's file; the message says why (HTTP 403)."""
+
+
+class BusyError(MemoryStoreError):
+    """More searches are waiting than this server should take on (HTTP 429)."""
+
+
+class ModelUnavailableError(MemoryStoreError):
+    """No model of that name on this machine. ``remedy`` is the command that mends it."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class ModelMismatchError(MemoryStoreError):
+    """The vault's vectors come from another model than the one loaded (see ``reindex``)."""
