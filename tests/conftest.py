@@ -89,3 +89,24 @@ def language_models(tmp_path: Path) -> Iterator[LanguageModels]:
 def store(make_store: Callable[..., MemoryStore]) -> MemoryStore:
     """An empty, unlocked vault."""
     return make_store()
+
+
+@pytest.fixture
+def os_keyring() -> Iterator[dict[tuple[str, str], str]]:
+    """A keyring in the place of the system's: what it holds, by service and name."""
+    keyring = pytest.importorskip("keyring", reason="the keyring extra is not installed")
+    held: dict[tuple[str, str], str] = {}
+
+    class InProcess(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
+        priority = 1
+
+        def get_password(self, service: str, username: str) -> str | None:
+            return held.get((service, username))
+
+        def set_password(self, service: str, username: str, password: str) -> None:
+            held[service, username] = password
+
+    before = keyring.get_keyring()
+    keyring.set_keyring(InProcess())
+    yield held
+    keyring.set_keyring(before)

@@ -6,7 +6,6 @@ import asyncio
 import re
 import threading
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,27 +31,6 @@ async def unlocked(served: Served, secret: str = PASSPHRASE) -> Served:
     assert response.status_code == 303, response.text
     cookies = {name: response.cookies[name] for name in response.cookies}
     return Served(served.datasette, served.database, {**served.cookies, **cookies})
-
-
-@pytest.fixture
-def os_keyring() -> Iterator[None]:
-    """A keyring that lives in this process, in the place of the system's."""
-    keyring = pytest.importorskip("keyring", reason="the keyring extra is not installed")
-    held: dict[tuple[str, str], str] = {}
-
-    class InProcess(keyring.backend.KeyringBackend):  # type: ignore[misc, name-defined]
-        priority = 1
-
-        def get_password(self, service: str, username: str) -> str | None:
-            return held.get((service, username))
-
-        def set_password(self, service: str, username: str, password: str) -> None:
-            held[service, username] = password
-
-    before = keyring.get_keyring()
-    keyring.set_keyring(InProcess())
-    yield
-    keyring.set_keyring(before)
 
 
 async def test_a_locked_vault_says_how_to_open_it(filled: Filled, serve: Serve) -> None:
