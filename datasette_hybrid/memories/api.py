@@ -9,7 +9,7 @@ may depend on what they cannot see.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -155,19 +155,22 @@ async def delete_many(datasette: Any, request: Any) -> Response:
 @endpoint("POST")
 async def done(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/{id}/done.json``: mark as completed."""
-    vault, grants = await asking.vault_for(datasette, request, "write")
-    store = vault.use(grants.write)
-    finished = await writing.run(lambda: store.done(whole_id(store, _id(request))))
-    return await _one(vault, grants, finished)
+    return await _marked(datasette, request, lambda store, memory: store.done(memory))
 
 
 @endpoint("POST")
 async def reopen(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/{id}/reopen.json``: mark as open again."""
+    return await _marked(datasette, request, lambda store, memory: store.reopen(memory))
+
+
+async def _marked(
+    datasette: Any, request: Any, mark: Callable[[MemoryStore, str], Memory]
+) -> Response:
     vault, grants = await asking.vault_for(datasette, request, "write")
     store = vault.use(grants.write)
-    opened = await writing.run(lambda: store.reopen(whole_id(store, _id(request))))
-    return await _one(vault, grants, opened)
+    marked = await writing.run(lambda: mark(store, whole_id(store, _id(request))))
+    return await _one(vault, grants, marked)
 
 
 @endpoint("POST")
