@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from html import unescape
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
-from hypothesis import given
-from hypothesis import strategies as st
 
-from datasette_hybrid.memories import composing, differing
 from datasette_hybrid.requests import cross_site
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 
-from .conftest import ALLOW, HOSTILE, Filled, Serve, Served
+from .conftest import ALLOW, Filled, Serve, Served
 
 ONE = "00000000-0000-4000-8000-000000000001"
 NEW = {"title": "Gate", "text": "Oil the hinges.", "type": "task", "topics": "house, to do"}
@@ -185,80 +180,6 @@ async def test_saving_twice_the_same_is_no_conflict(served: Served) -> None:
     for _ in range(2):
         assert (await root.submit(served.base + path, typed)).status_code == 303
     assert stored(served).version == 2
-
-
-async def test_what_was_typed_survives_a_lock(served: Served) -> None:
-    root, path = served.by("root"), f"/memories/{ONE}/edit"
-    typed = {**fields(await root.get(served.base + path)), "text": f"Long thoughts. {HOSTILE}"}
-    vault = vaults_of(served.datasette).of("notes")
-    token = await root.get(f"{served.base}/unlock")
-    vault.lock()
-    locked = await root.submit(served.base + path, typed, f"{served.base}/unlock")
-    assert token.status_code == 200
-    assert locked.status_code == 423
-    assert soup(locked).select_one(".hy-problem a")["target"] == "_blank"
-    again = fields(locked)
-    assert {name: again[name] for name in typed} == typed
-    assert "alert(1)>" not in locked.text
-    vault.open_configured()
-    saved = await root.submit(served.base + path, again, f"{served.base}/new")
-    assert saved.status_code == 303
-    assert stored(served).text == typed["text"]
-
-
-async def test_what_was_typed_survives_the_end_of_a_session(served: Served) -> None:
-    typed = {**fields(await served.by("root").get(f"{served.base}/new")), **NEW}
-    nobody = served.by(None)
-    refused = await nobody.submit(f"{served.base}/new", typed, "/-/hybrid")
-    assert refused.status_code == 403
-    again = fields(refused)
-    assert again["text"] == NEW["text"]
-    assert "personal" not in refused.text
-    assert "garden" not in refused.text
-    added = await served.by("root").submit(f"{served.base}/new", again)
-    assert added.status_code == 303
-
-
-async def test_what_was_typed_survives_the_deletion_of_the_memory(served: Served) -> None:
-    root, path = served.by("root"), f"/memories/{ONE}/edit"
-    typed = {**fields(await root.get(served.base + path)), "text": "Still worth keeping."}
-    store(served).delete(ONE)
-    gone = await root.submit(served.base + path, typed, f"{served.base}/new")
-    assert gone.status_code == 404
-    assert "deleted meanwhile" in gone.text
-    assert soup(gone).select_one("form.hy-write")["action"].endswith("/-/hybrid/new")
-    added = await root.submit(f"{served.base}/new", fields(gone))
-    assert added.status_code == 303
-    assert stored(served, added.headers["location"].rpartition("/")[2]).text == typed["text"]
-
-
-async def test_a_text_too_long_for_a_page_comes_back_with_the_reason(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(composing, "TEXT_LIMIT", 1_000)
-    long = "word " * 300
-    again = await sent(served.by("root"), "/new", **{**NEW, "text": long})
-    assert again.status_code == 400
-    assert "a page takes 1,000" in again.text
-    assert fields(again)["text"] == long
-
-
-@pytest.mark.skipif(not cross_site.BY_TOKEN, reason="1.0 compares origins, before any of our code")
-async def test_what_was_typed_survives_a_token_that_no_longer_fits(served: Served) -> None:
-    root, path = served.by("root"), f"{served.base}/new"
-    typed = {**fields(await root.get(path)), **NEW}
-    cookies = {**root.cookies, "ds_csrftoken": "from-before-a-restart"}
-    client = served.datasette.client
-    refused = await client.post(path, data={**typed, "csrftoken": "old"}, cookies=cookies)
-    assert refused.status_code == 403
-    assert "check what" in refused.text
-    assert fields(refused)["text"] == NEW["text"]
-    assert len(store(served).list()) == 3
-    cookies = {**root.cookies, **dict(refused.cookies)}
-    token = soup(refused).select_one("form.hy-write [name=csrftoken]")["value"]
-    again = {**fields(refused), "csrftoken": token}
-    saved = await client.post(path, data=again, cookies=cookies)
-    assert saved.status_code == 303
 
 
 FORGED = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
@@ -480,46 +401,3 @@ async def test_only_the_two_forms_are_checked_by_themselves(
     served = await serve(filled.path, settings={"base_url": "/below/"})
     scope = {"path": path, "raw_path": path.encode()}
     assert cross_site.is_checked_here(served.datasette, scope) is ours
-
-
-TOPICS = st.lists(
-    st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=12)
-    .map(lambda topic: " ".join(topic.split()))
-    .filter(bool),
-    max_size=5,
-)
-
-
-@given(TOPICS)
-def test_topics_survive_the_line_they_are_typed_in(topics: list[str]) -> None:
-    assert composing.split(composing.joined(topics)) == topics
-
-
-LINES = st.lists(st.text("ab c<&", max_size=8), max_size=12).map("\n".join)
-
-
-@given(LINES, LINES)
-def test_a_difference_shows_every_word_of_both_texts(theirs: str, mine: str) -> None:
-    pairs = differing.side_by_side(theirs, mine)
-    shown = [(pair.theirs, pair.mine) for pair in pairs if not pair.skipped]
-    left, right = (
-        (
-            [unescape(re.sub("</?mark>", "", one)) for one in side if one is not None]
-            for side in zip(*shown, strict=True)
-        )
-        if shown
-        else ([], [])
-    )
-    skipped = sum(pair.skipped for pair in pairs)
-    assert len(left) + skipped == len(theirs.split("\n"))
-    assert len(right) + skipped == len(mine.split("\n"))
-    assert set(left) <= set(theirs.split("\n"))
-    assert set(right) <= set(mine.split("\n"))
-
-
-@given(LINES, LINES)
-def test_both_in_one_loses_no_line(theirs: str, mine: str) -> None:
-    lines = differing.both(theirs, mine).split("\n")
-    for text in (theirs, mine):
-        left = iter(lines)
-        assert all(line in left for line in text.split("\n"))
