@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +24,7 @@ from memory_store.scopes import Scope
 from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 
+from .. import background
 from ..auditing.noting import IMPORT, surface
 from ..permissions.grants import Asker, asker
 from ..requests import asking
@@ -221,11 +221,7 @@ class Jobs:
             known = self._jobs.setdefault(vault.database, [])
             job = Job(vault, grants, wishes, len(files))
             known[:] = [*known[-KEPT_JOBS + 1 :], job]
-        # as whoever asked: the audit trail tells who imported
-        run = copy_context().run
-        threading.Thread(
-            target=run, args=(job.run, files), name="hybrid-import", daemon=True
-        ).start()
+        background.begin("hybrid-import", lambda: job.run(files))
         return job
 
     def find(self, vault: Vault, name: str) -> Job | None:

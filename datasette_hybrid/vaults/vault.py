@@ -23,6 +23,7 @@ from memory_store.sql.permitted import STRICT
 from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
 from memory_store.store import MemoryStore
 
+from .. import background
 from ..auditing.noting import Recorder
 from ..configuration import DatabaseSettings
 from ..permissions.membership import Membership
@@ -232,7 +233,7 @@ class Vault:
         self.problem = None
         self.opened_by = source
         self._opened = self._used = Moment()
-        threading.Thread(target=_warm, args=(store,), name="hybrid-warm", daemon=True).start()
+        background.begin("hybrid-warm", lambda: _warm(store))
 
     def _wipe(self, *, exchanged: bool = False) -> None:
         """Close the store. What belongs to an ``exchanged`` file goes into no other one."""
