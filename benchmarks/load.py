@@ -1,10 +1,13 @@
 """Datasette under load: searches by many at once, and how long everybody else waits meanwhile.
 
-    python -m benchmarks.load [--size 10000] [--clients 8 …] [--seconds 6] [--json FILE]
+    python -m benchmarks.load [--size 10000] [--clients 8 …] [--seconds 6]
+        [--datasette-python .venv-next/bin/python] [--json FILE]
 
 A real Datasette serves, on loopback, a vault of made-up notes and a plain table beside it; clients
-in another process ask as fast as they are answered. Beside each crowd one visitor opens the home
-page and another one the plain table with its facets. Quote the ratios: all of it shares the cores.
+in another process ask as fast as they are answered. Beside each crowd one visitor looks at the home
+page twice a second and another one at the plain table with its facets; before each surface they
+do the same with nobody else there, and the same searches are timed in process. Quote the ratios:
+all of it shares the cores.
 """
 
 from __future__ import annotations
@@ -12,48 +15,68 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import socket
-import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
-from urllib.parse import urlencode
+from typing import Any
 
-from itsdangerous import URLSafeSerializer
-
-from benchmarks.corpus import write_corpus
 from benchmarks.report import drawn, shown_ratio, shown_time
-from benchmarks.vaults import import_with_random_vectors
-from benchmarks.visiting import Visitor, Visits, crowd, passer_by
-from memory_store.models.embedder import Embedder, default_threads, load_embedder
-from memory_store.store import MemoryStore
+from benchmarks.serving import OTHERS, Served, served
+from benchmarks.visiting import PassersBy, Visits, crowd
+from memory_store.models.embedder import default_threads, load_embedder
 
 SIZE = 10_000
 CLIENTS = (1, 2, 8, 32)
-SECONDS = 6.0
-PAUSE = 0.1  # seconds between two pages of somebody who reads
+SECONDS = 6.0  # of each crowd, at least
+LOOKS = 12  # at each of the other pages beside each crowd, at least …
+LONGEST = 60.0  # … unless that takes longer than this, in seconds
+WARM_UP = 1.0  # seconds of each crowd that are not counted
 ALLOWED = 2.0  # "p95 < 2 × in process × clients ÷ cores"; "other pages < 2 × idle"
-SECRET = "of this benchmark alone"
-SQL = "select rank, title, preview from hybrid_search(:query, 10)"
-OTHERS = {"home": "/", "table": "/plain/articles?_facet=kind&_facet=year&_size=50"}
+TURNED_AWAY = 0.05  # of those who ask; beyond it the 95th of a hundred was not answered at all
 HEADINGS = (
-    *("surface", "clients", "a second", "p50", "p95", "p95 ÷ allowed", "met"),
-    *("turned away", "home ÷ idle", "table ÷ idle"),
+    *("surface", "clients", "a second", "p50", "p95", "p95 ÷ allowed", "turned away"),
+    *("CPU an answer", "home ÷ idle", "table ÷ idle", "met"),
 )
 
 
 @dataclass(frozen=True)
-class LoadLine:
-    """One crowd on one surface. Times in seconds; ``home`` and ``table`` are medians ÷ idle ones.
+class Crowd:
+    """What one crowd on one surface saw, and the other pages beside it. Times in seconds.
 
-    ``allowed`` is twice the time in process × clients ÷ cores.
+    ``processor`` is the server's, with its processes, for the crowd and the looks together.
+    """
+
+    surface: str
+    clients: int
+    asked: Visits
+    looks: dict[str, Visits]
+    processor: float
+
+
+@dataclass
+class Quiet:
+    """The same with nobody else there: searches in process, and the other pages."""
+
+    in_process: list[float] = field(default_factory=list)
+    looks: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in OTHERS})
+    processor: float = 0.0
+
+    @property
+    def a_look(self) -> float:
+        """Processor seconds of the server for a look at one of the other pages, on average."""
+        return self.processor / max(1, sum(map(len, self.looks.values())))
+
+
+@dataclass(frozen=True)
+class LoadLine:
+    """One crowd held against the quiet, in seconds; ``home`` and ``table`` are medians ÷ idle ones.
+
+    ``allowed`` is twice the time in process × clients ÷ cores; ``processor`` is for one answer,
+    and ``looks`` how often each of the other pages was seen at least.
     """
 
     surface: str
@@ -63,12 +86,21 @@ class LoadLine:
     p95: float
     allowed: float
     turned_away: int
+    answered: int
+    processor: float
     home: float
     table: float
+    looks: int
+
+    @property
+    def met(self) -> bool:
+        """Whether 95 of a hundred were answered in time, and the other pages stayed responsive."""
+        asked = self.answered + self.turned_away
+        in_time = self.p95 <= self.allowed and self.turned_away <= TURNED_AWAY * asked
+        return in_time and max(self.home, self.table) <= ALLOWED
 
     def cells(self) -> tuple[str, ...]:
         """The line as the table shows it."""
-        met = self.p95 <= self.allowed and max(self.home, self.table) <= ALLOWED
         return (
             self.surface,
             str(self.clients),
@@ -76,172 +108,142 @@ class LoadLine:
             shown_time(self.p50),
             shown_time(self.p95),
             shown_ratio(self.p95 / self.allowed),
-            "yes" if met else "no",
             str(self.turned_away),
+            shown_time(self.processor),
             shown_ratio(self.home),
             shown_ratio(self.table),
+            "yes" if self.met else "no",
         )
 
 
 @dataclass(frozen=True)
-class Idle:
-    """What everything takes when nobody else asks, in seconds."""
+class Loaded:
+    """All of it: what served, what everything takes alone, and every crowd.
 
+    ``memory`` is what each of the server's processes held for itself at the end, in bytes.
+    """
+
+    versions: str
     in_process: float
-    pages: Mapping[str, float]
+    idle: dict[str, float]
+    looks: int
+    memory: list[int]
+    lines: list[LoadLine]
 
     def __str__(self) -> str:
-        pages = ", ".join(f"{name} {shown_time(taken)}" for name, taken in self.pages.items())
-        return f"in process {shown_time(self.in_process)}; idle: {pages}"
-
-
-class Served:
-    """A Datasette over the vault and the plain table, on a free port."""
-
-    def __init__(self, port: int, queries: Sequence[str], in_process: float) -> None:
-        self.port = port
-        self.queries = queries
-        self.cookie = f"ds_actor={URLSafeSerializer(SECRET, 'actor').dumps({'a': {'id': 'root'}})}"
-        self.in_process = in_process
-
-    async def surfaces(self) -> dict[str, list[str]]:
-        """The addresses to ask, by surface."""
-        newer = await Visitor(self.port, self.cookie).get("/notes/-/query.json?sql=select+1")
-        sql = "/notes/-/query.json" if newer.status == 200 else "/notes.json"
-        return {
-            "page": [f"/notes/-/hybrid?{urlencode({'q': one})}" for one in self.queries],
-            "JSON": [f"/notes/-/hybrid.json?{urlencode({'q': one})}" for one in self.queries],
-            "SQL": [f"{sql}?{urlencode({'sql': SQL, 'query': one})}" for one in self.queries],
-        }
-
-    async def idle(self) -> Idle:
-        """The other pages by themselves."""
-        pages = {}
-        for name, path in OTHERS.items():
-            visits = await crowd(self.port, self.cookie, [path], 1, 2.0)
-            pages[name] = visits.percentile(50)
-        return Idle(self.in_process, pages)
-
-    async def under_load(
-        self, surface: str, paths: Sequence[str], clients: int, seconds: float, idle: Idle
-    ) -> LoadLine:
-        """One crowd, and two who pass by."""
-        over = asyncio.Event()
-        passing = {
-            name: asyncio.ensure_future(passer_by(self.port, self.cookie, path, PAUSE, over))
-            for name, path in OTHERS.items()
-        }
-        asked: Visits = await crowd(self.port, self.cookie, paths, clients, seconds)
-        over.set()
-        others = {name: (await task).percentile(50) for name, task in passing.items()}
-        return LoadLine(
-            surface,
-            clients,
-            asked.per_second,
-            asked.percentile(50),
-            asked.percentile(95),
-            ALLOWED * self.in_process * max(1.0, clients / default_threads()),
-            asked.turned_away,
-            others["home"] / idle.pages["home"],
-            others["table"] / idle.pages["table"],
+        pages = ", ".join(f"{name} {shown_time(taken)}" for name, taken in self.idle.items())
+        memory = " + ".join(f"{held / 1e6:.0f}" for held in self.memory)
+        return (
+            f"{self.versions}. In process {shown_time(self.in_process)}; idle: {pages} "
+            f"({self.looks} looks each). Memory of its processes at the end: {memory} MB.\n\n"
+            f"{drawn([HEADINGS, *(line.cells() for line in self.lines)])}"
         )
 
 
-@contextmanager
-def served(folder: Path, size: int, model: Embedder) -> Iterator[Served]:
-    """Make a vault and a plain table in ``folder`` and serve them."""
-    corpus = write_corpus(folder / "notes", size)
-    key_file = folder / "keys" / "bench.key"
-    key_file.parent.mkdir()
-    vault = folder / "notes.db"
-    import_with_random_vectors(vault, key_file, corpus.folder, model)
-    plain = folder / "plain.db"
-    _plain_table(plain, size)
-    with MemoryStore.open(vault, key_file=key_file) as store:
-        in_process = _in_process(store, corpus.queries)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with (folder / "datasette.log").open("w") as log:
-        server = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "datasette", "serve", str(vault), str(plain)),
-                *("--port", str(port), "--secret", SECRET, "--root"),
-            ],
-            env={**os.environ, "MEMORY_STORE_KEY_FILE": str(key_file)},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            yield Served(port, corpus.queries, in_process)
-        finally:
-            server.terminate()
-            server.wait(timeout=30)
+async def _beside(
+    server: Served, seconds: float, looks: int, surface: Sequence[str] = (), clients: int = 0
+) -> tuple[Visits, PassersBy, float]:
+    """A crowd (or nobody), those who pass by, and the processor seconds of the server for both."""
+    over = asyncio.Event()
+    passing = PassersBy(server.port, server.cookie, OTHERS)
+    begun, before = time.perf_counter(), server.processor_seconds()
+    tasks = [
+        asyncio.ensure_future(crowd(server.port, server.cookie, surface, clients, over)),
+        asyncio.ensure_future(passing.look(over)),
+    ]
+    while (taken := time.perf_counter() - begun) < LONGEST and not _failed(tasks):
+        if taken >= seconds and passing.fewest >= looks:
+            break
+        await asyncio.sleep(0.05)
+    over.set()
+    asked, _ = await asyncio.gather(*tasks)
+    return asked, passing, server.processor_seconds() - before
 
 
-def _plain_table(path: Path, rows: int) -> None:
-    """A table as every Datasette has one: texts, and two columns to facet by."""
-    connection = sqlite3.connect(path)
-    connection.execute("create table articles (id integer primary key, title, kind, year, body)")
-    connection.executemany(
-        "insert into articles (title, kind, year, body) values (?, ?, ?, ?)",
-        ((f"Article {n}", f"kind {n % 7}", 1990 + n % 30, "word " * 40) for n in range(rows)),
-    )
-    connection.commit()
-    connection.close()
+def _failed(tasks: Sequence[asyncio.Future[Any]]) -> bool:
+    return any(task.done() and task.exception() is not None for task in tasks)
 
 
-def _in_process(store: MemoryStore, queries: Sequence[str]) -> float:
-    """Median seconds of a search with the options of the page, in a process of its own."""
-    taken = []
-    for query in (*queries[:3], *queries):
-        begun = time.perf_counter()
-        store.search(query)
-        taken.append(time.perf_counter() - begun)
-    return median(taken[3:])
+async def _quiet(server: Served, seconds: float, looks: int, quiet: Quiet) -> None:
+    """Once more with nobody there."""
+    quiet.in_process += server.in_process()
+    _, passing, processor = await _beside(server, seconds, looks)
+    for name, visits in passing.seen.items():
+        quiet.looks[name] += visits.answered
+    quiet.processor += processor
 
 
-async def _begun(served: Served, paths: Sequence[str]) -> None:
-    """Wait until the server answers, and searches with its models loaded."""
-    for _ in range(600):
-        try:
-            for path in paths:
-                await Visitor(served.port, served.cookie).get(path)
-            return
-        except OSError:
-            await asyncio.sleep(0.1)
-    raise RuntimeError("Datasette did not start")
+async def _warm(server: Served, paths: Sequence[str], clients: int) -> None:
+    """What is not counted: models load, caches fill, processes start."""
+    over = asyncio.Event()
+    asyncio.get_running_loop().call_later(WARM_UP, over.set)
+    await crowd(server.port, server.cookie, paths, clients, over)
 
 
-async def _measured(
-    served: Served, clients: Sequence[int], seconds: float
-) -> tuple[Idle, list[LoadLine]]:
-    await _begun(served, ["/"])
-    surfaces = await served.surfaces()
-    await _begun(served, [path for paths in surfaces.values() for path in paths[:3]])
-    idle = await served.idle()
-    lines = []
+async def _measured(server: Served, clients: Sequence[int], seconds: float, looks: int) -> Loaded:
+    surfaces = await server.surfaces()
+    for paths in (list(OTHERS.values()), *surfaces.values()):
+        await _warm(server, paths, 1)
+    quiet, crowds = Quiet(), []
     for surface, paths in surfaces.items():
+        await _quiet(server, seconds, looks, quiet)
         for count in clients:
-            line = await served.under_load(surface, paths, count, seconds, idle)
+            await _warm(server, paths, count)
+            asked, passing, processor = await _beside(server, seconds, looks, paths, count)
+            crowds.append(Crowd(surface, count, asked, passing.seen, processor))
             print(f"  measured: {surface}, {count} clients", file=sys.stderr, flush=True)
-            lines.append(line)
-    return idle, lines
+    await _quiet(server, seconds, looks, quiet)
+    idle = {name: median(taken) for name, taken in quiet.looks.items()}
+    return Loaded(
+        await server.versions(),
+        median(quiet.in_process),
+        idle,
+        min(map(len, quiet.looks.values())),
+        server.resident_bytes(),
+        [_line(one, quiet, idle) for one in crowds],
+    )
 
 
-def measured(size: int, clients: Sequence[int], seconds: float) -> tuple[Idle, list[LoadLine]]:
+def _line(one: Crowd, quiet: Quiet, idle: dict[str, float]) -> LoadLine:
+    """A crowd held against the quiet; the looks beside it are taken off its processor time."""
+    looked = sum(len(visits.answered) for visits in one.looks.values())
+    searching = one.processor - looked * quiet.a_look
+    return LoadLine(
+        one.surface,
+        one.clients,
+        one.asked.per_second,
+        one.asked.percentile(50),
+        one.asked.percentile(95),
+        ALLOWED * median(quiet.in_process) * max(1.0, one.clients / default_threads()),
+        one.asked.turned_away,
+        len(one.asked.answered),
+        searching / max(1, len(one.asked.answered)),
+        one.looks["home"].percentile(50) / idle["home"],
+        one.looks["table"].percentile(50) / idle["table"],
+        min(len(visits.answered) for visits in one.looks.values()),
+    )
+
+
+def measured(
+    size: int = SIZE,
+    clients: Sequence[int] = CLIENTS,
+    seconds: float = SECONDS,
+    looks: int = LOOKS,
+    python: Path | None = None,
+) -> Loaded:
     """Every surface under every crowd. Raises ``ModelUnavailableError`` without a model."""
     model = load_embedder()
     with (
         tempfile.TemporaryDirectory(prefix="memory-store-load-") as folder,
-        served(Path(folder), size, model) as server,
+        served(Path(folder), size, model, python) as server,
     ):
-        return asyncio.run(_measured(server, clients, seconds))
+        return asyncio.run(_measured(server, clients, seconds, looks))
 
 
-def report(idle: Idle, lines: Sequence[LoadLine]) -> str:
-    """The table, and what its ratios are to."""
-    return f"{idle}\n\n{drawn([HEADINGS, *(line.cells() for line in lines)])}"
+def as_json(loaded: Loaded) -> dict[str, Any]:
+    """The figures, with the verdict of each line."""
+    lines = [{**asdict(line), "met": line.met} for line in loaded.lines]
+    return {**asdict(loaded), "lines": lines}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -249,14 +251,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure Datasette under load.")
     parser.add_argument("--size", type=int, default=SIZE, help="notes in the vault")
     parser.add_argument("--clients", type=int, action="append", help="clients (repeatable)")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each crowd")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each crowd, at least")
+    parser.add_argument(
+        "--datasette-python", type=Path, help="the Python of another environment, to serve with"
+    )
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     given = parser.parse_args(arguments)
-    idle, lines = measured(given.size, given.clients or CLIENTS, given.seconds)
-    print(report(idle, lines))
+    loaded = measured(
+        given.size, given.clients or CLIENTS, given.seconds, python=given.datasette_python
+    )
+    print(loaded)
     if given.json is not None:
-        figures = {"idle": asdict(idle), "lines": [asdict(line) for line in lines]}
-        given.json.write_text(json.dumps(figures, indent=2), "utf-8")
+        given.json.write_text(json.dumps(as_json(loaded), indent=2), "utf-8")
     return 0
 
 

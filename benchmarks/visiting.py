@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import quantiles
 
 TURNED_AWAY = "too many searches"
 COME_AGAIN = 1.0  # seconds; what Retry-After says
+TICK = 0.5  # seconds between two looks of somebody who reads; nobody leafs faster through tables
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Visitor:
 
 @dataclass
 class Visits:
-    """What a crowd of visitors saw: seconds of each answer, and how many were turned away."""
+    """What visitors saw: seconds of each answer, and how many were turned away."""
 
     answered: list[float] = field(default_factory=list)
     turned_away: int = 0
@@ -90,9 +92,9 @@ class Visits:
 
 
 async def crowd(
-    port: int, cookie: str, paths: Sequence[str], clients: int, seconds: float
+    port: int, cookie: str, paths: Sequence[str], clients: int, over: asyncio.Event
 ) -> Visits:
-    """``clients`` visitors who ask one path after another for some seconds.
+    """``clients`` visitors who ask one path after another until the event.
 
     Who is turned away comes again a second later, as the server asks. Raises ``RuntimeError`` for
     any other answer than 200.
@@ -102,12 +104,12 @@ async def crowd(
     async def visit(number: int) -> None:
         visitor = Visitor(port, cookie)
         for path in _from(paths, number * len(paths) // clients):
-            if time.perf_counter() - begun >= seconds:
+            if over.is_set():
                 break
             reply = await visitor.get(path)
             if reply.turned_away:
                 visits.turned_away += 1
-                await asyncio.sleep(COME_AGAIN)
+                await _set_before(over, COME_AGAIN)
             elif reply.status == 200:
                 visits.answered.append(reply.seconds)
             else:
@@ -119,19 +121,50 @@ async def crowd(
     return visits
 
 
-async def passer_by(
-    port: int, cookie: str, path: str, pause: float, until: asyncio.Event
-) -> Visits:
-    """One visitor of one page, now and then, until the event."""
-    visits, visitor = Visits(), Visitor(port, cookie)
-    while not until.is_set():
-        reply = await visitor.get(path)
-        if reply.status != 200:
-            raise RuntimeError(f"{path}: {reply.status}")
-        visits.answered.append(reply.seconds)
-        await asyncio.sleep(pause)
-    visitor.leave()
-    return visits
+class PassersBy:
+    """Somebody at each of a few pages, who looks at it twice a second; ``seen`` by page.
+
+    They keep to a beat, each at another moment of it, so that they do not wait for one another
+    as long as the pages are quick. Who waits longer than a beat looks again with the next one.
+    """
+
+    def __init__(self, port: int, cookie: str, pages: Mapping[str, str]) -> None:
+        self._port, self._cookie, self._pages = port, cookie, pages
+        self.seen = {name: Visits() for name in pages}
+
+    @property
+    def fewest(self) -> int:
+        """How often the page was seen that was seen least."""
+        return min(len(visits.answered) for visits in self.seen.values())
+
+    async def look(self, over: asyncio.Event) -> None:
+        """Until the event; what is answered after it does not count. Raises ``RuntimeError``."""
+        begun = time.perf_counter()
+        shares = {name: n * TICK / len(self._pages) for n, name in enumerate(self._pages)}
+        await asyncio.gather(*(self._look(name, begun + at, over) for name, at in shares.items()))
+
+    async def _look(self, name: str, first: float, over: asyncio.Event) -> None:
+        visitor = Visitor(self._port, self._cookie)
+        while not await _set_before(over, _next_tick(first)):
+            reply = await visitor.get(self._pages[name])
+            if reply.status != 200:
+                raise RuntimeError(f"{self._pages[name]}: {reply.status}")
+            if not over.is_set():
+                self.seen[name].answered.append(reply.seconds)
+        visitor.leave()
+
+
+def _next_tick(first: float) -> float:
+    """Seconds until the next beat that began at ``first``."""
+    now = time.perf_counter()
+    return first - now if now < first else TICK - (now - first) % TICK
+
+
+async def _set_before(event: asyncio.Event, seconds: float) -> bool:
+    """Whether the event happens within so many seconds."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
 
 
 def _from(paths: Sequence[str], start: int) -> Iterator[str]:

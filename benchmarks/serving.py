@@ -1,0 +1,145 @@
+"""A Datasette to put under load: a sealed vault, a plain table beside it, and what it uses."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import psutil
+from itsdangerous import URLSafeSerializer
+
+from benchmarks.corpus import write_corpus
+from benchmarks.vaults import import_with_random_vectors
+from benchmarks.visiting import Visitor
+from memory_store.models.embedder import Embedder
+from memory_store.store import MemoryStore
+
+SECRET = "of this benchmark alone"
+SQL = "select rank, title, preview from hybrid_search(:query, 10)"
+OTHERS = {"home": "/", "table": "/plain/articles?_facet=kind&_facet=year&_size=50"}
+PATIENCE = 120.0  # seconds a server may take to start, or to answer its first search
+
+
+class Served:
+    """A running Datasette, and the same vault opened in this process to compare with."""
+
+    def __init__(
+        self, port: int, process: psutil.Process, queries: Sequence[str], store: MemoryStore
+    ) -> None:
+        self.port = port
+        self.queries = queries
+        self.cookie = f"ds_actor={URLSafeSerializer(SECRET, 'actor').dumps({'a': {'id': 'root'}})}"
+        self._process = process
+        self._store = store
+
+    def in_process(self) -> list[float]:
+        """Seconds of each search with the options of the page, in this process."""
+        self._store.search(self.queries[0])
+        taken = []
+        for query in self.queries:
+            begun = time.perf_counter()
+            self._store.search(query)
+            taken.append(time.perf_counter() - begun)
+        return taken
+
+    def processor_seconds(self) -> float:
+        """What the server and the processes it started have used so far, of all cores."""
+        times = [one.cpu_times() for one in self._processes()]
+        own = self._process.cpu_times()  # with those of its processes that have ended
+        gone = own.children_user + own.children_system if hasattr(own, "children_user") else 0.0
+        return sum(one.user + one.system for one in times) + gone
+
+    def resident_bytes(self) -> list[int]:
+        """Memory of the server's processes that no other process shares, the server's own first."""
+        return [one.memory_full_info().uss for one in self._processes()]
+
+    def _processes(self) -> list[psutil.Process]:
+        return [self._process, *self._process.children(recursive=True)]
+
+    async def versions(self) -> str:
+        """What serves, in a line."""
+        told: dict[str, Any] = json.loads((await self._visitor().get("/-/versions.json")).body)
+        python = told["python"]["version"]
+        return (
+            f"Datasette {told['datasette']['version']}, Python {python}, "
+            f"SQLite {told['sqlite']['version']}"
+        )
+
+    async def surfaces(self) -> dict[str, list[str]]:
+        """The addresses to ask, by surface."""
+        newer = await self._visitor().get("/notes/-/query.json?sql=select+1")
+        sql = "/notes/-/query.json" if newer.status == 200 else "/notes.json"
+        return {
+            "page": [f"/notes/-/hybrid?{urlencode({'q': one})}" for one in self.queries],
+            "JSON": [f"/notes/-/hybrid.json?{urlencode({'q': one})}" for one in self.queries],
+            "SQL": [f"{sql}?{urlencode({'sql': SQL, 'query': one})}" for one in self.queries],
+        }
+
+    def _visitor(self) -> Visitor:
+        return Visitor(self.port, self.cookie)
+
+
+@contextmanager
+def served(folder: Path, size: int, model: Embedder, python: Path | None) -> Iterator[Served]:
+    """Make a vault and a plain table in ``folder`` and serve them with ``python`` (this one)."""
+    corpus = write_corpus(folder / "notes", size)
+    key_file = folder / "keys" / "bench.key"
+    key_file.parent.mkdir()
+    vault, plain = folder / "notes.db", folder / "plain.db"
+    import_with_random_vectors(vault, key_file, corpus.folder, model)
+    _plain_table(plain, size)
+    port, log = _free_port(), folder / "datasette.log"
+    command = [
+        *(str(python or sys.executable), "-m", "datasette", "serve", str(vault), str(plain)),
+        *("--port", str(port), "--secret", SECRET, "--root"),
+    ]
+    environment = {**os.environ, "MEMORY_STORE_KEY_FILE": str(key_file)}
+    with MemoryStore.open(vault, key_file=key_file) as store, log.open("w") as output:
+        store.search(corpus.queries[0])
+        server = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            _wait_for(server, port, log)
+            yield Served(port, psutil.Process(server.pid), corpus.queries, store)
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Until somebody listens. Raises ``RuntimeError`` with the server's last words."""
+    give_up = time.monotonic() + PATIENCE
+    while time.monotonic() < give_up and server.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"Datasette did not start: {log.read_text('utf-8')[-500:]}")
+
+
+def _plain_table(path: Path, rows: int) -> None:
+    """A table as every Datasette has one: texts, and two columns to facet by."""
+    connection = sqlite3.connect(path)
+    connection.execute("create table articles (id integer primary key, title, kind, year, body)")
+    connection.executemany(
+        "insert into articles (title, kind, year, body) values (?, ?, ?, ?)",
+        ((f"Article {n}", f"kind {n % 7}", 1990 + n % 30, "word " * 40) for n in range(rows)),
+    )
+    connection.commit()
+    connection.close()
