@@ -26,6 +26,8 @@ IDLE_MINUTES = 15.0
 ABSOLUTE_HOURS = 12.0
 AUDIT_DAYS = 400.0  # a year, and the month in which somebody looks back on it
 AUDIT_EVENTS = 100_000
+SEARCH_PROCESSES = min(2, os.cpu_count() or 1)  # each holds the index, and a model, once more
+MOST_PROCESSES = 64
 KEY_BYTES = 32
 REFERENCES = ("$env", "$file")
 SECRET_NAMES = ("key", "secret", "recovery-code", "password")
@@ -34,7 +36,7 @@ TABLE_FUNCTION = ("auto", "off")  # auto: wherever this Python can have it
 KNOWN = frozenset(
     {
         *("key-file", "passphrase", "allow", "idle-minutes", "private-queries", "table-function"),
-        *("expander", "keyring", "absolute-hours", "audit"),
+        *("expander", "keyring", "absolute-hours", "audit", "search-processes"),
     }
 )
 ROOT_ONLY: Mapping[str, Any] = {"id": "root"}
@@ -57,7 +59,8 @@ class DatabaseSettings:
     see :func:`resolved`. ``keyring``: the operating system's keyring holds a key. A time-out of 0
     seconds means never. ``allow`` maps an action to a Datasette allow block. ``expander`` is the
     language model that every search of this database may be expanded with. ``table_function``:
-    SQL may select from ``hybrid_search()``, where this Python can have that.
+    SQL may select from ``hybrid_search()``, where this Python can have that. ``search_processes``:
+    so many of them search, beside a server that stays; with 0 the server searches by itself.
     """
 
     database: str
@@ -71,6 +74,7 @@ class DatabaseSettings:
     private_queries: bool = False
     expander: str | None = None
     table_function: bool = True
+    search_processes: int = SEARCH_PROCESSES
 
     def allow_block(self, action: str) -> Any:
         """Who may do ``action``: what was configured, else the actor ``root``."""
@@ -132,7 +136,17 @@ def _settings(database: str, options: Any) -> DatabaseSettings:
         private_queries=bool(options.get("private-queries", False)),
         expander=_model(database, options.get("expander")),
         table_function=_said(options.get("table-function", "auto")) != "off",
+        search_processes=_processes(database, options.get("search-processes", SEARCH_PROCESSES)),
     )
+
+
+def _processes(database: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_PROCESSES:
+        raise _RefusedError(
+            f"{database}: search-processes: a number from 0 (search in Datasette itself) "
+            f"to {MOST_PROCESSES} expected"
+        )
+    return value
 
 
 def _model(database: str, value: Any) -> str | None:

@@ -18,7 +18,7 @@ from .auditing.noting import SQL, surface
 from .native.cells import Page, page
 from .native.hooks import describe_new
 from .permissions.grants import NOBODY, asker, renewing
-from .requests.admission import seats_in_sql
+from .requests.admission import seats_in_sql, work
 from .requests.caching import uncached
 from .vaults.registry import vaults_of
 
@@ -45,7 +45,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
     def wrap(app: Any) -> Any:
         async def wrapped(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] == "lifespan":
-                await app(scope, _locking(reference, receive), send)
+                await app(scope, _following(reference, receive), send)
                 return
             from .requests.cross_site import refused_json  # with every endpoint: not while starting
 
@@ -68,12 +68,17 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
     return wrap
 
 
-def _locking(reference: weakref.ref[Any], receive: Any) -> Any:
+def _following(reference: weakref.ref[Any], receive: Any) -> Any:
+    """A server tells when it begins to serve (nobody does where one request is made), and ends."""
+
     async def received() -> Any:
         message = await receive()
         datasette = reference()
-        if message["type"] == "lifespan.shutdown" and datasette is not None:
-            vaults_of(datasette).lock_all()
+        if datasette is not None:
+            if message["type"] == "lifespan.startup":
+                work.widen(await asyncio.to_thread(vaults_of(datasette).search_elsewhere))
+            if message["type"] == "lifespan.shutdown":
+                vaults_of(datasette).lock_all()
         return message
 
     return received

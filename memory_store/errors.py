@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 class MemoryStoreError(Exception):
     """Anything this package refuses to do, with a message fit for a user. Carries no secret."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it is, whatever its kind takes to be made: it may come from another process."""
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[MemoryStoreError], arguments: tuple[Any, ...]) -> MemoryStoreError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    return error
 
 
 class BadInputError(MemoryStoreError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ from memory_store.records import (
 )
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
+from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
 from memory_store.vault import audit
 from memory_store.vault.audit import AuditEvent
@@ -44,6 +45,23 @@ if TYPE_CHECKING:
     from memory_store.index.vectors import VectorIndex
     from memory_store.models.embedder import Embedder
     from memory_store.search.context import SearchContext
+
+
+SearchElsewhere = Callable[
+    [tuple[tuple[Scope, Scope], ...], str, str, dict[str, Any]], SearchResponse | None
+]
+"""From views, a method, a query and its options to the answer; ``None``: nobody is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a vault that is open here is opened once more, besides its root key."""
+
+    path: Path
+    access: FileAccess
+    principal: int
+    embedder: str | None
+    expander: str | None
 
 
 class MemoryStore(Writing, Collections):
@@ -64,6 +82,9 @@ class MemoryStore(Writing, Collections):
         self.expander = expander
         """The language model that expands queries; ``None``: ``MEMORY_STORE_EXPANDER``, or none."""
         self._vectors = vectors or HeldVectors(vault)
+        self.elsewhere: SearchElsewhere | None = None
+        """Where searches run if there is room; its ``None`` means here. See ``searchers``."""
+        self._views: tuple[tuple[Scope, Scope], ...] = ()
 
     def limited_to(
         self, scope: Scope, *, creating: bool = False, named: Scope = EVERYTHING
@@ -84,7 +105,8 @@ class MemoryStore(Writing, Collections):
             expander=self.expander,
             vectors=self._vectors,
         )
-        limited.heard = self.heard
+        limited.heard, limited.elsewhere = self.heard, self.elsewhere
+        limited._views = (*self._views, (scope, named))
         return limited
 
     # -- opening and locking ------------------------------------------------------------
@@ -303,7 +325,8 @@ class MemoryStore(Writing, Collections):
 
         Raises BadInputError naming the parameter, LockedError after a lock.
         """
-        return searching.search(self._vault, self.search_context, query, options)
+        found = self._found_elsewhere("search", query, options)
+        return found or searching.search(self._vault, self.search_context, query, options)
 
     @inside
     def search_by_places(self, query: str = "", **options: Any) -> SearchResponse:
@@ -316,7 +339,28 @@ class MemoryStore(Writing, Collections):
         def context() -> SearchContext:
             return replace(self.search_context(), by_places=True)
 
-        return searching.search(self._vault, context, query, options)
+        found = self._found_elsewhere("search_by_places", query, options)
+        return found or searching.search(self._vault, context, query, options)
+
+    def _found_elsewhere(
+        self, method: str, query: str, options: dict[str, Any]
+    ) -> SearchResponse | None:
+        if self.elsewhere is None:
+            return None
+        return self.elsewhere(self._views, method, query, options)
+
+    def lend(self, take: Callable[[Opening, bytearray], None]) -> None:
+        """Give what opens this vault once more to a process of our own. Raises LockedError."""
+        vault = self._vault.whole_vault()
+        with vault.gate.entered():
+            opening = Opening(
+                vault.path,
+                vault.access,
+                vault.keyring.principal,
+                self._embedders.usual,
+                self.expander,
+            )
+            take(opening, vault.keyring.root.buffer)
 
     def ask(
         self,

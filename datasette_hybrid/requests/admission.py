@@ -18,9 +18,10 @@ from memory_store.errors import BusyError
 Answer = TypeVar("Answer")
 
 WORKERS = max(1, (os.cpu_count() or 2) // 2)
-"""Threads for searches. Half the processors: on two of them a second thread added no searches a
-second, and made Datasette's own pages, which change threads for every query, five times slower
-(218 against 43 ms beside eight busy searchers; 31 ms beside eight readers of a plain table)."""
+"""Threads that search by themselves. Half the processors: on two of them a second thread added no
+searches a second, and made Datasette's own pages, which change threads for every query, five times
+slower (218 against 43 ms beside eight busy searchers). Threads that wait for a search process cost
+nothing: see :meth:`WorkQueue.widen`."""
 WAITING = 16  # behind them; at 50 ms a search the last one waits less than half a second
 LONGEST = 10  # a search in SQL: times what it was given, before nobody waits for it any more
 ATTEMPTS = 5  # wrong secrets per minute from one address
@@ -50,8 +51,20 @@ class WorkQueue:
     """
 
     def __init__(self, workers: int = WORKERS, waiting: int = WAITING) -> None:
+        self._workers = workers
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="hybrid")
-        self._room = threading.BoundedSemaphore(workers + waiting)
+        self._room = threading.Semaphore(workers + waiting)
+
+    def widen(self, workers: int) -> None:
+        """Have at least so many threads from now on: others do the work that these wait for."""
+        if workers > self._workers:
+            narrower, self._threads = (
+                self._threads,
+                ThreadPoolExecutor(workers, thread_name_prefix="hybrid"),
+            )
+            narrower.shutdown(wait=False)  # what it was given it still does
+            self._room.release(workers - self._workers)
+            self._workers = workers
 
     async def run(self, call: Callable[[], Answer]) -> Answer:
         """The result of ``call``, in a thread. Raises :class:`QueueFullError` at once when full."""

@@ -28,7 +28,7 @@ class Vaults:
         self._found: dict[str, Vault] = {}
         self._not_vaults: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
-        self._started = False
+        self._started = self._serving = False
         self._stopped = threading.Event()
 
     def all(self) -> list[Vault]:
@@ -57,6 +57,17 @@ class Vaults:
             target=_watch, args=(weakref.ref(self), self._stopped), name="hybrid-watch", daemon=True
         )
         watcher.start()
+
+    def search_elsewhere(self) -> int:
+        """Search in processes of their own from now on: Datasette stays, and serves many.
+
+        Returns how many searches can run at once in some vault, one that is attached later, too.
+        """
+        self._serving = True
+        for vault in self._each():
+            vault.search_elsewhere()
+        usual = DatabaseSettings("").search_processes
+        return max([usual, *(one.search_processes for one in self.settings.values())])
 
     def rest_where_due(self) -> None:
         """Apply the time-outs to every vault; lock those that Datasette no longer serves."""
@@ -114,6 +125,8 @@ class Vaults:
             vault = self._found[name] = Vault(name, path, settings, access)
             if self._started:
                 vault.open_when_used()
+            if self._serving:
+                vault.search_elsewhere()
             return vault
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from memory_store.errors import LockedError, MemoryStoreError
 from memory_store.scopes import Scope
+from memory_store.searchers.pool import Searchers
 from memory_store.sql.permitted import STRICT
 from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
 from memory_store.store import MemoryStore
@@ -73,6 +74,8 @@ class Vault:
         self.unlock_id: str | None = None
         self.problem: str | None = None
         self._store: MemoryStore | None = None
+        self._searchers: Searchers | None = None
+        self._processes = 0
         self._resting = False
         self._membership: Membership | None = None
         self._revision: int | None = None
@@ -123,6 +126,13 @@ class Vault:
             if self._store is not None:
                 self._membership = Membership(self._store.membership())
             return self._membership if self._store is not None or self._resting else None
+
+    def search_elsewhere(self) -> None:
+        """Search in processes of its own, whenever it is open: for a server that stays."""
+        with self._lock:
+            self._processes = self.settings.search_processes
+            if self._store is not None:
+                self._search_elsewhere(self._store)
 
     def open_configured(self) -> None:
         """Open with the key that the configuration or the environment names, if it fits.
@@ -234,11 +244,20 @@ class Vault:
         self.opened_by = source
         self._opened = self._used = Moment()
         background.begin("hybrid-warm", lambda: _warm(store))
+        self._search_elsewhere(store)
+
+    def _search_elsewhere(self, store: MemoryStore) -> None:
+        if self._processes and self._searchers is None:
+            self._searchers = Searchers(store, self._processes, self.tell)
+            store.elsewhere = self._searchers.ask
 
     def _wipe(self, *, exchanged: bool = False) -> None:
         """Close the store. What belongs to an ``exchanged`` file goes into no other one."""
         store, self._store, self.unlock_id = self._store, None, None
+        searchers, self._searchers = self._searchers, None
         self._membership = self._revision = None
+        if searchers is not None:
+            searchers.stop()
         if store is not None:
             try:
                 if exchanged:

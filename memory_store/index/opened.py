@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memory_store.crypto.keys import SecretKey
 from memory_store.errors import BadInputError, ModelMismatchError, NotFoundError
 from memory_store.index.gate import Gate
 from memory_store.index.live import LiveIndex
@@ -411,6 +412,17 @@ def open_vault(
     try:
         vault = read_vault_id(connection)
         principal, root = open_root(connection, vault, secrets)
+        keyring = Keyring.unlock(connection, vault, principal, root)
+    finally:
+        connection.close()
+    return OpenVault(path, vault, keyring, access)
+
+
+def open_with_root(path: Path, principal: int, root: SecretKey, access: FileAccess) -> OpenVault:
+    """A vault that is open in another process of ours, which gave us its root key."""
+    connection = connect(path, read_only=True, access=access)
+    try:
+        vault = read_vault_id(connection)
         keyring = Keyring.unlock(connection, vault, principal, root)
     finally:
         connection.close()

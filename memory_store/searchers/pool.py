@@ -1,0 +1,176 @@
+"""The search processes of one opened vault: started, asked, replaced, and killed at the lock.
+
+Boundary: hands the vault's root key to processes that this one starts, through a pipe that nobody
+else can open: never on a command line, in the environment or in a file. Passphrases are taken out
+of their environment. :meth:`Searchers.stop` kills them, and waits until their memory is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from memory_store.errors import LockedError
+from memory_store.records import SearchResponse
+from memory_store.searchers.wire import (
+    Outcome,
+    Question,
+    Stream,
+    View,
+    receive,
+    send,
+    send_bytes,
+)
+from memory_store.store import MemoryStore, Opening
+
+COMMAND = (sys.executable, "-P", "-m", "memory_store.searchers.process")
+"""``-P``: no module is taken from the folder that the server was started in."""
+SECRETS = ("MEMORY_STORE_PASSPHRASE", "MEMORY_STORE_KEY_FILE")
+SHORT_LIFE = 60.0  # seconds; a process that dies younger than that is not started again
+
+
+class SearchProcess:
+    """One process with the vault open, for one thread at a time."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.begun = monotonic()
+        self._process = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env={name: value for name, value in os.environ.items() if name not in SECRETS},
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._questions: Stream = self._process.stdin  # type: ignore[assignment]
+        self._outcomes: Stream = self._process.stdout  # type: ignore[assignment]
+        self._store = store
+
+    def open(self) -> None:
+        """Hand the vault over, and wait until it is open and its models are loaded.
+
+        Raises ``OSError`` or ``EOFError`` when the process ends instead, :class:`LockedError`.
+        """
+
+        def lend(opening: Opening, root: bytearray) -> None:
+            send(self._questions, opening)
+            send_bytes(self._questions, root)
+
+        self._store.lend(lend)
+        receive(self._outcomes)
+
+    def ask(self, question: Question) -> Outcome:
+        """The outcome. Raises ``OSError`` or ``EOFError`` when the process is gone."""
+        send(self._questions, question)
+        outcome: Outcome = receive(self._outcomes)
+        return outcome
+
+    def kill(self) -> None:
+        """End it at once, and wait until it has."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):  # what was not written need not be any more
+                pipe.close()  # type: ignore[union-attr]
+
+
+class Searchers:
+    """So many search processes over one opened store. Safe to use from many threads.
+
+    They start with the first search, which the store does itself, like every other one until they
+    are ready: a vault that nobody searches costs no memory twice.
+    """
+
+    def __init__(self, store: MemoryStore, count: int, tell: Callable[[str], None]) -> None:
+        self._store = store
+        self._tell = tell
+        self._missing = count
+        self._idle: deque[SearchProcess] = deque()
+        self._all: set[SearchProcess] = set()
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def ask(
+        self, views: tuple[View, ...], method: str, query: str, options: dict[str, Any]
+    ) -> SearchResponse | None:
+        """The answer of a process that is free; ``None`` when there is none: search yourself.
+
+        Raises what the store's method raises.
+        """
+        self._start_missing()
+        try:
+            process = self._idle.pop()
+        except IndexError:
+            return None
+        try:
+            outcome = process.ask(Question(views, method, query, options))
+        except BaseException as error:  # it may be in the middle of anything
+            self._replace(process)
+            if isinstance(error, OSError | EOFError):
+                return None
+            raise
+        self._idle.append(process)
+        if outcome.refused is not None:
+            raise outcome.refused
+        return outcome.found
+
+    @property
+    def ready(self) -> int:
+        """How many processes are free just now."""
+        return len(self._idle)
+
+    def stop(self) -> None:
+        """Kill them all, and start none again."""
+        with self._lock:
+            self._stopped = True
+            ending, self._all = self._all, set()
+            self._idle.clear()
+        for process in ending:
+            process.kill()
+
+    def _start_missing(self) -> None:
+        while self._missing:
+            with self._lock:
+                if self._stopped or not self._missing:
+                    return
+                self._missing -= 1
+            threading.Thread(target=self._start, name="hybrid-searcher", daemon=True).start()
+
+    def _start(self) -> None:
+        process = None
+        try:
+            with self._lock:
+                if self._stopped:
+                    return
+                process = SearchProcess(self._store)
+                self._all.add(process)
+            process.open()
+        except (OSError, EOFError, LockedError):
+            self._discard(process, "a search process did not start")
+            return
+        with self._lock:
+            if not self._stopped:
+                self._idle.append(process)
+
+    def _replace(self, process: SearchProcess) -> None:
+        """Have another process instead of one that died, unless it died young: so would that."""
+        self._discard(process, "a search process died")
+        if monotonic() - process.begun > SHORT_LIFE:
+            with self._lock:
+                self._missing += 1
+
+    def _discard(self, process: SearchProcess | None, problem: str) -> None:
+        if process is not None:
+            with self._lock:
+                self._all.discard(process)
+            process.kill()
+        if not self._stopped:
+            self._tell(f"{problem}: its searches run in the server itself")

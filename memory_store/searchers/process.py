@@ -1,0 +1,80 @@
+"""A search process: ``python -m memory_store.searchers.process``, started by ``pool`` alone.
+
+Boundary: holds the vault's keys, index and models from its start to its end, and ends by being
+killed: the operating system takes the memory back whole. It ends by itself when whoever started it
+is gone. Nothing but answers leaves it, through the pipe.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from typing import Any
+
+from memory_store.crypto.keys import SecretKey
+from memory_store.errors import MemoryStoreError
+from memory_store.index.opened import open_with_root
+from memory_store.searchers.wire import (
+    READY,
+    Outcome,
+    Question,
+    Stream,
+    receive,
+    receive_bytes,
+    send,
+)
+from memory_store.store import MemoryStore, Opening
+
+NICENESS = 5  # when all processors are busy, a page that somebody opens goes before a search
+
+
+def main() -> int:
+    """Open the vault that is named, say so, and answer until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us
+    with contextlib.suppress(AttributeError, OSError):  # not everywhere, nor always allowed
+        os.nice(NICENESS)
+    asked, answered = _pipes()
+    try:
+        store = _opened(asked)
+        store.warm()
+        send(answered, READY)
+        while True:
+            send(answered, _outcome(store, receive(asked)))
+    except (EOFError, BrokenPipeError):
+        return 0
+
+
+def _pipes() -> tuple[Stream, Stream]:
+    """Where questions come from and answers go to; what anybody prints goes to standard error."""
+    asked: Any = os.fdopen(os.dup(0), "rb", buffering=0)
+    answered: Any = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    return asked, answered
+
+
+def _opened(asked: Stream) -> MemoryStore:
+    opening: Opening = receive(asked)
+    received = receive_bytes(asked)
+    root = SecretKey(received)
+    received[:] = bytes(len(received))
+    vault = open_with_root(opening.path, opening.principal, root, opening.access)
+    return MemoryStore(vault, embedder=opening.embedder, expander=opening.expander)
+
+
+def _outcome(store: MemoryStore, question: Question) -> Outcome:
+    try:
+        for scope, named in question.views:
+            store = store.limited_to(scope, named=named)
+        return Outcome(found=getattr(store, question.method)(question.query, **question.options))
+    except MemoryStoreError as refusal:
+        return Outcome(refused=refusal)
+    except Exception:  # noqa: BLE001 - the asker tries it himself, and meets it where he can tell
+        return Outcome()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
