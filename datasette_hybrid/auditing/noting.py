@@ -25,7 +25,7 @@ from ..configuration import AuditSettings
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
-WAITING_LIMIT = 10_000  # events: 2 MB; the oldest are lost first
+WAITING_LIMIT = 10_000  # events: 2 MB; the oldest are lost first, searches before unlocks
 
 PAGE, JSON, CSV, SQL, TABLE, MEMORY, EXPORT, IMPORT = SURFACES = (
     *("page", "json", "csv", "sql", "table", "memory", "export", "import"),
@@ -130,9 +130,10 @@ class Recorder:
             self._let_go()
 
     def _let_go(self) -> None:
-        """Forget the oldest events of too many."""
+        """Forget the oldest events of too many, those that are rare last."""
         while len(self._waiting) > WAITING_LIMIT:
-            number = next(iter(self._waiting))
+            usual = (n for n, event in self._waiting.items() if event.strand == 0)
+            number = next(usual, next(iter(self._waiting)))
             kind = self._waiting.pop(number).kind()
             if self._latest.get(kind) == number:
                 del self._latest[kind]
@@ -188,4 +189,4 @@ def surface_of(path: str) -> str:
 
 
 def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -5,7 +5,10 @@ file learns how many batches there are and roughly when they were written, and n
 who, not what, not how many events. Each batch names the one before it by a hash, and a sealed head
 names the last one, so that a batch which was changed, moved, taken out or put back is noticed
 (:func:`check`). All batches and the head put back together cannot be told from an older file:
-``last_seen`` keeps the number of the last batch for that.
+``last_seen`` keeps how many batches there were for that.
+
+What happens rarely is kept in batches of its own, with bounds of its own (:data:`STRANDS`), so that
+no number of searches pushes an unlock or a wrong secret out.
 """
 
 from __future__ import annotations
@@ -37,6 +40,28 @@ KEPT_EVENTS = 100_000
 MERGED_SECONDS = 60  # alike events of such a time are one: nobody can push the others out
 NEVER_MERGED = frozenset({"unlock", "lock", "import", "members changed", "collection changed"})
 PATIENCE_MS = 1_000  # for another writer; what could not be written waits in memory
+STRAND_NUMBERS = 1 << 40  # batches that a strand may number
+BATCH_DAYS = 30  # a batch that was begun so long ago takes no more: days are kept to that
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """A part of the trail that is bounded by itself.
+
+    Its batches are numbered behind ``base``; it keeps ``share`` of the events that are kept.
+    """
+
+    base: int
+    share: float
+    actions: frozenset[str] = frozenset()
+
+
+RARE = frozenset({"unlock", "lock", "members changed", "collection changed"})
+STRANDS = (
+    Strand(0, 1.0),  # everything else
+    Strand(STRAND_NUMBERS, 0.1, RARE),
+    Strand(2 * STRAND_NUMBERS, 0.1, frozenset({"failed unlock"})),  # anybody can cause them
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +101,11 @@ class AuditEvent:
             times=self.times + later.times,
         )
 
+    @property
+    def strand(self) -> int:
+        """In which of :data:`STRANDS` it is kept."""
+        return next((n for n, one in enumerate(STRANDS) if self.action in one.actions), 0)
+
     def who(self) -> str:
         """The actor's id, or what stands for somebody without one."""
         if self.surface == SERVER:
@@ -98,7 +128,7 @@ class AuditEvent:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """Which batches there are, how many events they hold, and the hash of the last one."""
+    """Of a strand: which batches there are, how many events they hold, the hash of the last."""
 
     first: int = 1
     last: int = 0
@@ -122,7 +152,7 @@ def append(
 ) -> None:
     """Write events, oldest first, and let go of those that are too old or too many.
 
-    ``days`` of 0 keeps them however old. Raises ``sqlite3.OperationalError`` where the file cannot
+    ``days`` of 0 keeps them however old; ``most`` are kept of each strand's share. Raises ``sqlite3.OperationalError`` where the file cannot
     be written to now, TamperedError where the trail was tampered with: nothing is written then.
     """
     keys = keyring.of(VAULT_SCOPE)
@@ -130,8 +160,13 @@ def append(
         connection.execute(f"pragma busy_timeout = {PATIENCE_MS}")
         with transaction(connection):
             connection.execute(AUDIT_TABLE)
-            head = _append(connection, keys, _read_head(connection, keys), events)
-            _write_head(connection, keys, _trimmed(connection, keys, head, days, most))
+            heads = _read_heads(connection, keys)
+            for number, strand in enumerate(STRANDS):
+                new = [event for event in events if event.strand == number]
+                head = _append(connection, keys, heads[number], new)
+                kept = int(most * strand.share)
+                heads[number] = _trimmed(connection, keys, head, days, kept)
+            _write_heads(connection, keys, heads)
 
 
 def events(connection: sqlite3.Connection, keyring: Keyring) -> list[AuditEvent]:
@@ -140,13 +175,13 @@ def events(connection: sqlite3.Connection, keyring: Keyring) -> list[AuditEvent]
     with reading(connection):
         if not _has_table(connection):
             return []
-        head = _read_head(connection, keys)
+        numbers = _numbers(_read_heads(connection, keys))
         found = [
             _open(keys, sequence, sealed)
             for sequence, sealed in _rows(connection)
-            if head.first <= sequence <= head.last
+            if sequence in numbers
         ]
-    return [event for batch in found for event in batch.events]
+    return sorted((event for batch in found for event in batch.events), key=lambda one: one.time)
 
 
 def check(connection: sqlite3.Connection, keyring: Keyring) -> int:
@@ -158,40 +193,58 @@ def check(connection: sqlite3.Connection, keyring: Keyring) -> int:
     with reading(connection):
         if not _has_table(connection):
             return 0
-        head = _read_head(connection, keys)
-        rows = list(_rows(connection))
-        numbers = [sequence for sequence, _ in rows]
-        if numbers != list(range(head.first, head.last + 1)):
-            raise TamperedError(f"{TABLE}: batches {head.first} to {head.last} are not all there")
-        tag, count = None, 0
-        for sequence, sealed in rows:
-            batch = _open(keys, sequence, sealed)
-            if tag is not None and batch.before != tag:
-                raise TamperedError(f"{TABLE} {sequence}: another batch was before it")
-            tag, count = _tag(sealed), count + len(batch.events)
-    if (tag or "") != head.tag or count != head.events:
-        raise TamperedError(f"{TABLE}: an older batch was put in place of the last one")
+        heads = _read_heads(connection, keys)
+        rows = dict(_rows(connection))
+    if rows.keys() != _numbers(heads):
+        raise TamperedError(f"{TABLE}: not just those batches are there that were written")
+    for head in heads:
+        _check_strand(keys, head, rows)
     return len(rows)
 
 
-def last_batch(connection: sqlite3.Connection) -> int:
-    """The number of the last batch in the file, 0 where there is none. Needs no key."""
+def _check_strand(keys: CollectionKeys, head: _Head, rows: dict[int, bytes]) -> None:
+    tag, count = None, 0
+    for sequence in range(head.first, head.last + 1):
+        batch = _open(keys, sequence, rows[sequence])
+        if tag is not None and batch.before != tag:
+            raise TamperedError(f"{TABLE} {sequence}: another batch was before it")
+        tag, count = _tag(rows[sequence]), count + len(batch.events)
+    if (tag or "") != head.tag or count != head.events:
+        raise TamperedError(f"{TABLE}: an older batch was put in place of the last one")
+
+
+def _numbers(heads: Sequence[_Head]) -> set[int]:
+    """Which batches there are to be."""
+    return {number for head in heads for number in range(head.first, head.last + 1)}
+
+
+def batches_written(connection: sqlite3.Connection) -> int:
+    """How many batches were ever written to the file, as it says. Needs no key."""
     if not _has_table(connection):
         return 0
-    (last,) = connection.execute(f"select coalesce(max(sequence), 0) from {TABLE}").fetchone()
-    return int(last)
+    last = [
+        connection.execute(
+            f"select coalesce(max(sequence), :base) - :base from {TABLE} "
+            "where sequence >= :base and sequence < :end",
+            {"base": strand.base, "end": strand.base + STRAND_NUMBERS},
+        ).fetchone()[0]
+        for strand in STRANDS
+    ]
+    return int(sum(last))
 
 
 def _append(
     connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, new: Sequence[AuditEvent]
 ) -> _Head:
     """Fill the last batch up, then make new ones. Returns the head as it is then."""
+    if not new:
+        return head
     number, batch = _last(connection, keys, head)
     new = [event for event in new if not _merge(batch, event)]
     room = BATCH_BYTES - len(_encoded(batch))
     for event in new:
         room -= len(_event_text(event)) + 1
-        if room < 0 and batch.events:
+        if batch.events and (room < 0 or _days_between(batch.events[0], event) > BATCH_DAYS):
             head = _write(connection, keys, head, number, batch)
             number, batch = number + 1, _Batch(head.tag)
             room = BATCH_BYTES - len(_encoded(batch)) - len(_event_text(event)) - 1
@@ -243,28 +296,41 @@ def _put(connection: sqlite3.Connection, keys: CollectionKeys, number: int, cont
 def _trimmed(
     connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, days: float, most: int
 ) -> _Head:
-    """Take out whole batches from the beginning, never the last one."""
+    """Take out whole batches from the beginning, and what is too old of the last one."""
     oldest_kept = (datetime.now(UTC) - timedelta(days=days)).isoformat() if days else ""
     while head.first < head.last:
         batch = _open(keys, head.first, _sealed_row(connection, head.first))
         if head.events <= most and batch.events[-1].time >= oldest_kept:
-            break
+            return head
         connection.execute(f"delete from {TABLE} where sequence = ?", (head.first,))
         head = replace(head, first=head.first + 1, events=head.events - len(batch.events))
-    return head
+    number, batch = _last(connection, keys, head)
+    kept = [event for event in batch.events if event.time >= oldest_kept]
+    gone = len(batch.events) - len(kept)
+    if gone:
+        head = _write(connection, keys, head, number, replace(batch, events=kept))
+    return replace(head, events=head.events - gone)
 
 
-def _read_head(connection: sqlite3.Connection, keys: CollectionKeys) -> _Head:
+def _read_heads(connection: sqlite3.Connection, keys: CollectionKeys) -> list[_Head]:
+    """The head of every strand: those of the others stand behind the first one's."""
+    heads = [_Head(strand.base + 1, strand.base) for strand in STRANDS]
     row = connection.execute(f"select sealed from {TABLE} where sequence = ?", (HEAD,)).fetchone()
     if row is not None:
-        return _Head(**json.loads(_unsealed(keys, HEAD, row[0])))
+        told = json.loads(_unsealed(keys, HEAD, row[0]))
+        others = told.pop("others", [])  # a trail of one strand has none
+        written = [_Head(**told), *(_Head(**other) for other in others)]
+        return written + heads[len(written) :]
     if next(_rows(connection), None) is not None:
         raise TamperedError(f"{TABLE}: its head is missing")
-    return _Head()
+    return heads
 
 
-def _write_head(connection: sqlite3.Connection, keys: CollectionKeys, head: _Head) -> None:
-    _put(connection, keys, HEAD, json.dumps(asdict(head)).encode())
+def _write_heads(
+    connection: sqlite3.Connection, keys: CollectionKeys, heads: Sequence[_Head]
+) -> None:
+    first, *others = map(asdict, heads)
+    _put(connection, keys, HEAD, json.dumps({**first, "others": others}).encode())
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[tuple[int, bytes]]:
@@ -304,6 +370,11 @@ def _place(keys: CollectionKeys, number: int) -> Place:
 def _encoded(batch: _Batch) -> str:
     events = ",".join(map(_event_text, batch.events))
     return f'{{"before":"{batch.before}","events":[{events}]}}'
+
+
+def _days_between(first: AuditEvent, later: AuditEvent) -> float:
+    apart = datetime.fromisoformat(later.time) - datetime.fromisoformat(first.time)
+    return apart / timedelta(days=1)
 
 
 def _event_text(event: AuditEvent) -> str:

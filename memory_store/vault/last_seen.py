@@ -13,16 +13,16 @@ from pathlib import Path
 from memory_store.errors import MemoryStoreError
 from memory_store.paths import state_folder
 from memory_store.sqlite import sqlite3
-from memory_store.vault.audit import last_batch
+from memory_store.vault.audit import batches_written
 
 FOLDER = "last-seen"
 AUDIT = "audit"  # no collection has such an id
 
 
 def counters(connection: sqlite3.Connection) -> dict[str, int]:
-    """Collection → how often it was written, as the file says; and the last audit batch."""
+    """Collection → how often it was written, as the file says; and audit batches."""
     written = dict(connection.execute("select collection, counter from vault_manifests"))
-    last = last_batch(connection)
+    last = batches_written(connection)
     return {**written, AUDIT: last} if last else written
 
 

@@ -59,11 +59,14 @@ def test_events_are_kept_in_order_however_they_were_written(store: MemoryStore) 
 def test_whatever_an_actor_is_called_comes_back(
     store: MemoryStore, events: list[AuditEvent]
 ) -> None:
-    before = len(store.audit_trail())
+    before = store.audit_trail()
     keep(store, *events, days=0, most=100_000)
-    found = store.audit_trail()[before:]
-    assert [(one.actor or "")[:200] for one in found] == [(one.actor or "")[:200] for one in events]
-    assert [one.times for one in found] == [one.times for one in events]
+    for rare in (0, 1):  # the order of what happened at one moment is told within a strand
+        earlier = sum(one.strand == rare for one in before)
+        came = [one for one in store.audit_trail() if one.strand == rare][earlier:]
+        went = [one for one in events if one.strand == rare]
+        assert [(one.actor or "")[:200] for one in came] == [(e.actor or "")[:200] for e in went]
+        assert [one.times for one in came] == [one.times for one in went]
     assert store.verify()["failures"] == []
 
 
@@ -105,6 +108,58 @@ def test_nobody_pushes_the_others_out_by_doing_the_same_again_and_again(
     assert sum(one.times for one in searches) == 600
     assert sum(one.opened for one in searches) == 1_200
     assert store.verify()["failures"] == []
+
+
+RARE = ("unlock", "lock", "members changed", "collection changed", "failed unlock")
+
+
+def test_no_number_of_searches_pushes_out_what_is_rare(store: MemoryStore) -> None:
+    rare = [
+        replace(event(n, actor="bob", age_days=2 - n / 10), action=action)
+        for n, action in enumerate(RARE)
+    ]
+    keep(store, *rare)
+    for n in range(10):  # each by somebody else, so that none are alike
+        searches = [
+            replace(event(actor=f"searcher {n} {m}"), action="search", opened=m) for m in range(100)
+        ]
+        keep(store, *searches, most=200)
+    found = store.audit_trail()
+    assert found[: len(rare)] == rare
+    assert 100 < len(found) <= 200 + len(rare)
+    assert store.verify()["failures"] == []
+
+
+def test_guessing_secrets_pushes_out_wrong_secrets_alone(store: MemoryStore) -> None:
+    unlock = replace(event(actor="bob"), action="unlock")
+    keep(store, unlock, replace(unlock, action="search"))
+    guesses = [replace(event(actor=f"guesser {n}"), action="failed unlock") for n in range(900)]
+    for start in range(0, len(guesses), 100):
+        keep(store, *guesses[start : start + 100], most=1_000)
+    found = store.audit_trail()
+    assert [one.action for one in found if one.actor == "bob"] == ["search", "unlock"]
+    assert len(found) <= 2 + 100
+    assert found[-1] == guesses[-1]
+
+
+def test_rare_events_are_kept_as_many_days_as_others(store: MemoryStore) -> None:
+    for age in range(500, 0, -20):  # far fewer than fill a batch
+        keep(store, replace(event(age, age_days=age), action="unlock"), days=0)
+    keep(store, event(), days=400)
+    oldest = min(one.opened for one in store.audit_trail())
+    ages = [one.opened for one in store.audit_trail() if one.action == "unlock"]
+    assert oldest == 0
+    assert 370 <= max(ages) <= 430
+    keep(store, event(), days=10)
+    ages = [one.opened for one in store.audit_trail() if one.action == "unlock"]
+    assert max(ages, default=0) <= 40
+    assert store.verify()["failures"] == []
+
+
+def test_a_strand_taken_away_whole_is_noticed(store: MemoryStore) -> None:
+    keep(store, event(1), replace(event(2), action="unlock"))
+    connect(store.path).execute("delete from vault_audit where sequence > 1000")
+    assert any("audit" in failure for failure in store.verify()["failures"])
 
 
 def test_an_event_without_a_count_happened_once(store: MemoryStore) -> None:
