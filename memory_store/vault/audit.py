@@ -152,8 +152,9 @@ def append(
 ) -> None:
     """Write events, oldest first, and let go of those that are too old or too many.
 
-    ``days`` of 0 keeps them however old; ``most`` are kept of each strand's share. Raises ``sqlite3.OperationalError`` where the file cannot
-    be written to now, TamperedError where the trail was tampered with: nothing is written then.
+    ``days`` of 0 keeps them however old; ``most`` are kept of each strand's share. Raises
+    ``sqlite3.OperationalError`` where the file cannot be written to now, TamperedError where the
+    trail was tampered with: nothing is written then.
     """
     keys = keyring.of(VAULT_SCOPE)
     with closing(connect(path)) as connection:
