@@ -37,7 +37,7 @@ ARGON2_MOST_LANES = 16
 ARGON2_QUEUE = 4  # derivations that may wait behind the one at work
 
 _one_derivation = threading.Lock()
-_waiting = threading.BoundedSemaphore(ARGON2_QUEUE)
+_admitted = threading.BoundedSemaphore(1 + ARGON2_QUEUE)
 
 
 class SecretKey:
@@ -99,6 +99,8 @@ class Argon2Parameters:
 
     def check(self) -> None:
         """Raise FormatError when the cost is a downgrade, or would exhaust this machine."""
+        if any(type(part) is not int for part in (self.memory_kib, self.iterations, self.lanes)):
+            raise FormatError("this vault's passphrase slot has parameters nobody can read")
         if self.memory_kib < ARGON2_LEAST_MEMORY_KIB or self.iterations < ARGON2_LEAST_ITERATIONS:
             raise FormatError("this vault's passphrase slot is weaker than Argon2id 19 MiB, t 2")
         if (
@@ -112,12 +114,15 @@ class Argon2Parameters:
 def key_from_passphrase(passphrase: str, salt: bytes, cost: Argon2Parameters) -> SecretKey:
     """The key-encryption key of a passphrase (Argon2id). One derivation at a time in a process.
 
-    Raises MemoryStoreError ("busy") when too many derivations wait already.
+    Raises FormatError for a cost out of bounds or a salt that is none of ours, MemoryStoreError
+    ("busy") when too many derivations wait already.
     """
     cost.check()
+    if len(salt) != SALT_BYTES:
+        raise FormatError(f"this vault's passphrase slot has no salt of {SALT_BYTES} bytes")
     if not passphrase:
         raise BadInputError("an empty passphrase opens nothing", "passphrase")
-    if not _waiting.acquire(blocking=False):
+    if not _admitted.acquire(blocking=False):
         raise MemoryStoreError("busy: too many passphrases are being checked; try again shortly")
     try:
         with _one_derivation:
@@ -132,7 +137,7 @@ def key_from_passphrase(passphrase: str, salt: bytes, cost: Argon2Parameters) ->
             derivation.derive_into(passphrase.encode("utf-8", "surrogatepass"), derived.buffer)
             return derived
     finally:
-        _waiting.release()
+        _admitted.release()
 
 
 def key_from_strong_secret(secret: SecretKey, salt: bytes) -> SecretKey:

@@ -75,7 +75,7 @@ class Place:
             self.table.encode(),
             self.column.encode(),
             self.row.encode(),
-            struct.pack(">Q", self.version),
+            struct.pack(">q", self.version),  # signed: a thief may write any SQLite number
         )
         return b"".join(LENGTH.pack(len(part)) + part for part in parts)
 
@@ -158,6 +158,8 @@ def seal(key: SealingKey, place: Place, content: bytes | bytearray | memoryview)
 
 def sealed_epoch(blob: bytes, place: Place) -> int:
     """The key epoch a sealed value names (not yet authenticated: only to choose the key)."""
+    if not isinstance(blob, bytes):  # a cell may be emptied, or hold text instead
+        raise TamperedError(f"{place}: not a sealed value")
     if len(blob) < HEADER.size + LEAST_PADDED + TAG_BYTES:
         raise TamperedError(f"{place}: too short to be a sealed value")
     version, _suite, epoch, _nonce = HEADER.unpack_from(blob)
