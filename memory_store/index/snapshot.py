@@ -221,13 +221,18 @@ class Snapshot:
 
     def languages_in(self, collection: str) -> dict[str, int]:
         """Language → living documents of that collection in it, most frequent first."""
-        if collection not in self.collections:
-            return {}
-        code = self.collections.index(collection)
-        chosen = self.language_codes[self.alive & (self.collection_codes == code)]
-        counts = np.bincount(chosen, minlength=len(self.languages))
-        order = np.argsort(-counts, kind="stable")
-        return {self.languages[i]: int(counts[i]) for i in order if counts[i]}
+        return dict(self._languages.get(collection, {}))
+
+    @cached_property
+    def _languages(self) -> dict[str, dict[str, int]]:
+        """Collection → language → living documents, most frequent first."""
+        found = {}
+        for code, collection in enumerate(self.collections):
+            chosen = self.language_codes[self.alive & (self.collection_codes == code)]
+            counts = np.bincount(chosen, minlength=len(self.languages))
+            order = np.argsort(-counts, kind="stable")
+            found[collection] = {self.languages[i]: int(counts[i]) for i in order if counts[i]}
+        return found
 
     def part_of(self, ordinal: int) -> Part:
         """The part that holds a document."""
@@ -287,15 +292,19 @@ class Snapshot:
                 held[part.span][postings.docs[start:end]] = True
         return held
 
-    def topic_count(self, group: TopicGroup, among: Mask) -> int:
-        """How many documents of ``among`` (bool [size]) hold a topic of ``group``."""
-        count = 0
+    def topic_counts(self, group: TopicGroup, among: Mask) -> list[int]:
+        """How many documents of ``among`` (bool [size]) hold each topic.
+
+        ``group`` has as many hashes in every collection: those of the same topics, in order.
+        """
+        counts = [0] * max(map(len, group.values()), default=0)
+        keys = {collection: topic_keys(hashes) for collection, hashes in group.items()}
         for part in self.parts:
-            keys = topic_keys(group.get(part.collection, ()))
             postings, chosen = part.segment.topics, among[part.span]
-            for _, start, end in postings.slices(keys):
-                count += int(np.count_nonzero(chosen[postings.docs[start:end]]))
-        return count
+            if part.collection in keys and chosen.any():
+                for topic, start, end in postings.slices(keys[part.collection]):
+                    counts[topic] += int(np.count_nonzero(chosen[postings.docs[start:end]]))
+        return counts
 
     def worked_out(self, name: str, work: Callable[[], Any]) -> Any:
         """What ``work`` makes of this snapshot, made once, by whichever thread asks first."""

@@ -119,12 +119,10 @@ def _topics(
             named.setdefault(topic, name)
             carried[topic] += 1
     if named and not whole:
-        blinding, snapshot = Blinding(context), context.snapshot
-        mask = np.zeros(snapshot.size, dtype=np.bool_)
+        mask = np.zeros(context.snapshot.size, dtype=np.bool_)
         mask[among] = True
-        carried = Counter(
-            {topic: snapshot.topic_count(blinding.topics([topic]), mask) for topic in named}
-        )
+        counts = context.snapshot.topic_counts(Blinding(context).topics(named), mask)
+        carried = Counter(dict(zip(named, counts, strict=True)))
     return Counter({named[topic]: number for topic, number in carried.items()})
 
 
