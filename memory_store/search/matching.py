@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from memory_store.text.identifiers import CODE, identifiers, name_terms
 from memory_store.text.tokens import term
@@ -35,12 +35,15 @@ class WordMatcher:
         unique: dict[str, None] = dict.fromkeys(word.casefold() for word in words)
         self.words = tuple(unique)
         self._language = language
-        self._literal = [literal_pattern(word) for word in self.words]
         self._phrases = [literal_pattern(phrase) for phrase in phrases]
         self._stems = {term(word, language) for word in self.words}
         if language == CODE:
             self._stems |= {part for word in words for part in name_terms(word)}
         self._inflected = _inflections(self.words, language)
+
+    @cached_property
+    def _literal(self) -> list[re.Pattern[str]]:
+        return [literal_pattern(word) for word in self.words]
 
     def literal_share(self, *texts: str) -> float:
         """The share (0–1) of the query's words that stand in any of ``texts`` as whole words."""
@@ -83,21 +86,25 @@ class WordMatcher:
         if self._inflected is None:
             return []
         spans = []
-        for match in self._inflected.finditer(text):
-            stem = term(match[0].translate(_APOSTROPHES), self._language)
+        for match in self._inflected.finditer(_without_accents(text)):
+            found = text[match.start() : match.end()]
+            stem = term(found.translate(_APOSTROPHES), self._language)
             if stem in self._stems:
                 spans.append((match.span(), stem))
         return spans
 
 
 def _inflections(words: tuple[str, ...], language: str) -> re.Pattern[str] | None:
-    """A pattern for everything that may share a stem with one of ``words``; stems then decide."""
+    """A pattern for everything that may share a stem with one of ``words``; stems then decide.
+
+    It is for texts :func:`_without_accents`: classes of accented letters take 3 ms to compile.
+    """
     heads = {_shared_head(word, term(word, language)) for word in words}
     if not heads:
         return None
     longest_first = sorted(heads, key=len, reverse=True)
     parts = [_spelled(head) for head in longest_first if _UNSPACED.search(head)]
-    spaced = [_with_accents(head) for head in longest_first if not _UNSPACED.search(head)]
+    spaced = [_spelled(head) for head in longest_first if not _UNSPACED.search(head)]
     if spaced:
         # The look-behind stands once before the group, not in each branch, which costs half again.
         ending = rf"\w{{0,{_LONGEST_ENDING}}}(?:['’ʼ]\w+)?(?!\w)"
@@ -106,34 +113,28 @@ def _inflections(words: tuple[str, ...], language: str) -> re.Pattern[str] | Non
 
 
 def _shared_head(word: str, stem: str) -> str:
-    """What a word and its stem begin with alike, accents aside; the word, if that is nothing."""
-    bare = "".join(map(_without_accent, word))
+    """What a word and its stem begin with alike, accents aside; all of it, if that is nothing."""
+    bare = _without_accents(word)
     pairs = enumerate(zip(bare, stem, strict=False))
     differs = next((i for i, (a, b) in pairs if a != b), min(len(bare), len(stem)))
-    return bare[:differs] or word
+    return bare[:differs] or bare
 
 
-def _with_accents(head: str) -> str:
-    """A pattern for the beginning of a word, with or without accents."""
-    return "".join(_accented().get(c, _spelled(c)) for c in head)
-
-
-def _without_accent(character: str) -> str:
-    if not "\u00c0" <= character <= "\u1eff":
-        return character
-    return unicodedata.normalize("NFD", character)[0]
+def _without_accents(text: str) -> str:
+    """``text`` with bare letters; each stays in its place."""
+    if text.isascii():
+        return text
+    pattern, bare = _accented()
+    return pattern.sub(lambda letter: bare[letter[0]], text)
 
 
 @cache
-def _accented() -> dict[str, str]:
-    """Latin letter → a class of it and its accented forms: ``a`` → ``[aàáâ…]``."""
-    forms: dict[str, str] = {}
-    for number in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00)):
-        character = chr(number)
-        bare = _without_accent(character)
-        if bare != character and bare.isascii() and character.islower():
-            forms[bare] = forms.get(bare, bare) + character
-    return {bare: f"[{letters}]" for bare, letters in forms.items()}
+def _accented() -> tuple[re.Pattern[str], dict[str, str]]:
+    """What finds a letter with accents, and letter → its bare form."""
+    letters = map(chr, range(0xC0, 0x1F00))
+    bare = {letter: unicodedata.normalize("NFD", letter)[0] for letter in letters}
+    changed = {letter: form for letter, form in bare.items() if form != letter}
+    return re.compile(f"[{''.join(changed)}]"), changed
 
 
 def _spelled(word: str) -> str:
