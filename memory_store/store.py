@@ -194,6 +194,15 @@ class MemoryStore(Writing, Collections):
     def profile(self) -> str:
         return self._vault.settings.profile
 
+    @property
+    def decrypted(self) -> dict[str, int]:
+        """How many heads and bodies of memories were decrypted here since the vault was unlocked.
+
+        By ``table.column``, as the one function that decrypts counts them: what ``opened`` in a
+        response can be held against.
+        """
+        return dict(self._vault.keyring.counter.counts)
+
     def __repr__(self) -> str:
         return f"<MemoryStore {self.path.name}{' locked' if self.locked else ''}>"
 
