@@ -1,0 +1,127 @@
+"""A search decrypts as many memories as its answer says, and never more than the documents allow.
+
+What is counted is counted by the one function that decrypts (``MemoryStore.decrypted``), not by the
+search that is on trial.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asking import Asker, Question, fill
+from counts import FULL, counted
+from tiny_reranker import build as build_tiny_reranker
+
+from memory_store.errors import BadInputError
+from memory_store.records import SearchResponse
+from memory_store.scopes import Scope
+from memory_store.store import MemoryStore
+
+HEADS, BODIES = "memories.head", "memory_bodies.body"
+POOL, DEEP_POOL = 64, 256  # docs/search.md, "How many were opened"
+LITERAL = 256
+TRIES, DEEP_TRIES = 256, 1_000
+LISTS_OF_PRX = 5 * 2  # five times the limit, from two legs
+PAGES = 3
+
+SIZES = (1_000, 10_000, 100_000) if FULL else (1_000,)
+ANSWERS = {1_000: counted(10_000), 10_000: counted(10_000), 100_000: counted(1_000)}
+
+
+@pytest.fixture
+def reranker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cross-encoder, so that searches read their pools."""
+    folder = tmp_path / "ms-marco-TinyBERT-L-2-v2"
+    build_tiny_reranker(folder)
+    monkeypatch.setenv("MEMORY_STORE_RERANKER", str(folder))
+
+
+def bound(query: str, options: dict[str, Any]) -> int:
+    """The most that the documents allow this search to open."""
+    deep = options.get("deep", False)
+    if options.get("mode") == "literal":
+        return LITERAL
+    most = DEEP_POOL if deep else POOL
+    if options.get("recipe") == "prx" and options.get("rerank", True):
+        most = max(most, LISTS_OF_PRX * options.get("limit", 10))
+    if any(sign in query for sign in ('"', " -")) or query.startswith("-") or "meta" in options:
+        most = max(most, DEEP_TRIES if deep else TRIES)
+    return most
+
+
+def names_a_ref(store: MemoryStore, given: str | None) -> bool:
+    """Whether it is no id: refs are sealed, so that every head is opened to look for one."""
+    return given is not None and not store.present([given])
+
+
+def asked(
+    store: MemoryStore, question: Question, memories: int
+) -> tuple[SearchResponse | None, int]:
+    """The answer (``None``: refused) and how many memories were decrypted for it."""
+    query, options = question
+    before = Counter(store.decrypted)
+    try:
+        answer = store.search(query, **options)
+    except BadInputError:
+        answer = None
+    spent = Counter(store.decrypted) - before
+    looked_for = len([name for name in ("like", "why") if names_a_ref(store, options.get(name))])
+    for_refs = spent[HEADS] - spent[BODIES]
+    assert 0 <= for_refs <= looked_for * memories, question
+    assert set(spent) <= {HEADS, BODIES}
+    return answer, spent[BODIES]
+
+
+def check(answer: SearchResponse, decrypted: int, question: Question) -> None:
+    query, options = question
+    assert answer.opened == decrypted, question
+    assert decrypted <= bound(query, options), question
+    if options.get("sealed") and "budget" not in options:
+        assert decrypted == len(answer.rows), question
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_search_decrypts_more_than_it_says_and_may(
+    make_store: Callable[..., MemoryStore], reranker: None, size: int
+) -> None:
+    store = make_store()
+    corpus = fill(store, size)
+    collections = {one.name: one.id for one in store.collections()}
+    limited = store.limited_to(Scope.of([collections["work"], collections["archive"]]))
+    checked = 0
+    for number, question in enumerate(Asker(corpus, seed=size).questions()):
+        if checked >= ANSWERS[size]:
+            break
+        asking = limited if number % 5 == 0 else store
+        checked += checked_pages(asking, question, size)
+    assert number < 2 * ANSWERS[size], "most questions make sense"
+
+
+def checked_pages(store: MemoryStore, question: Question, memories: int) -> int:
+    """Ask and leaf through the first pages. Returns how many answers were right."""
+    query, options = question
+    answer, decrypted = asked(store, question, memories)
+    assert answer is not None or decrypted == 0, question
+    for page in range(PAGES):
+        if answer is None:
+            return page
+        check(answer, decrypted, question)
+        if answer.next is None:
+            return page + 1
+        question = (query, {**options, "continue_": answer.next})
+        answer, decrypted = asked(store, question, memories)
+    return PAGES
+
+
+def test_the_count_is_of_what_is_decrypted(make_store: Callable[..., MemoryStore]) -> None:
+    """A count that stood still would agree with anything."""
+    store = make_store()
+    first = store.add("One herring in the barrel")
+    before = Counter(store.decrypted)
+    store.get(first.id)
+    store.texts([store.heads([first.id])[first.id].content])
+    assert Counter(store.decrypted) - before == {HEADS: 2, BODIES: 2}
