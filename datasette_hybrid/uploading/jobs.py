@@ -11,8 +11,8 @@ import asyncio
 import secrets
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from concurrent.futures import wait
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,6 +33,7 @@ from ..vaults.vault import Vault
 STATES = ("running", "done", "stopped", "locked", "failed")
 KEPT_JOBS = 20  # of one vault: results of those that are over
 SHOWN = 500  # failures and skips of one job that are told
+SERVER_STOPPED = "the server was stopped; what was imported before stays"
 GLANCE_SECONDS = 0.2  # between looks at the lock, while permissions are asked about
 
 
@@ -137,11 +138,13 @@ class Job:
         """
         if self._asker.again is None:
             raise WithdrawnError("nobody began it")
-        answer = asyncio.run_coroutine_threadsafe(self._asker.again(), self._loop)
+        answer = _asked_in(self._loop, self._asker.again)
         while True:
             if self._unlock_id != self.vault.unlock_id:
                 answer.cancel()
                 raise LockedError(f"{self.vault.database} was locked")
+            if self._loop.is_closed() and not answer.done():
+                raise WithdrawnError(SERVER_STOPPED)
             wait([answer], GLANCE_SECONDS)
             if answer.done():
                 return answer.result()
@@ -229,6 +232,35 @@ class Jobs:
         with self._lock:
             jobs = self._jobs.get(vault.database, [])
             return next((job for job in jobs if job.name == name), None)
+
+
+def _asked_in(
+    loop: asyncio.AbstractEventLoop, ask: Callable[[], Awaitable[Asker]]
+) -> Future[Asker]:
+    """What ``ask`` says in another thread's loop. Raises WithdrawnError when that loop is gone.
+
+    It is called in there alone: a coroutine made here would be awaited by nobody where the server
+    stops before its turn comes.
+    """
+    answer: Future[Asker] = Future()
+
+    async def settle() -> None:
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(await ask())
+        except Exception as error:  # noqa: BLE001 - raised again by whoever waits
+            answer.set_exception(error)
+        except asyncio.CancelledError:
+            answer.set_exception(WithdrawnError(SERVER_STOPPED))
+            raise
+
+    tasks: list[asyncio.Task[None]] = []  # a loop keeps no task alive by itself
+    try:
+        loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(settle())))
+    except RuntimeError:  # the loop is closed
+        raise WithdrawnError(SERVER_STOPPED) from None
+    return answer
 
 
 _registry: weakref.WeakKeyDictionary[Any, Jobs] = weakref.WeakKeyDictionary()

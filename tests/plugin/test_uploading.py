@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
 import re
 import threading
+import warnings
 import zipfile
 from typing import Any
 
@@ -20,7 +22,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
-from .conftest import ALLOW, Filled, Serve, Served
+from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
 
 BEARER = {"Authorization": "Bearer nothing"}
 NOTES = {
@@ -356,6 +358,37 @@ async def test_a_file_whose_memory_moved_out_of_sight_is_a_new_one(
     assert result["replaced"] == 1
     assert store.get(plan.id).text == plan.text
     assert store.verify()["failures"] == []
+
+
+def test_it_ends_with_the_server_and_asks_nobody_in_vain(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The permissions of whoever began it are asked about in the server's loop, which is gone."""
+    held = Held(monkeypatch, at=5)
+
+    async def begun() -> tuple[Served, str]:
+        settings = {"key-file": str(filled.key_file), "allow": ALLOW}
+        configuration = {"plugins": {"datasette-hybrid": {"databases": {"notes": settings}}}}
+        datasette = plain_datasette((filled.path,), configuration)
+        await datasette.invoke_startup()
+        wanda = Served(datasette).by("wanda")
+        job = (await post(wanda, MANY)).json()["job"]
+        await held.wait()
+        return wanda, job
+
+    wanda, name = asyncio.run(begun())
+    vault = vaults_of(wanda.datasette).of("notes")
+    job = import_jobs.jobs_of(wanda.datasette).find(vault, name)
+    assert job is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a coroutine that nobody awaits
+        held.release.set()
+        for thread in threading.enumerate():
+            if thread.name == "hybrid-import":
+                thread.join(30)
+        gc.collect()
+    assert (job.state, job.problem) == ("stopped", import_jobs.SERVER_STOPPED)
+    vault.lock()
 
 
 async def test_a_lock_in_the_middle_ends_it_and_says_so(
