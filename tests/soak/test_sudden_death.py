@@ -1,11 +1,12 @@
-"""Killed (SIGKILL) at random moments, a vault loses nothing that was committed, and goes on.
+"""Killed (SIGKILL) at any moment, a vault loses nothing that was committed, and goes on.
 
-``SOAK_KILLS`` sets how many moments each operation is killed at (20).
+Each operation is killed at ``SOAK_KILLS`` moments (20), a third of them spread over its time, a
+third right before one of its SQL statements, and a third between writing and committing. Every
+kill has a copy of the vault to itself.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,45 +17,46 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # killing
 
-from killing import CANARY, Scene, die, in_clear, kills
+from killing import CANARY, KILLS, Scene, in_clear, kills
 from tiny_embedder import build as build_tiny_embedder
 
-from memory_store.records import MemoryDraft
+from memory_store.importing.pipeline import BATCH_MEMORIES, UNEMBEDDED_BATCH
+from memory_store.index.reindexing import BATCH as REINDEX_BATCH
+from memory_store.records import Memory, MemoryDraft
+from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
 pytestmark = pytest.mark.soak
 
 Make = Callable[..., MemoryStore]
-NOTES = 300
-PORTION = 12  # memories that one worker is told to delete
+NOTES = 220  # four batches
+KNOWN = 90  # of them, imported before in an earlier generation
+DOOMED = 16  # memories that one worker is told to delete
+ENTRIES = 24  # that one worker adds; every third is edited
 
 
 @pytest.fixture
-def new_scene(make_store: Make, key_file: Path, tiny_model: Path) -> Callable[[str], Scene]:
-    """Makes an empty vault that no process has open."""
-
-    def new(name: str) -> Scene:
-        store = make_store(name)
-        store.lock()
-        return Scene(store.path, key_file, tiny_model)
-
-    return new
+def scene(make_store: Make, key_file: Path, tiny_model: Path) -> Scene:
+    """An empty vault that no process has open."""
+    store = make_store()
+    store.lock()
+    return Scene(store.path, key_file, tiny_model)
 
 
 def text_of(number: int, generation: int) -> str:
     return f"Note {number}, generation {generation}, on {CANARY} and the mill race."
 
 
-def write_notes(folder: Path, generation: int) -> None:
+def write_notes(folder: Path, generation: int, count: int = NOTES) -> Path:
     folder.mkdir(exist_ok=True)
-    for number in range(NOTES):
-        (folder / f"n{number:03}.md").write_text(text_of(number, generation), "utf-8")
+    for number in range(count):
+        (folder / f"n{number:04}.md").write_text(text_of(number, generation), "utf-8")
+    return folder
 
 
-def fill(scene: Scene, folder: Path, *, embed: bool) -> None:
-    write_notes(folder, 1)
+def fill(scene: Scene, folder: Path, count: int, *, embed: bool = True) -> None:
     with scene.reopened() as store:
-        assert store.import_paths([folder], embed=embed).imported == NOTES
+        assert store.import_paths([write_notes(folder, 1, count)], embed=embed).imported == count
 
 
 def test_the_scan_for_plain_text_finds_it_where_it_is(tmp_path: Path) -> None:
@@ -65,105 +67,137 @@ def test_the_scan_for_plain_text_finds_it_where_it_is(tmp_path: Path) -> None:
     assert in_clear(tmp_path / "tight.db") == []
 
 
-@pytest.mark.parametrize("embed", [True, False], ids=["embedding", "words-only"])
+def check_note(memory: Memory | None, number: int) -> None:
+    """Either generation to the letter, and none missing that was there before."""
+    assert memory is not None or number >= KNOWN
+    if memory is not None:
+        generation = 1 if number < KNOWN and memory.version == 1 else 2
+        assert memory.text == text_of(number, generation)
+
+
+@pytest.mark.parametrize(
+    ("embed", "count", "times", "batch"),
+    [
+        pytest.param(True, NOTES, KILLS, BATCH_MEMORIES, id="embedding"),
+        pytest.param(
+            *(False, 1_300, max(1, KILLS // 4), BATCH_MEMORIES * UNEMBEDDED_BATCH), id="words-only"
+        ),
+    ],
+)
 def test_an_import_that_is_killed_keeps_its_batches_and_goes_on(
-    new_scene: Callable[[str], Scene], tmp_path: Path, embed: bool
+    scene: Scene, tmp_path: Path, embed: bool, count: int, times: int, batch: int
 ) -> None:
-    folder, generation = tmp_path / "notes", 1
-    write_notes(folder, generation)
-    more = {"folder": folder, "embed": embed}
-    whole = die("import_folder", new_scene("rehearsal.db").arguments(**more), None).seconds
-    scene, before, done = new_scene("notes.db"), 0, 0
-    for death in kills(whole, 1, "import_folder", lambda: scene.arguments(**more)):
-        with scene.reopened() as store:
-            kept = {memory.ref: memory.text for memory in store.list(limit=2 * NOTES)}
-            assert len(kept) >= max([before, *map(int, death.said)])
-            for number in range(NOTES):
-                text = kept.get(f"n{number:03}.md")
-                assert text in (None, text_of(number, generation), text_of(number, generation - 1))
-            report = store.import_paths([folder], embed=embed, dry_run=True)
-            assert report.failed == 0
-            assert report.unchanged + report.replaced + report.imported == NOTES
-            assert report.unchanged >= done
-        before, done = len(kept), report.unchanged
-        if done == NOTES:  # change every file, and go on
-            generation, done = generation + 1, 0
-            write_notes(folder, generation)
-    with scene.reopened() as store:
-        store.import_paths([folder], embed=embed)
-        texts = {memory.text for memory in store.list(limit=2 * NOTES)}
-        assert texts == {text_of(number, generation) for number in range(NOTES)}
-        assert len(store.search("mill race", mode="keyword", limit=32).rows) == 32
+    fill(scene, tmp_path / "notes", KNOWN, embed=embed)
+    folder = write_notes(tmp_path / "notes", 2, count)
+    for copy, death in kills(1, "import_folder", scene, times=times, folder=folder, embed=embed):
+        read = max(death.numbers("read"), default=0)
+        written = max(death.numbers("written"), default=KNOWN)
+        with copy.reopened() as store:
+            kept = {memory.ref: memory for memory in store.list(limit=2 * count)}
+            assert sum(memory.version for memory in kept.values()) >= written
+            for number in range(count):
+                check_note(kept.get(f"n{number:04}.md"), number)
+            again = store.import_paths([folder], embed=embed)
+            assert read - again.unchanged <= batch  # what is read once more
+            assert again.unchanged + again.replaced + again.imported == count
+        with copy.reopened() as store:
+            texts = {memory.text for memory in store.list(limit=2 * count)}
+            assert texts == {text_of(number, 2) for number in range(count)}
+            assert len(store.search("mill race", mode="keyword", limit=32).rows) == 32
 
 
-def test_a_reindex_that_is_killed_goes_on_where_it_stopped(
-    new_scene: Callable[[str], Scene], tmp_path: Path
-) -> None:
-    scene = new_scene("notes.db")
-    fill(scene, tmp_path / "notes", embed=True)
-    models = [build_tiny_embedder(tmp_path / f"model-{n}", words=[f"word{n}"]) for n in (0, 1)]
-    turns = itertools.cycle(models)
-    scene = replace(scene, model=next(turns))
-    whole = die("reindex", scene.arguments(), None).seconds
-
-    def with_the_other_model() -> dict[str, Any]:
-        nonlocal scene
-        scene = replace(scene, model=next(turns))
-        return scene.arguments()
-
-    for _ in kills(whole, 2, "reindex", with_the_other_model):
-        with scene.reopened() as store:
+def test_a_reindex_that_is_killed_goes_on_where_it_stopped(scene: Scene, tmp_path: Path) -> None:
+    fill(scene, tmp_path / "notes", NOTES)
+    other = replace(scene, model=build_tiny_embedder(tmp_path / "other-model", words=["weir"]))
+    for copy, death in kills(2, "reindex", other):
+        done = max(death.numbers("done"), default=0)
+        with copy.reopened() as store:
             texts = {memory.text for memory in store.list(limit=2 * NOTES)}
             assert texts == {text_of(number, 1) for number in range(NOTES)}
             assert len(store.search("mill race", mode="keyword", limit=32).rows) == 32
-            assert store.reindex() <= NOTES
+            again = store.reindex()
+            assert NOTES - again in (done, min(done + REINDEX_BATCH, NOTES))
             assert store.reindex() == 0
-            assert store.search("the mill race", mode="vector").rows
+        with copy.reopened() as store:
+            assert len(store.search("the mill race", mode="vector", limit=32).rows) == 32
 
 
-def test_deletions_that_are_killed_are_done_or_not_begun(
-    new_scene: Callable[[str], Scene], tmp_path: Path
-) -> None:
-    scene = new_scene("notes.db")
-    fill(scene, tmp_path / "notes", embed=True)
+def test_deletions_that_are_killed_are_done_or_not_begun(scene: Scene, tmp_path: Path) -> None:
+    fill(scene, tmp_path / "notes", NOTES)
     with scene.reopened() as store:
-        alive = {memory.id for memory in store.list(limit=NOTES)}
-    doomed: list[str] = []
-
-    def some_more() -> dict[str, Any]:
-        nonlocal doomed
-        doomed = sorted(alive)[:PORTION]
-        return scene.arguments(ids=doomed)
-
-    whole = die("delete", some_more(), None).seconds
-    alive -= set(doomed)
-    for death in kills(whole, 3, "delete", some_more):
-        with scene.reopened() as store:
-            there = {memory.id for memory in store.list(limit=2 * NOTES)}
+        before = {memory.id: memory.text for memory in store.list(limit=NOTES)}
+    doomed = sorted(before)[:: NOTES // DOOMED][:DOOMED]
+    sealed = sealed_heads(scene, doomed)
+    assert holding(scene, [*sealed.values()])
+    for copy, death in kills(3, "delete", scene, ids=doomed):
+        gone = {line.removeprefix("gone ") for line in death.said}
+        assert entries(copy) == rows(copy)  # nothing of a deleted memory is left in the index
+        with copy.reopened() as store:
+            there = {memory.id: memory.text for memory in store.list(limit=NOTES)}
             found = {row.id for row in store.search("generation", mode="keyword", limit=32).rows}
-            assert not there & set(death.said)
-            assert alive - set(doomed) <= there <= alive
-            assert found <= there
-            if len(there) < 2 * PORTION:
-                drafts = [MemoryDraft(text_of(n, 2)) for n in range(NOTES)]
-                there |= {memory.id for memory in store.add_many(drafts)}
-        alive = there
+            assert there.items() <= before.items()
+            assert found <= set(there)
+            missing = set(before) - set(there)
+            assert gone <= missing <= set(doomed)
+            assert len(missing) <= len(gone) + 1  # the one that was under way
+        assert not holding(copy, [sealed[memory] for memory in missing])
+        with copy.reopened() as store:
+            assert store.delete_many(set(doomed) - missing) == DOOMED - len(missing)
+            assert {memory.id for memory in store.list(limit=NOTES)} == set(before) - set(doomed)
+        assert not holding(copy, [*sealed.values()])
 
 
-def test_segments_that_are_merged_while_killed_hold_what_they_held(
-    new_scene: Callable[[str], Scene],
-) -> None:
-    more = {"count": 60, "canary": CANARY}
-    whole = die("add_and_edit", new_scene("rehearsal.db").arguments(**more), None).seconds
-    scene, hits = new_scene("notes.db"), 0
-    committed: list[str] = []
-    for death in kills(whole, 4, "add_and_edit", lambda: scene.arguments(**more)):
-        hits += death.killed
-        committed += death.said
-        with scene.reopened() as store:
-            there = {memory.id for memory in store.list(limit=10_000)}
-            assert set(committed) <= there
-            assert len(there) <= len(committed) + hits  # one write at most was under way
-            assert store.stats()["segments"] < 40
-            for memory in death.said[-1:]:
-                assert CANARY in store.get(memory).text
+def sealed_heads(scene: Scene, ids: list[str]) -> dict[str, bytes]:
+    """Id → the sealed title and topics of a memory, as they stand in the file."""
+    found = asked(
+        scene, f"select id, head from memories where id in ({', '.join('?' * len(ids))})", *ids
+    )
+    return {memory: bytes(head) for memory, head in found}
+
+
+def entries(scene: Scene) -> int:
+    """How many memories the segments of the index hold entries of, dead ones included."""
+    return int(asked(scene, "select sum(documents) from vault_segments")[0][0])
+
+
+def rows(scene: Scene) -> int:
+    return int(asked(scene, "select count(*) from memories")[0][0])
+
+
+def asked(scene: Scene, statement: str, *values: str) -> list[tuple[Any, ...]]:
+    connection = connect(scene.path)
+    try:
+        return connection.execute(statement, values).fetchall()
+    finally:
+        connection.close()
+
+
+def holding(scene: Scene, sealed: list[bytes]) -> list[str]:
+    """The files of a closed vault in which one of those values still stands."""
+    return [
+        file.name
+        for file in scene.path.parent.iterdir()
+        if any(value in file.read_bytes() for value in sealed)
+    ]
+
+
+def test_segments_that_are_merged_while_killed_hold_what_they_held(scene: Scene) -> None:
+    with scene.reopened() as store:  # segments of eight entries and of one: merges of both kinds
+        for number in range(5 * 8 + 5):
+            store.add(f"Earlier {number} on {CANARY}.")
+        before = {memory.id: memory.text for memory in store.list(limit=1_000)}
+    for copy, death in kills(4, "add_and_edit", scene, count=ENTRIES, canary=CANARY):
+        added = [line.split()[1] for line in death.said if line.startswith("added")]
+        edited = {line.split()[1] for line in death.said if line.startswith("edited")}
+        with copy.reopened() as store:
+            there = {memory.id: memory for memory in store.list(limit=1_000)}
+            assert before.items() <= {id: memory.text for id, memory in there.items()}.items()
+            assert set(added) <= set(there)
+            assert len(there) <= len(before) + len(added) + 1  # the one that was under way
+            assert all(there[memory].version == 2 for memory in edited)
+            assert all(CANARY in memory.text for memory in there.values())
+            assert len(store.search("earlier", mode="keyword", limit=32).rows) == 32
+            assert store.stats()["segments"] < 16
+            store.add_many([MemoryDraft(f"Later on {CANARY}.")])
+        with copy.reopened() as store:
+            assert store.search("later", mode="keyword").rows
