@@ -217,13 +217,16 @@ class LiveIndex:
         trim_changes(connection)
 
     def drop(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
-        """Rewrite the segments that still hold entries of deleted memories, without them."""
-        with transaction(connection):
-            for row in list_segments(connection):
-                if row.collection in self._keyring.readable():
-                    segment = load_segment(connection, self._keyring.of(row.collection), row)
-                    if any(segment.rows_of(*_id_words(memory)) for memory in ids):
-                        self._merge(connection, [row])
+        """Rewrite the segments that still hold entries of deleted memories, without them.
+
+        Inside the caller's transaction, the one that deletes: whoever is killed between two of
+        them would leave words and vectors of a memory that is gone.
+        """
+        for row in list_segments(connection):
+            if row.collection in self._keyring.readable():
+                segment = load_segment(connection, self._keyring.of(row.collection), row)
+                if any(segment.rows_of(*_id_words(memory)) for memory in ids):
+                    self._merge(connection, [row])
 
     def wipe(self) -> None:
         """Overwrite every vector and hash in memory."""

@@ -359,9 +359,14 @@ class OpenVault:
 
         Raises ConflictError when one has not the version that ``versions`` says.
         """
-        with self.writing() as connection:
-            gone = delete_batch(connection, self.keyring, memories, versions=versions, also=also)
+
+        def drop(connection: sqlite3.Connection) -> None:
             self.index.drop(connection, memories)
+            if also is not None:
+                also(connection)
+
+        with self.writing() as connection:
+            gone = delete_batch(connection, self.keyring, memories, versions=versions, also=drop)
             erase_traces(connection)
         return gone
 

@@ -1,0 +1,11 @@
+"""What proofs share with the plugin's tests: a real Datasette over a real vault, a real browser."""
+
+from plugin.conftest import (  # noqa: F401  (fixtures)
+    address,
+    browser,
+    filled,
+    model,
+    original,
+    serve,
+    served,
+)
