@@ -39,12 +39,12 @@ class Postings:
         """``(index in wanted, start, end)`` for each key of ``wanted`` that occurs here."""
         if not len(self.keys) or not len(wanted):
             return []
-        places = np.searchsorted(self.keys, wanted)
+        places = self.keys.searchsorted(wanted)
         places[places == len(self.keys)] = 0
-        found = np.flatnonzero(self.keys[places] == wanted)
-        return [
-            (int(i), int(self.offsets[places[i]]), int(self.offsets[places[i] + 1])) for i in found
-        ]
+        found = (self.keys[places] == wanted).nonzero()[0]
+        places = places[found]
+        starts, ends = self.offsets[places], self.offsets[places + 1]
+        return list(zip(found.tolist(), starts.tolist(), ends.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

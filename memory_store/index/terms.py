@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from memory_store.index.columns import Array
 from memory_store.index.ranking import best_first
-from memory_store.index.snapshot import HashGroup, Mask, Part, Snapshot
+from memory_store.index.snapshot import HashGroup, Mask, Snapshot
 
 K1 = 1.2  # SQLite, ext/fts5/fts5_aux.c: fts5Bm25Function
 B = 0.75  # likewise
@@ -34,6 +35,46 @@ class Scored(NamedTuple):
     scores: npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches:
+    """Where the words of a query stand: a row for each word and each document that holds it.
+
+    ``ordinals`` intp, ``titles`` and ``bodies`` float64 (how often the word stands there), all
+    [rows], the rows of the first word first; ``frequencies`` counts the rows of each word, and
+    ``documents`` all that were looked through. Only living documents of the visible collections
+    are there.
+    """
+
+    groups: Sequence[TermGroup]
+    visible: Collection[str] | None
+    documents: int
+    frequencies: tuple[int, ...]
+    ordinals: npt.NDArray[np.intp]
+    titles: npt.NDArray[np.float64]
+    bodies: npt.NDArray[np.float64]
+
+
+def look_up(
+    snapshot: Snapshot, groups: Sequence[TermGroup], visible: Collection[str] | None = None
+) -> Matches:
+    """The postings of some words, from all segments. Each group is one word."""
+    hits = _hits(snapshot, groups, visible)
+    pieces = [piece for found in hits for piece in found]
+    rows = [sum(len(piece.docs) for piece in found) for found in hits]
+    docs = _stacked([piece.docs for piece in pieces], np.intp)
+    bases = np.array([piece.base for piece in pieces], dtype=np.intp)
+    docs += np.repeat(bases, [len(piece.docs) for piece in pieces])
+    titles = _stacked([piece.titles for piece in pieces], np.float64)
+    bodies = _stacked([piece.bodies for piece in pieces], np.float64)
+    if not all(part.all_alive for part in snapshot.parts):
+        living = snapshot.alive[docs]
+        owners = np.repeat(np.arange(len(groups)), rows)[living]
+        rows = np.bincount(owners, minlength=len(groups)).tolist()
+        docs, titles, bodies = docs[living], titles[living], bodies[living]
+    documents = int(np.count_nonzero(snapshot.visible(visible)))
+    return Matches(groups, visible, documents, tuple(rows), docs, titles, bodies)
+
+
 def keyword_scores(
     snapshot: Snapshot,
     groups: Sequence[TermGroup],
@@ -46,25 +87,38 @@ def keyword_scores(
 ) -> Scored:
     """BM25 of every document that ``mask`` lets through and that holds a word of ``groups``.
 
-    Each group is one query word; repeated words count again, as in FTS5. ``title_weight`` (> 0)
-    is FTS5's column weight of the title, the body's being 1. ``visible`` are the collections
-    that statistics may count and results come from (``None``: all). Ordinals ascend; use
-    :func:`top_k` for the best. Scores stay float64: float32 would make ties FTS5 does not have.
+    Each group is one query word; repeated words count again, as in FTS5. ``visible`` are the
+    collections that statistics may count and results come from (``None``: all).
+    See :func:`bm25`.
+    """
+    found = look_up(snapshot, groups, visible)
+    return bm25(snapshot, found, k1=k1, b=b, title_weight=title_weight, mask=mask)
+
+
+def bm25(
+    snapshot: Snapshot,
+    found: Matches,
+    *,
+    k1: float = K1,
+    b: float = B,
+    title_weight: float = 1.0,
+    mask: Mask | None = None,
+) -> Scored:
+    """BM25 of every document that ``mask`` lets through and that holds a word of ``found``.
+
+    ``title_weight`` (> 0) is FTS5's column weight of the title, the body's being 1. Ordinals
+    ascend; use :func:`top_k` for the best. Scores stay float64, and each word's share is added in
+    the order of the query: anything else would make ties that FTS5 does not have, or break them.
     """
     if title_weight <= 0:
         raise ValueError("title_weight must be above 0")
-    seen = snapshot.visible(visible)
-    norms, documents = _norms(snapshot, visible, k1, b)
-    scores = np.zeros(snapshot.size)
-    for hits in _hits(snapshot, groups, visible):
-        matches = [match for match in map(_match, hits) if match is not None]
-        idf = _idf(documents, _frequency(matches))
-        for part, docs, titles, bodies in matches:
-            counts = bodies + title_weight * titles
-            norm = norms[part.span][docs]
-            scores[part.span][docs] += idf * ((counts * (k1 + 1.0)) / (counts + norm))
-    allowed = seen if mask is None else seen & mask
-    ordinals = np.flatnonzero((scores > 0) & allowed)
+    norms = _norms(snapshot, found.visible, k1, b)[found.ordinals]
+    counts = found.bodies + title_weight * found.titles
+    idfs = np.array([_idf(found.documents, frequency) for frequency in found.frequencies])
+    shares = np.repeat(idfs, found.frequencies) * ((counts * (k1 + 1.0)) / (counts + norms))
+    scores = _added_up(found.ordinals, shares, snapshot.size)
+    held = scores > 0
+    ordinals = np.flatnonzero(held if mask is None else held & mask)
     return Scored(ordinals.astype(np.int32), scores[ordinals])
 
 
@@ -78,8 +132,7 @@ def document_frequency(
     snapshot: Snapshot, group: TermGroup, visible: Collection[str] | None = None
 ) -> int:
     """How many living documents of the visible collections hold the word."""
-    (hits,) = _hits(snapshot, [group], visible)
-    return _frequency([match for match in map(_match, hits) if match is not None])
+    return look_up(snapshot, [group], visible).frequencies[0]
 
 
 def coverage(
@@ -88,6 +141,14 @@ def coverage(
     ordinals: Array,
     visible: Collection[str] | None = None,
 ) -> npt.NDArray[np.float64]:
+    """How much of the words of ``groups`` each document of ``ordinals`` holds.
+
+    See :func:`covered`.
+    """
+    return covered(snapshot, look_up(snapshot, groups, visible), ordinals)
+
+
+def covered(snapshot: Snapshot, found: Matches, ordinals: Array) -> npt.NDArray[np.float64]:
     """How much of the query each document of ``ordinals`` holds: 0–1, float64 [n].
 
     The idf of the words it holds over the idf of all words of the query, so that a rare word
@@ -95,30 +156,24 @@ def coverage(
     (never below 0), since shares need a scale without floor. A group that has no hash for a
     collection does not count there.
     """
-    _, documents = _norms(snapshot, visible, K1, B)
-    covered = np.zeros(len(ordinals))
-    totals = np.zeros(len(snapshot.collections))
-    for group, hits in zip(groups, _hits(snapshot, groups, visible), strict=True):
-        matches = [match for match in map(_match, hits) if match is not None]
-        frequency = _frequency(matches)
-        idf = math.log1p((documents - frequency + 0.5) / (frequency + 0.5))
-        totals[[bool(group.get(name)) for name in snapshot.collections]] += idf
-        for part, docs, _, _ in matches:
-            inside = np.flatnonzero((ordinals >= part.base) & (ordinals < part.end))
-            rows = ordinals[inside] - part.base
-            places = np.minimum(np.searchsorted(docs, rows), len(docs) - 1)
-            covered[inside[docs[places] == rows]] += idf
-    total = totals[snapshot.collection_codes[ordinals]]
-    return np.divide(covered, total, out=covered, where=total > 0)
+    idfs = [math.log1p((found.documents - n + 0.5) / (n + 0.5)) for n in found.frequencies]
+    totals = [0.0] * len(snapshot.collections)
+    for group, idf in zip(found.groups, idfs, strict=True):
+        for code, collection in enumerate(snapshot.collections):
+            totals[code] += idf if group.get(collection) else 0.0
+    weights = np.repeat(np.array(idfs), found.frequencies)
+    held = _added_up(found.ordinals, weights, snapshot.size)[ordinals]
+    total = np.array(totals)[snapshot.collection_codes[ordinals]]
+    shares: npt.NDArray[np.float64] = np.divide(held, total, out=held, where=total > 0)
+    return shares
 
 
 def has_term(snapshot: Snapshot, group: TermGroup, ordinals: Array | None = None) -> Mask:
     """Whether each document of ``ordinals`` (``None``: of the snapshot) holds the word."""
     held = np.zeros(snapshot.size, dtype=bool)
     (hits,) = _hits(snapshot, [group], None)
-    for part, slices in hits:
-        for start, end in slices:
-            held[part.span][part.segment.terms.docs[start:end]] = True
+    for piece in hits:
+        held[piece.docs.astype(np.intp) + piece.base] = True
     return held if ordinals is None else held[ordinals]
 
 
@@ -134,15 +189,20 @@ def has_pair(snapshot: Snapshot, pair: HashGroup, ordinals: Array | None = None)
     return held if ordinals is None else held[ordinals]
 
 
-_Hits = list[tuple[Part, list[tuple[int, int]]]]
-_Match = tuple[Part, Array, Array, Array]
+class _Piece(NamedTuple):
+    """The postings of one word in one segment: rows, counts, and where the rows begin."""
+
+    base: int
+    docs: Array
+    titles: Array
+    bodies: Array
 
 
 def _hits(
     snapshot: Snapshot, groups: Sequence[TermGroup], visible: Collection[str] | None
-) -> list[_Hits]:
-    """Per group, the parts that hold its word and the slices of their postings."""
-    answer: list[_Hits] = [[] for _ in groups]
+) -> list[list[_Piece]]:
+    """Per group, the postings of its word, segment by segment."""
+    answer: list[list[_Piece]] = [[] for _ in groups]
     wanted: dict[str, tuple[npt.NDArray[np.uint64], list[int]]] = {}
     for part in snapshot.parts:
         if visible is not None and part.collection not in visible:
@@ -150,12 +210,18 @@ def _hits(
         if part.collection not in wanted:
             wanted[part.collection] = _wanted(groups, part.collection)
         hashes, owners = wanted[part.collection]
-        for index, start, end in part.segment.terms.slices(hashes):
-            hits = answer[owners[index]]
-            if hits and hits[-1][0] is part:
-                hits[-1][1].append((start, end))
-            else:
-                hits.append((part, [(start, end)]))
+        segment = part.segment
+        for index, start, end in segment.terms.slices(hashes):
+            piece = _Piece(
+                part.base,
+                segment.terms.docs[start:end],
+                segment.title_counts[start:end],
+                segment.body_counts[start:end],
+            )
+            pieces = answer[owners[index]]
+            if pieces and pieces[-1].base == part.base:
+                piece = _together(pieces.pop(), piece)
+            pieces.append(piece)
     return answer
 
 
@@ -167,29 +233,32 @@ def _wanted(
     return np.array([h for h, _ in rows], dtype=np.uint64), [i for _, i in rows]
 
 
-def _match(hit: tuple[Part, list[tuple[int, int]]]) -> _Match | None:
-    """Rows, title counts and body counts (float64) of living documents that hold the word."""
-    part, slices = hit
-    segment = part.segment
-    columns = (segment.terms.docs, segment.title_counts, segment.body_counts)
-    if len(slices) == 1:
-        start, end = slices[0]
-        docs, titles, bodies = (column[start:end] for column in columns)
-    else:
-        docs, titles, bodies = (np.concatenate([c[s:e] for s, e in slices]) for c in columns)
+def _together(one: _Piece, other: _Piece) -> _Piece:
+    """The postings of two hashes of one word in one segment, each document once.
+
+    The hashes are those of two languages, and a document has one: nearly always there is nothing
+    to add up, which is found without sorting.
+    """
+    docs, titles, bodies = (
+        np.concatenate(columns) for columns in zip(one[1:], other[1:], strict=True)
+    )
+    if np.bincount(docs).max() > 1:
         docs, places = np.unique(docs, return_inverse=True)
         titles = np.bincount(places, weights=titles)
         bodies = np.bincount(places, weights=bodies)
-    if not part.all_alive:
-        living = part.alive[docs]
-        docs, titles, bodies = docs[living], titles[living], bodies[living]
-    if not len(docs):
-        return None
-    return part, docs, titles.astype(np.float64), bodies.astype(np.float64)
+    return _Piece(one.base, docs, titles, bodies)
 
 
-def _frequency(matches: Sequence[_Match]) -> int:
-    return sum(len(docs) for _, docs, _, _ in matches)
+def _added_up(
+    ordinals: npt.NDArray[np.intp], values: npt.NDArray[np.float64], size: int
+) -> npt.NDArray[np.float64]:
+    """The values of each document, summed in the order they come in, float64 [size]."""
+    sums = np.bincount(ordinals, weights=values, minlength=size)
+    return sums.astype(np.float64, copy=False)  # of no rows NumPy makes whole numbers
+
+
+def _stacked(columns: Sequence[Array], dtype: type[np.generic]) -> Array:
+    return np.concatenate([np.empty(0, np.uint8), *columns]).astype(dtype)
 
 
 def _idf(documents: int, frequency: int) -> float:
@@ -199,20 +268,20 @@ def _idf(documents: int, frequency: int) -> float:
 
 def _norms(
     snapshot: Snapshot, visible: Collection[str] | None, k1: float, b: float
-) -> tuple[npt.NDArray[np.float64], int]:
-    """Per document the length part of BM25's divisor, and the number of visible documents.
+) -> npt.NDArray[np.float64]:
+    """Per document the length part of BM25's divisor.
 
     Kept per snapshot, for a handful of settings: it costs as much as scoring a common word.
     """
     key = ("norms", None if visible is None else frozenset(visible), k1, b)
-    known: tuple[npt.NDArray[np.float64], int] | None = snapshot.caches.get(key)
+    known: npt.NDArray[np.float64] | None = snapshot.caches.get(key)
     if known is None:
         seen = snapshot.visible(visible)
         documents = int(np.count_nonzero(seen))
         tokens = int(snapshot.lengths[seen].sum(dtype=np.int64))
         mean = tokens / documents if tokens else 1.0
         # The order of operations is FTS5's, so that every bit is.
-        known = (k1 * (1 - b + b * snapshot.lengths.astype(np.float64) / mean), documents)
+        known = k1 * (1 - b + b * snapshot.lengths.astype(np.float64) / mean)
         if len(snapshot.caches) >= MAX_CACHED:
             snapshot.caches.clear()
         snapshot.caches[key] = known

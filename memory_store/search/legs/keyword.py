@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory_store.index.terms import coverage, keyword_scores, top_k
+from memory_store.index.terms import bm25, covered, keyword_scores, look_up, top_k
 from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
@@ -97,9 +97,10 @@ def keyword_list(
 ) -> LegList:
     """The keyword leg's list of ``kind`` for some words, each a group of hashes, by BM25."""
     snapshot = context.snapshot
-    found = keyword_scores(
+    matches = look_up(snapshot, groups)
+    found = bm25(
         snapshot,
-        groups,
+        matches,
         k1=recipe.k1,
         b=recipe.b,
         title_weight=recipe.title_weight,
@@ -114,9 +115,11 @@ def keyword_list(
         top = top_k(snapshot, found.ordinals, found.scores, k)
         own = held = np.empty(0)
         if recipe.coverage_power and near is not None:
-            own, held = lifted_coverage(snapshot, groups, top.ordinals, near, recipe, analysis.mask)
+            own, held = lifted_coverage(
+                snapshot, matches, top.ordinals, near, recipe, analysis.mask
+            )
         elif recipe.coverage_power:
-            held = coverage(snapshot, groups, top.ordinals)
+            held = covered(snapshot, matches, top.ordinals)
         return LegList(
             "keyword",
             tuple(top.ordinals.tolist()),

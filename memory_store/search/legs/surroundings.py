@@ -10,7 +10,6 @@ Boundary: scores, ordinals and vectors only. What the asker's filters leave out 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,11 +17,11 @@ import numpy.typing as npt
 
 from memory_store.index.neighbours import Neighbours, neighbours_of
 from memory_store.index.numpy_vectors import NumpyVectors
-from memory_store.index.terms import Scored, coverage
+from memory_store.index.terms import Matches, Scored, covered
 from memory_store.index.vectors import VectorHits
 
 if TYPE_CHECKING:
-    from memory_store.index.snapshot import HashGroup, Mask, Snapshot
+    from memory_store.index.snapshot import Mask, Snapshot
     from memory_store.search.context import SearchContext
     from memory_store.search.recipes import Recipe
 
@@ -92,7 +91,7 @@ def lifted_keywords(found: Scored, neighbours: Neighbours, recipe: Recipe, mask:
 
 def lifted_coverage(
     snapshot: Snapshot,
-    groups: Sequence[HashGroup],
+    matches: Matches,
     ordinals: npt.NDArray[np.int32],
     neighbours: Neighbours,
     recipe: Recipe,
@@ -106,7 +105,7 @@ def lifted_coverage(
     near = neighbours.around(ordinals, len(recipe.neighbour_weights))
     near = near[mask[near]]
     held = np.zeros(snapshot.size)
-    held[near] = coverage(snapshot, groups, near)
+    held[near] = covered(snapshot, matches, near)
     lifted = np.minimum(neighbours.lifted(held, recipe.neighbour_weights, ordinals), 1.0)
     return Shares(held[ordinals], lifted ** (1.0 - TOLD_IN_PIECES * neighbours.trust[ordinals]))
 
