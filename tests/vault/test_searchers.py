@@ -1,0 +1,284 @@
+"""Searches in other processes: the same answers and refusals, and an end with the lock."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_store.errors import BadInputError, LockedError, MemoryStoreError, ModelUnavailableError
+from memory_store.records import SearchResponse
+from memory_store.scopes import EVERYTHING, Scope
+from memory_store.searchers import pool
+from memory_store.searchers.pool import Searchers
+from memory_store.store import MemoryStore
+
+TEXTS = (
+    ("The pump in the garden drips", "work", ("garden",)),
+    ("Invoices go into the ledger on Friday", "work", ("money",)),
+    ("A boiler needs water, and so do tomatoes", "home", ("garden", "water")),
+    ("The diary of a pump attendant", "diary", ("water",)),
+)
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"explain": True},
+    {"mode": "keyword", "limit": 2},
+    {"mode": "vector", "sealed": True},
+    {"topic": "garden"},
+    {"limit": 1, "narrow": "collection:work"},
+)
+HANGS = 30.0  # seconds, after which a process is not going to come any more
+
+
+@dataclass
+class Scene:
+    """An opened vault whose searches may run elsewhere, and what was told of that."""
+
+    store: MemoryStore
+    key_file: Path
+    searchers: Searchers
+    told: list[str] = field(default_factory=list)
+
+    def processes(self) -> list[int]:
+        """The ids of the search processes that are alive."""
+        listed = subprocess.run(
+            ["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(os.getpid())],
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout.splitlines()
+        found = [line.split(None, 2) for line in listed]
+        return [
+            int(pid)
+            for pid, state, command in found
+            if pool.COMMAND[-1] in command and "Z" not in state
+        ]
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something that another process does."""
+        end = time.monotonic() + HANGS
+        while not holds():
+            assert time.monotonic() < end, f"still not so; told: {self.told}"
+            time.sleep(0.02)
+
+    def begin(self, count: int = 1) -> None:
+        """Have a search start the processes, and wait until they are ready."""
+        assert self.ask("pump") is None
+        self.until(lambda: self.searchers.ready == count)
+
+    def ask(self, query: str, *scopes: Scope, **options: Any) -> SearchResponse | None:
+        """What a process answers; ``None`` if none did."""
+        views = tuple((scope, EVERYTHING) for scope in scopes)
+        return self.searchers.ask(views, "search", query, options)
+
+
+@pytest.fixture
+def scene(
+    tiny_model: Path,
+    private_folders: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    request: Any,
+) -> Iterator[Scene]:
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
+    key_file = tmp_path / "keys" / "a.key"
+    key_file.parent.mkdir()
+    store, _ = MemoryStore.create(tmp_path / "notes.db", key_file=key_file)
+    for text, collection, topics in TEXTS:
+        store.add(text, collection=collection, topics=topics)
+    told: list[str] = []
+    searchers = Searchers(store, getattr(request, "param", 1), told.append)
+    yield Scene(store, key_file, searchers, told)
+    searchers.stop()
+    store.close()
+
+
+def timeless(response: SearchResponse) -> dict[str, Any]:
+    """An answer without what its clock says, and without the tag that each ``next`` has."""
+    shown = replace(response, next=response.next and "more").as_dict()
+
+    def without(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: without(v) for k, v in value.items() if "milliseconds" not in k}
+        return [without(one) for one in value] if isinstance(value, list) else value
+
+    return dict(without(shown))
+
+
+def test_a_process_answers_what_the_store_itself_answers(scene: Scene) -> None:
+    scene.begin()
+    work = Scope.of([one.id for one in scene.store.collections() if one.name == "work"])
+    for query in ("pump water", '"pump in"', "ledger -friday", "topic:garden"):
+        for options in OPTIONS:
+            for scopes in ((), (work,)):
+                store = scene.store
+                for scope in scopes:
+                    store = store.limited_to(scope)
+                elsewhere = scene.ask(query, *scopes, **options)
+                assert elsewhere is not None
+                assert timeless(elsewhere) == timeless(store.search(query, **options))
+    assert scene.searchers.ready == 1
+
+
+def test_the_store_asks_a_process_and_tells_of_it_as_of_its_own_searches(scene: Scene) -> None:
+    scene.begin()
+    answered: list[tuple[str, bool]] = []
+    heard: list[str] = []
+
+    def elsewhere(*question: Any) -> SearchResponse | None:
+        found = scene.searchers.ask(*question)
+        answered.append((question[1], found is not None))
+        return found
+
+    home = Scope.of([one.id for one in scene.store.collections() if one.name == "home"])
+    scene.store.elsewhere = elsewhere
+    scene.store.heard = lambda method, _: heard.append(method)
+    limited = scene.store.limited_to(home)
+    assert [row.collection for row in limited.search("pump water").rows] == ["home"]
+    assert limited.search_by_places("pump water").rows
+    assert answered == [("search", True), ("search_by_places", True)]
+    assert heard == ["search", "search_by_places"]
+
+
+def test_a_refusal_is_the_same_from_a_process(scene: Scene) -> None:
+    scene.begin()
+    with pytest.raises(BadInputError) as refused:
+        scene.ask("pump", limit=-1)
+    assert refused.value.parameter == "limit"
+    assert scene.searchers.ready == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelUnavailableError("there is none", "make one"),
+        BadInputError("wrong", "limit"),
+        LockedError("locked"),
+    ],
+)
+def test_every_refusal_travels_with_all_it_says(error: MemoryStoreError) -> None:
+    import pickle
+
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.args, vars(again)) == (type(error), error.args, vars(error))
+
+
+def test_a_process_finds_what_was_written_before_it_was_asked(scene: Scene) -> None:
+    scene.begin()
+    added = scene.store.add("A marmot sleeps in the attic", collection="a new one")
+    found = scene.ask("marmot")
+    assert found is not None
+    assert [row.id for row in found.rows][:1] == [added.id]
+    scene.store.delete(added.id)
+    gone = scene.ask("marmot", mode="keyword")
+    assert gone is not None
+    assert not gone.rows
+
+
+def test_the_store_searches_by_itself_until_a_process_is_ready(scene: Scene) -> None:
+    scene.store.elsewhere = scene.searchers.ask
+    assert scene.processes() == []
+    assert scene.store.search("pump").rows
+    scene.until(lambda: scene.searchers.ready == 1)
+
+
+@pytest.mark.parametrize("scene", [2], indirect=True)
+def test_a_process_that_dies_is_missed_by_nobody(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "SHORT_LIFE", 0.0)
+    scene.begin(2)
+    scene.store.elsewhere = scene.searchers.ask
+    for process in scene.processes():
+        os.kill(process, signal.SIGKILL)
+    assert [scene.store.search("pump").rows[0].rank for _ in range(3)] == [1, 1, 1]
+    scene.until(lambda: scene.searchers.ready == 2)
+    assert len(scene.told) == 2
+    assert "died" in scene.told[0]
+
+
+def test_a_process_that_dies_young_is_not_started_again(scene: Scene) -> None:
+    scene.begin()
+    (process,) = scene.processes()
+    os.kill(process, signal.SIGKILL)
+    assert scene.ask("pump") is None
+    assert scene.ask("pump") is None
+    assert scene.processes() == []
+
+
+@pytest.mark.parametrize("scene", [2], indirect=True)
+def test_no_process_outlives_the_end_of_the_searches(scene: Scene) -> None:
+    scene.begin(2)
+    assert len(scene.processes()) == 2
+    scene.searchers.stop()
+    assert scene.processes() == []
+    assert scene.ask("pump") is None
+    assert scene.told == []
+
+
+def test_processes_that_are_still_starting_end_as_well(scene: Scene) -> None:
+    assert scene.ask("pump") is None
+    scene.until(lambda: len(scene.processes()) == 1)
+    scene.searchers.stop()
+    assert scene.processes() == []
+    assert scene.told == []
+
+
+def test_a_locked_vault_is_handed_to_no_process(scene: Scene) -> None:
+    scene.store.close()
+    with pytest.raises(LockedError):
+        scene.store.lend(lambda *_: pytest.fail("a key was handed out"))
+    assert scene.ask("pump") is None
+    scene.until(lambda: bool(scene.told))
+    assert "did not start" in scene.told[0]
+
+
+def test_no_key_is_in_what_others_may_see_of_a_process(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "hardly a secret")
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(scene.key_file))
+    scene.begin()
+    (process,) = scene.processes()
+    seen = b"".join(Path(f"/proc/{process}/{name}").read_bytes() for name in ("cmdline", "environ"))
+    assert b"MEMORY_STORE_MODEL" in seen
+    for secret in ("hardly a secret", str(scene.key_file), scene.key_file.read_text("utf-8")):
+        assert secret.strip().encode() not in seen
+
+
+ENDS_SUDDENLY = """
+import os, sys, time
+from memory_store.searchers.pool import Searchers
+from memory_store.store import MemoryStore
+
+store = MemoryStore.open(sys.argv[1], key_file=sys.argv[2])
+searchers = Searchers(store, 1, print)
+searchers.ask((), "search", "pump", {})
+while not searchers.ready:
+    time.sleep(0.02)
+(process,) = searchers._all
+print(process._process.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_process_ends_when_its_server_is_killed(scene: Scene) -> None:
+    dead = subprocess.run(
+        [sys.executable, "-c", ENDS_SUDDENLY, str(scene.store.path), str(scene.key_file)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    process = Path("/proc", dead.stdout.strip())
+    scene.until(
+        lambda: not process.exists() or " Z " in process.joinpath("stat").read_text("utf-8")
+    )
