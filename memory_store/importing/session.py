@@ -234,7 +234,10 @@ class ImportSession:
 
     def remember(self, sources: Sequence[str], options: ImportOptions) -> None:
         """Seal each imported path with its options, for the next ``import`` without a path."""
-        with self.vault.writing() as connection, transaction(connection):
+        with (
+            self.vault.writing() as connection,
+            transaction(connection, self.vault.keyring),
+        ):
             for path in sources:
                 source = self._source(connection, path)
                 connection.execute(

@@ -28,8 +28,10 @@ from memory_store.vault.segments import (
     SegmentRow,
     changes_since,
     delete_segments,
+    lasting_keys,
     list_segments,
     read_sealed_parts,
+    same_content,
     trim_changes,
     unseal_part,
     write_segment,
@@ -88,7 +90,6 @@ class LiveIndex:
         connection.execute("begin")
         try:
             if stored_revision(connection) != settings.revision:  # another process wrote them
-                self._keyring.load(connection)
                 settings = read_settings(connection, self._keyring)
             readable = set(self._keyring.readable())
             rows = [row for row in list_segments(connection) if row.collection in readable]
@@ -112,7 +113,7 @@ class LiveIndex:
         if len(made_of) != len(self._made_of):
             return False
         pairs = zip(made_of, self._made_of, strict=True)
-        return all(row == old and alive is held for (row, alive), (old, held) in pairs)
+        return all(same_content(row, old) and alive is held for (row, alive), (old, held) in pairs)
 
     def _snapshot_of(self, rows: Sequence[SegmentRow], settings: Settings) -> Snapshot:
         parts, stale = [], []
@@ -167,7 +168,8 @@ class LiveIndex:
             account = read_manifest(connection, keys)
             agrees = count == account.count
             if agrees and (whole or (self._snapshot is None and count <= COUNTED_AT_UNLOCK)):
-                agrees = added_up(keys, self._living(collection)) == (count, account.total)
+                living = added_up(keys, self._living(collection), account.epoch)
+                agrees = living == (count, account.total)
             if not agrees:
                 raise TamperedError(
                     f"collection {collection}: its account knows {account.count} memories, its "
@@ -186,7 +188,7 @@ class LiveIndex:
         """Merge small segments and drop dead entries. Returns how many segments went away."""
         merged = 0
         while True:
-            with transaction(connection):
+            with transaction(connection, self._keyring):
                 rows = list_segments(connection)
                 group = _next_merge(rows, set(self._keyring.readable()))
                 if not group:
@@ -252,9 +254,10 @@ def load_segment(connection: sqlite3.Connection, keys: CollectionKeys, row: Segm
     main = unseal_part(keys, row, "main", sealed["main"])
     vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
     pairs = sealed["pairs"]  # not the whole of `sealed`, whose other parts are free to go
+    lasting = lasting_keys(keys, row, "pairs", pairs)
 
     def open_pairs() -> memoryview:
-        return unseal_part(keys, row, "pairs", pairs)
+        return unseal_part(lasting, row, "pairs", pairs)
 
     try:
         segment = decode(main, vectors, open_pairs)

@@ -42,7 +42,7 @@ from memory_store.vault.settings import (
     write_settings,
 )
 from memory_store.vault.slots import Secret, open_root
-from memory_store.vault.transactions import erase_traces, transaction
+from memory_store.vault.transactions import erase_traces, reading, transaction
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -74,6 +74,7 @@ class OpenVault:
         self.expansions = Expansions(
             path, keyring, on_disk=not keyring.strict and not access.read_only
         )
+        keyring.when_unknown(self.refresh_settings)
         self.index = LiveIndex(keyring, connect(path, read_only=True, access=access))
         older = rollback_warning(vault, counters(self._writer))
         self.warnings = (older,) if older else ()
@@ -131,8 +132,9 @@ class OpenVault:
 
     def refresh_settings(self) -> None:
         """Read the settings again: another process may have re-indexed with another model."""
-        self.keyring.load(self.reader())
-        self._settings = read_settings(self.reader(), self.keyring)
+        settings = read_settings(self.reader(), self.keyring)
+        if settings.revision >= self._settings.revision:
+            self._settings = settings
 
     def check_model(self, embedder: Embedder, collection: str | None = None) -> None:
         """Raise ModelMismatchError unless ``embedder`` made the vectors there (or may).
@@ -171,17 +173,20 @@ class OpenVault:
         else:
             self.change_settings(connection, **made_with)
 
-    def change_settings(self, connection: sqlite3.Connection, **changes: Any) -> None:
-        """Write the settings anew (inside the caller's transaction), one revision on."""
-        present = self._stored_settings(connection)
+    def change_settings(
+        self, connection: sqlite3.Connection, present: Settings | None = None, **changes: Any
+    ) -> None:
+        """Write the settings anew (inside the caller's transaction), one revision on.
+
+        ``present``: those of before, for one who read them in the same transaction.
+        """
+        present = present or self.stored_settings(connection)
         changed = replace(present, revision=present.revision + 1, **changes)
         write_settings(connection, self.keyring, changed)
         self._settings = changed
 
-    def _stored_settings(self, connection: sqlite3.Connection) -> Settings:
+    def stored_settings(self, connection: sqlite3.Connection) -> Settings:
         """The settings as they are in the caller's transaction."""
-        if stored_revision(connection) > self.settings.revision:
-            self.keyring.load(connection)  # another process may have made collections
         return read_settings(connection, self.keyring)
 
     def limited_to(
@@ -282,13 +287,14 @@ class OpenVault:
         self, name: str, choice: CollectionSettings | None, owner: str | None
     ) -> str:
         """As :meth:`create_collection`, of a name that was looked at before."""
-        with self.writing() as connection, transaction(connection):
-            known = self._stored_settings(connection)
+        with self.writing() as connection, transaction(connection, self.keyring):
+            known = self.stored_settings(connection)
             collection = insert_collection(connection, self.keyring, name)
             owners = {} if owner is None else changed_members({}, {owner: OWNER_ROLE}, ())
             chosen = replace(choice or CollectionSettings(""), collection=collection)
             self.change_settings(
                 connection,
+                present=known,
                 collections=(*known.collections, collection),
                 choices=known.with_choice(chosen),
                 members=known.with_members(collection, owners),
@@ -297,8 +303,8 @@ class OpenVault:
 
     def choose(self, choice: CollectionSettings) -> None:
         """Set how a collection is indexed from now on. What is there is stale until reindexed."""
-        with self.writing() as connection, transaction(connection):
-            known = self._stored_settings(connection)
+        with self.writing() as connection, transaction(connection, self.keyring):
+            known = self.stored_settings(connection)
             self.change_settings(connection, choices=known.with_choice(choice))
 
     def change_members(
@@ -311,8 +317,8 @@ class OpenVault:
 
         No members at all open it. With :meth:`sealed_name`, it gets that name at once.
         """
-        with self.writing() as connection, transaction(connection):
-            known = self._stored_settings(connection)
+        with self.writing() as connection, transaction(connection, self.keyring):
+            known = self.stored_settings(connection)
             roles = change(known.members_of(collection))
             if sealed_name is not None:
                 connection.execute(RENAME, (sealed_name, collection))
@@ -416,8 +422,8 @@ def open_vault(
     connection = connect(path, read_only=True, access=access)
     try:
         vault = read_vault_id(connection)
-        principal, root = open_root(connection, vault, secrets)
-        keyring = Keyring.unlock(connection, vault, principal, root)
+        with reading(connection):
+            keyring = Keyring.of_slot(connection, vault, open_root(connection, vault, secrets))
     finally:
         connection.close()
     return OpenVault(path, vault, keyring, access)

@@ -65,7 +65,7 @@ class Preparer:
             if embedder is not None:
                 vault.check_model(embedder, collection)
                 if not vault.settings.of(collection).fingerprint:
-                    with vault.writing() as connection, transaction(connection):
+                    with vault.writing() as connection, transaction(connection, vault.keyring):
                         vault.adopt_model(connection, embedder, collection)
             held = vault.settings.of(collection)
             self._makings[collection] = _Making(

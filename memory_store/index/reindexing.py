@@ -89,7 +89,10 @@ class _Models:
         """Make each model that of its collection, or of the vault, unless it is already."""
         for collection, embedder in self._models.items():
             if self._vault.settings.of(collection).fingerprint != embedder.fingerprint:
-                with self._vault.writing() as connection, transaction(connection):
+                with (
+                    self._vault.writing() as connection,
+                    transaction(connection, self._vault.keyring),
+                ):
                     self._vault.adopt_model(connection, embedder, collection)
 
     def pending(self) -> list[str]:
@@ -120,7 +123,7 @@ def _renew(vault: OpenVault, preparer: Preparer, ids: list[str]) -> int:
     versions = {memory.id: memory.version for memory in memories}
     entries: dict[str, list[IndexEntry]] = defaultdict(list)
     with vault.writing() as connection:
-        with transaction(connection):
+        with transaction(connection, vault.keyring):
             present = read_rows(connection, list(versions))
             for item in prepared:
                 row = present.get(item.memory.id)

@@ -54,6 +54,11 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
         if row.collection in readable:
             keys = vault.keyring.of(row.collection)
             yield f"segment {row.id}", partial(_whole, connection, keys, row)
+    for source, collection, sealed in connection.execute(
+        "select id, collection, head from vault_sources order by rowid"
+    ).fetchall():
+        if collection in readable:
+            yield f"source {source}", partial(_source, vault, collection, source, sealed)
     for sequence, tag, sealed in stored(connection):
         yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
     yield "audit trail", partial(_audit_check, vault, connection)
@@ -75,6 +80,11 @@ def _whole(connection: sqlite3.Connection, keys: Any, row: Any) -> None:
     segment.pairs.rows(0)
 
 
+def _source(vault: OpenVault, collection: str, source: str, sealed: bytes) -> None:
+    keys = vault.keyring.of(collection)
+    keys.unseal("head", keys.place("vault_sources", "head", source), sealed)
+
+
 def _expansion(vault: OpenVault, tag: bytes, sealed: bytes) -> None:
     vault.expansions.open(tag, sealed)
 
@@ -87,7 +97,7 @@ def _account_check(vault: OpenVault, connection: sqlite3.Connection, collection:
     def check() -> None:
         keys = vault.keyring.of(collection)
         account = read_manifest(connection, keys)
-        count, total = recount(connection, keys)
+        count, total = recount(connection, keys, account.epoch)
         _refuse_unless(
             (account.count, account.total) == (count, total),
             f"says {account.count} memories; {count} are there, or not the same ones",
@@ -109,7 +119,7 @@ def _memory_check(vault: OpenVault, connection: sqlite3.Connection, memory: str)
             """,
             (memory,),
         ).fetchone()
-        _refuse_unless(stored == tag, "its content tag is another's")
+        _refuse_unless(stored in keys.stored_forms(tag), "its content tag is another's")
         if not vault.strict:
             topics = {
                 bytes(row[0])
@@ -117,9 +127,8 @@ def _memory_check(vault: OpenVault, connection: sqlite3.Connection, memory: str)
                     "select topic from memory_topics where memory = ?", (memory,)
                 )
             }
-            _refuse_unless(
-                topics == set(topic_tags(keys, opened[0].topics)), "its topic hashes are others"
-            )
+            wanted = {keys.stored(tag) for tag in topic_tags(keys, opened[0].topics)}
+            _refuse_unless(topics == wanted, "its topic hashes are others")
 
     return check
 

@@ -54,7 +54,7 @@ def write_batch(
     Raises ConflictError, writing nothing, when a memory to be replaced is not at the version
     before, or one to be made exists.
     """
-    with transaction(connection):
+    with transaction(connection, keyring):
         _replace_rows(connection, keyring, batch)
         by_collection: dict[str, list[Prepared]] = defaultdict(list)
         for prepared in batch:
@@ -112,7 +112,7 @@ def delete_batch(
     ``versions`` are those that some of them must have: another raises ConflictError, and nothing
     is deleted.
     """
-    with transaction(connection):
+    with transaction(connection, keyring):
         present = read_rows(connection, ids)
         changed = [
             row.id

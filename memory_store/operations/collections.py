@@ -80,8 +80,9 @@ def topics(vault: OpenVault, names: Sequence[str]) -> dict[str, int]:
 
 def topic_hash(vault: OpenVault, text: str, name: str | None) -> str:
     """The keyed hash of a topic as ``memory_topics`` stores it, in hex."""
+    vault.follow_settings()  # or the hash might be one of before a change of the key
     keys = vault.keyring.of(vault.find_collection(name))
-    return keys.blinder.topic(normalise_topic(text)).hex()
+    return keys.stored(keys.blinder.topic(normalise_topic(text))).hex()
 
 
 def _info(vault: OpenVault, collection: str) -> CollectionInfo:

@@ -79,13 +79,17 @@ def _place_of(vault: OpenVault, wanted: Memory) -> tuple[Memory, bool]:
 
 def _saying_the_same(vault: OpenVault, copy: Memory) -> list[Memory]:
     """Memories of the copy's collection that say all that it says."""
-    tag = content_tag(vault.keyring.of(copy.collection), copy.title, copy.text)
-    rows = vault.reader().execute(
-        """
-        select memories.id from memory_bodies join memories on content = memory_bodies.id
-        where memory_bodies.collection = ? and tag = ? order by memories.id
-        """,
-        (copy.collection, tag),
-    )
-    alike = open_all(vault, [str(row[0]) for row in rows.fetchall()])
+    keys = vault.keyring.of(copy.collection)
+    rows = [
+        row
+        for tag in keys.stored_forms(content_tag(keys, copy.title, copy.text))
+        for row in vault.reader().execute(
+            """
+            select memories.id from memory_bodies join memories on content = memory_bodies.id
+            where memory_bodies.collection = ? and tag = ? order by memories.id
+            """,
+            (copy.collection, tag),
+        )
+    ]
+    alike = open_all(vault, [str(row[0]) for row in rows])
     return [one for one in alike if all(getattr(one, n) == getattr(copy, n) for n in SAID)]

@@ -76,10 +76,12 @@ def heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
     for row in read_rows(vault.reader(), ids).values():
         if row.collection in names:
             head = open_head(vault.keyring, row)
+            keys = vault.keyring.of(row.collection)
             hashes = {
-                topic_tags(vault.keyring.of(row.collection), [topic])[0].hex(): topic
+                form.hex(): topic
                 for topic in head["topics"]
                 if normalise_topic(topic)
+                for form in keys.stored_forms(topic_tags(keys, [topic])[0])
             }
             opened[row.id] = MemoryHead(
                 row.id, names[row.collection], head["title"], row.content, hashes

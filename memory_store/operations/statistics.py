@@ -24,7 +24,7 @@ def stats(vault: OpenVault, vectors: HeldVectors) -> dict[str, Any]:
         languages.update(snapshot.languages_in(collection))
     return {
         **collection_statistics(vault.reader(), vault.keyring.readable()),
-        **({} if vault.limits else file_statistics(vault.path)),
+        **({} if vault.limits else file_statistics(vault.reader(), vault.path)),
         "memories": int(snapshot.total),
         "vectors": snapshot.living_vectors,
         "languages": dict(languages.most_common()),

@@ -159,7 +159,7 @@ def append(
     keys = keyring.of(VAULT_SCOPE)
     with closing(connect(path)) as connection:
         connection.execute(f"pragma busy_timeout = {PATIENCE_MS}")
-        with transaction(connection):
+        with transaction(connection, keyring):
             connection.execute(AUDIT_TABLE)
             heads = _read_heads(connection, keys)
             for number, strand in enumerate(STRANDS):

@@ -14,9 +14,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
+from memory_store.crypto.sealing import sealed_epoch
 from memory_store.errors import FormatError, TamperedError
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
@@ -43,22 +44,22 @@ class Expansions:
 
         ``connection`` may read the vault. Raises LockedError after a lock.
         """
-        tag = self._tag(question)
-        with self._lock:
-            sealed = self._sealed.get(tag)
-        if sealed is None and self._on_disk:
-            sealed = _read(connection, tag)
-        if sealed is None:
-            return None
-        try:
-            return self.open(tag, sealed)
-        except (TamperedError, FormatError):
-            return None  # asking the model again writes a good one
+        keys = self._keyring.of(VAULT_SCOPE)
+        for tag in keys.stored_forms(self._tag(question)):
+            with self._lock:
+                sealed = self._sealed.get(tag)
+            if sealed is None and self._on_disk:
+                sealed = _read(connection, tag)
+            if sealed is None:
+                continue
+            with suppress(TamperedError, FormatError):  # asking the model again writes a good one
+                return self.open(tag, sealed)
+        return None
 
     def keep(self, content: bytes, *question: str) -> None:
         """Keep ``content`` for ``question``, on disk where that can be done at once."""
-        tag = self._tag(question)
         keys = self._keyring.of(VAULT_SCOPE)
+        tag = keys.stored(self._tag(question))
         sealed = keys.seal("expansion", keys.place(TABLE, "sealed", tag.hex()), content)
         with self._lock:
             self._sealed[tag] = sealed
@@ -89,8 +90,11 @@ class Expansions:
         try:
             with closing(connect(self._path)) as connection:
                 connection.execute(f"pragma busy_timeout = {PATIENCE_MS}")
-                with transaction(connection):
-                    _insert(connection, tag, sealed)
+                with transaction(connection, self._keyring):
+                    keys = self._keyring.of(VAULT_SCOPE)
+                    place = keys.place(TABLE, "sealed", tag.hex())
+                    if sealed_epoch(sealed, place) == keys.epoch:  # else a new key came meanwhile
+                        _insert(connection, tag, sealed)
         except sqlite3.OperationalError:
             return  # read-only, full, or somebody is writing: it is in memory
 

@@ -3,96 +3,42 @@
 Boundary: exists from unlock to lock. :meth:`Keyring.wipe` overwrites every key buffer; whoever
 holds a keyring afterwards gets a LockedError from it. (Not the operating system's keyring: that
 is one kind of slot.)
+
+Which epochs of which collections there are says the table ``vault_collection_keys``; which of them
+count say the vault's sealed settings (see :meth:`Keyring.admit`), so that a key which was put back
+into the table is refused.
 """
 
 from __future__ import annotations
 
+import threading
 import uuid
-from copy import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from memory_store.crypto.blinding import Blinder, IdTagger, Tagger
 from memory_store.crypto.keys import SecretKey
-from memory_store.crypto.sealing import (
-    DEFAULT_SUITE,
-    OpenCounter,
-    Place,
-    SealingKey,
-    seal,
-    unseal,
-)
-from memory_store.errors import LockedError, NotFoundError
+from memory_store.crypto.sealing import OpenCounter, Place, SealingKey, seal, unseal
+from memory_store.errors import LockedError, NotFoundError, TamperedError
 from memory_store.scopes import Scope
 from memory_store.sqlite import sqlite3
+from memory_store.vault.collection_keys import Bundle, CollectionKeys
+from memory_store.vault.slots import OpenedSlot
+
+__all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring", "LimitedKeyring"]
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
-PURPOSES = ("body", "head", "segment", "manifest", "name", "expansion", "page", "audit")
-
-
-class CollectionKeys:
-    """The subkeys of one collection and epoch, one for each purpose."""
-
-    def __init__(self, vault: bytes, collection: str, epoch: int, secret: SecretKey) -> None:
-        self.vault = vault
-        self.collection = collection
-        self.epoch = epoch
-        self._secret = secret
-        self._sealing = {
-            purpose: SealingKey(secret.derive(purpose), epoch=epoch, suite=DEFAULT_SUITE)
-            for purpose in PURPOSES
-        }
-        self._blind = secret.derive("blind")
-        self.blinder = Blinder(self._blind)
-        self.dedupe = Tagger(secret.derive("dedupe"))
-        self.source = Tagger(secret.derive("source"))
-        self.manifest = Tagger(secret.derive("manifest-element"))
-        self.page_tags = IdTagger(secret.derive("page-tag"))
-        self.expansion = Tagger(secret.derive("expansion-question"))
-
-    def importing_blinder(self) -> Blinder:
-        """A blinder that remembers words: for one import, then wiped."""
-        return Blinder(self._blind, remember=True)
-
-    def place(self, table: str, column: str, row: str, version: int = 0) -> Place:
-        return Place(self.vault, self.collection, table, column, row, version)
-
-    def seal(self, purpose: str, place: Place, content: bytes | bytearray | memoryview) -> bytes:
-        return seal(self._sealing[purpose], place, content)
-
-    def unseal(
-        self, purpose: str, place: Place, blob: bytes, counter: OpenCounter | None = None
-    ) -> memoryview:
-        return unseal(self._sealing[purpose], place, blob, counter)
-
-    def only(self, *purposes: str) -> CollectionKeys:
-        """The same keys without the sealing of anything but ``purposes``."""
-        fewer = copy(self)
-        fewer._sealing = {purpose: self._sealing[purpose] for purpose in purposes}
-        return fewer
-
-    def wipe(self) -> None:
-        for key in self._sealing.values():
-            key.wipe()
-        for held in (
-            self.blinder,
-            self.dedupe,
-            self.source,
-            self.manifest,
-            self.expansion,
-            self.page_tags,
-        ):
-            held.wipe()
-        self._blind.wipe()
-        self._secret.wipe()
-
-    def __repr__(self) -> str:
-        return f"<CollectionKeys {self.collection} epoch {self.epoch}>"
+OWNER: Final = 0  # the principal who made the vault and may read all of it
+ROOT_SETTING = "root"  # in clear: how often the owner's root key was replaced
 
 
 @dataclass(slots=True, repr=False)
 class Keyring:
-    """A principal's unlocked keys. Everything in memory is built from these alone."""
+    """A principal's unlocked keys. Everything in memory is built from these alone.
+
+    ``slot`` and ``slot_key`` are the key slot that opened it and its key-encryption key; ``pin``
+    is what somebody who is not the owner knows the owner by.
+    """
 
     vault: bytes
     principal: int
@@ -100,6 +46,14 @@ class Keyring:
     counter: OpenCounter = field(default_factory=OpenCounter)
     collections: dict[str, CollectionKeys] = field(default_factory=dict)
     strict: bool = False
+    slot: str | None = None
+    slot_key: SecretKey | None = None
+    pin: bytes = b""
+    generation: int = 0
+    _revision: int = -1
+    _dropped: list[CollectionKeys] = field(default_factory=list)
+    _look_again: Callable[[], None] | None = None
+    _looking: threading.local = field(default_factory=threading.local)
     _wiped: bool = False
 
     @property
@@ -107,32 +61,125 @@ class Keyring:
         """Whether its keys are gone."""
         return self._wiped
 
+    @property
+    def is_owner(self) -> bool:
+        """Whether it may read all of the vault, its settings among it."""
+        return self.principal == OWNER
+
     @classmethod
     def unlock(
-        cls, connection: sqlite3.Connection, vault: bytes, principal: int, root: SecretKey
+        cls,
+        connection: sqlite3.Connection,
+        vault: bytes,
+        principal: int,
+        root: SecretKey,
+        pin: bytes = b"",
     ) -> Keyring:
-        """Unwrap every collection key that the principal may read, the newest epoch of each."""
-        ring = cls(vault, principal, root)
+        """Unwrap every collection key that the principal may read."""
+        ring = cls(vault, principal, root, pin=pin, generation=root_generation(connection))
         ring.load(connection)
         return ring
 
+    @classmethod
+    def of_slot(cls, connection: sqlite3.Connection, vault: bytes, opened: OpenedSlot) -> Keyring:
+        """The keys of the principal whose slot was opened."""
+        ring = cls.unlock(connection, vault, opened.slot.principal, opened.root, opened.pin)
+        ring.slot, ring.slot_key = opened.slot.id, opened.key
+        return ring
+
     def load(self, connection: sqlite3.Connection) -> None:
-        """Unwrap the collection keys that this keyring does not hold yet."""
-        wrap = SealingKey(self.root.derive("principal-wrap"))
+        """Unwrap the collection keys that this keyring does not hold yet.
+
+        Raises TamperedError for one that is not what was wrapped for this principal, LockedError
+        where the root key was replaced meanwhile.
+        """
+        self.check_open()
+        self._check_generation(connection)
+        wrap = self.wrapping_key()
         rows = connection.execute(
             """
-            select collection, max(epoch), wrapped from vault_collection_keys
-            where principal = ? group by collection
+            select collection, epoch, wrapped from vault_collection_keys
+            where principal = ? order by collection, epoch
             """,
             (self.principal,),
         ).fetchall()
         for collection, epoch, wrapped in rows:
             held = self.collections.get(collection)
-            if held is None or held.epoch != epoch:
-                opened = unseal(wrap, self._grant_place(collection, epoch), wrapped)
-                secret = SecretKey(opened)
-                self.collections[collection] = CollectionKeys(self.vault, collection, epoch, secret)
+            if held is None or not held.holds(epoch):
+                opened = unseal(wrap, self.grant_place(collection, epoch), wrapped)
+                self._hold(collection, epoch, Bundle.decoded(epoch, opened))
         wrap.wipe()
+
+    def _hold(self, collection: str, epoch: int, bundle: Bundle) -> None:
+        held = self.collections.get(collection)
+        if held is not None:
+            held.add(epoch, bundle)
+            return
+        keys = CollectionKeys(self.vault, collection, epoch, bundle)
+        keys.when_unknown(self._ask_again)
+        self.collections[collection] = keys
+
+    def _check_generation(self, connection: sqlite3.Connection) -> None:
+        if self.is_owner and root_generation(connection) != self.generation:
+            raise LockedError("the vault's root key was replaced: unlock the vault again")
+
+    def catch_up(self, connection: sqlite3.Connection) -> None:
+        """Hold what others made meanwhile: in every write first, or it would be sealed in vain.
+
+        Raises LockedError where the root key was replaced.
+        """
+        self.check_open()
+        self._check_generation(connection)
+        rows = connection.execute(
+            "select collection, epoch from vault_collection_keys where principal = ?",
+            (self.principal,),
+        ).fetchall()
+        for collection, epoch in rows:
+            held = self.collections.get(collection)
+            if held is None or not held.holds(epoch):
+                self.load(connection)
+                return
+
+    def admit(self, revision: int, epochs: Mapping[str, frozenset[int]]) -> None:
+        """Open values of these epochs of these collections alone, as settings of a revision say.
+
+        Settings older than those that were admitted before change nothing.
+        """
+        if revision <= self._revision:
+            return
+        self._revision = revision
+        for collection, keys in list(self.collections.items()):
+            if collection in epochs:
+                keys.admit(epochs[collection])
+            else:
+                self._dropped.append(self.collections.pop(collection))
+
+    def when_unknown(self, look_again: Callable[[], None]) -> None:
+        """Call ``look_again`` where a value is sealed in an epoch that is not held."""
+        self._look_again = look_again
+
+    def _ask_again(self) -> None:
+        if self._look_again is None or getattr(self._looking, "now", False):
+            return
+        self._looking.now = True  # what is read there may be of an unknown epoch, too
+        try:
+            self._look_again()
+        finally:
+            self._looking.now = False
+
+    def wrapping_key(self) -> SealingKey:
+        """What wraps collection keys for this principal. The caller wipes it."""
+        self.check_open()
+        return SealingKey(self.root.derive("principal-wrap"))
+
+    def wrapped(self, collection: str, epoch: int, bundle: Bundle) -> bytes:
+        """A collection's bundle, wrapped for this principal."""
+        wrap, content = self.wrapping_key(), bundle.encoded(epoch)
+        try:
+            return seal(wrap, self.grant_place(collection, epoch), content)
+        finally:
+            wrap.wipe()
+            content[:] = bytes(len(content))
 
     def create_collection_key(
         self, connection: sqlite3.Connection, collection: str | None = None
@@ -140,22 +187,13 @@ class Keyring:
         """A new random collection key, wrapped for this principal and held from now on."""
         self.check_open()
         collection = collection or str(uuid.uuid4())
-        secret = SecretKey.generate()
-        wrap = SealingKey(self.root.derive("principal-wrap"))
-        wrapped = seal(wrap, self._grant_place(collection, 0), secret.buffer)
-        wrap.wipe()
-        connection.execute(
-            """
-            insert into vault_collection_keys (collection, epoch, principal, wrapped)
-            values (?, 0, ?, ?)
-            """,
-            (collection, self.principal, wrapped),
-        )
-        keys = CollectionKeys(self.vault, collection, 0, secret)
-        self.collections[collection] = keys
-        return keys
+        bundle = Bundle.first(SecretKey.generate())
+        insert_key(connection, collection, 0, self.principal, self.wrapped(collection, 0, bundle))
+        self._hold(collection, 0, bundle)
+        return self.collections[collection]
 
-    def _grant_place(self, collection: str, epoch: int) -> Place:
+    def grant_place(self, collection: str, epoch: int) -> Place:
+        """Where a wrapped collection key of this principal stands."""
         return Place(
             self.vault,
             collection,
@@ -195,10 +233,13 @@ class Keyring:
         if self.locked:
             return
         self._wiped = True
-        for keys in self.collections.values():
+        for keys in (*self.collections.values(), *self._dropped):
             keys.wipe()
         self.collections.clear()
+        self._dropped.clear()
         self.root.wipe()
+        if self.slot_key is not None:
+            self.slot_key.wipe()
 
     def __repr__(self) -> str:
         state = "locked" if self.locked else f"{len(self.collections)} collections"
@@ -232,6 +273,11 @@ class LimitedKeyring(Keyring):
         self._whole.load(connection)
         self.follow()
 
+    def catch_up(self, connection: sqlite3.Connection) -> None:
+        """Hold what others made meanwhile, as far as it is of its scope."""
+        self._whole.catch_up(connection)
+        self.follow()
+
     def lacks(self, collection: str) -> bool:
         """Whether a key of its scope is missing."""
         return collection in self._scope and collection not in self.collections
@@ -256,3 +302,27 @@ class LimitedKeyring(Keyring):
     def wipe(self) -> None:
         """Let go of the keys; they are wiped where they come from."""
         self.collections = {}
+
+
+def insert_key(
+    connection: sqlite3.Connection, collection: str, epoch: int, principal: int, wrapped: bytes
+) -> None:
+    """Store a collection's wrapped key for a principal (inside the caller's transaction)."""
+    connection.execute(
+        """
+        insert or replace into vault_collection_keys (collection, epoch, principal, wrapped)
+        values (?, ?, ?, ?)
+        """,
+        (collection, epoch, principal, wrapped),
+    )
+
+
+def root_generation(connection: sqlite3.Connection) -> int:
+    """How often the owner's root key was replaced. In clear: it only says whom to ask again."""
+    row = connection.execute(
+        "select value from vault_settings where name = ?", (ROOT_SETTING,)
+    ).fetchone()
+    try:
+        return int(row[0]) if row else 0
+    except (TypeError, ValueError):
+        raise TamperedError("vault_settings.value of root: not a number") from None

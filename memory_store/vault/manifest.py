@@ -13,6 +13,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from memory_store.crypto.blinding import Tagger
+from memory_store.crypto.sealing import sealed_epoch
 from memory_store.errors import TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys
@@ -26,17 +28,19 @@ class Manifest:
     """``counter`` grows with every write, ``count`` counts memories, ``total`` is the sum.
 
     ``revision`` is the newest of the vault's settings (kept in the personal collection's account).
+    ``epoch`` is that of the collection's key, which the sum was made with.
     """
 
     counter: int = 0
     count: int = 0
     total: int = 0
     revision: int = 0
+    epoch: int = 0
 
 
-def element(keys: CollectionKeys, memory: str, version: int) -> int:
+def element(elements: Tagger, memory: str, version: int) -> int:
     """The keyed hash of one (memory, version), as a number below 2²⁵⁶."""
-    tag = keys.manifest.tag(memory.encode(), version.to_bytes(8, "big"), length=ELEMENT_BYTES)
+    tag = elements.tag(memory.encode(), version.to_bytes(8, "big"), length=ELEMENT_BYTES)
     return int.from_bytes(tag, "big")
 
 
@@ -50,7 +54,8 @@ def read_manifest(connection: sqlite3.Connection, keys: CollectionKeys) -> Manif
     counter, sealed = row
     place = keys.place("vault_manifests", "sealed", keys.collection, counter)
     data = json.loads(bytes(keys.unseal("manifest", place, sealed)))
-    return Manifest(counter, int(data["count"]), int(data["total"], 16), int(data["revision"]))
+    count, total, revision = int(data["count"]), int(data["total"], 16), int(data["revision"])
+    return Manifest(counter, count, total, revision, sealed_epoch(sealed, place))
 
 
 def write_manifest(
@@ -83,11 +88,11 @@ def account(
 ) -> None:
     """Enter written and removed (memory, version) pairs into the collection's account."""
     manifest = read_manifest(connection, keys)
-    count, total = manifest.count, manifest.total
+    count, total, elements = manifest.count, manifest.total, keys.manifest_of(manifest.epoch)
     for memory, version in added:
-        count, total = count + 1, total + element(keys, memory, version)
+        count, total = count + 1, total + element(elements, memory, version)
     for memory, version in removed:
-        count, total = count - 1, total - element(keys, memory, version)
+        count, total = count - 1, total - element(elements, memory, version)
     counted = replace(manifest, counter=manifest.counter + 1, count=count, total=total % MODULUS)
     write_manifest(connection, keys, counted)
 
@@ -99,19 +104,24 @@ def note_revision(connection: sqlite3.Connection, keys: CollectionKeys, revision
     write_manifest(connection, keys, noted)
 
 
-def recount(connection: sqlite3.Connection, keys: CollectionKeys) -> tuple[int, int]:
-    """Count and total of the rows that are there, to be held against the account."""
+def recount(
+    connection: sqlite3.Connection, keys: CollectionKeys, epoch: int | None = None
+) -> tuple[int, int]:
+    """Count and total of the rows that are there, to be held against an account of that epoch."""
     return added_up(
         keys,
         connection.execute(
             "select id, version from memories where collection = ?", (keys.collection,)
         ),
+        epoch,
     )
 
 
-def added_up(keys: CollectionKeys, memories: Iterable[tuple[str, int]]) -> tuple[int, int]:
-    """Count and total of some (memory, version) pairs."""
-    count, total = 0, 0
+def added_up(
+    keys: CollectionKeys, memories: Iterable[tuple[str, int]], epoch: int | None = None
+) -> tuple[int, int]:
+    """Count and total of some (memory, version) pairs, in an epoch (``None``: the newest)."""
+    count, total, elements = 0, 0, keys.manifest_of(keys.epoch if epoch is None else epoch)
     for memory, version in memories:
-        count, total = count + 1, total + element(keys, memory, version)
+        count, total = count + 1, total + element(elements, memory, version)
     return count, total % MODULUS

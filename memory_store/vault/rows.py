@@ -98,7 +98,7 @@ def insert_memory(
     if not strict:
         connection.executemany(
             "insert or ignore into memory_topics (memory, topic) values (?, ?)",
-            [(memory.id, tag) for tag in topic_tags(keys, memory.topics)],
+            [(memory.id, keys.stored(tag)) for tag in topic_tags(keys, memory.topics)],
         )
     if origin != Origin():
         connection.execute(
@@ -108,19 +108,21 @@ def insert_memory(
 
 
 def topic_tags(keys: CollectionKeys, topics: Iterable[str]) -> list[bytes]:
-    """The keyed hashes of a memory's topics, in order, each once."""
+    """The keyed hashes of a memory's topics, in order, each once, as the index has them."""
     normalised = dict.fromkeys(filter(None, map(normalise_topic, topics)))
     return [keys.blinder.topic(topic) for topic in normalised]
 
 
 def _store_body(connection: sqlite3.Connection, keys: CollectionKeys, memory: Memory) -> str:
-    tag = content_tag(keys, memory.title, memory.text)
-    found = connection.execute(
-        "select id from memory_bodies where collection = ? and tag = ?", (memory.collection, tag)
-    ).fetchone()
-    if found is not None:
-        return str(found[0])
-    content = str(uuid.uuid4())
+    bare = content_tag(keys, memory.title, memory.text)
+    for form in keys.stored_forms(bare):
+        found = connection.execute(
+            "select id from memory_bodies where collection = ? and tag = ?",
+            (memory.collection, form),
+        ).fetchone()
+        if found is not None:
+            return str(found[0])
+    content, tag = str(uuid.uuid4()), keys.stored(bare)
     place = _body_place(keys, content, tag)
     sealed = keys.seal("body", place, memory.text.encode("utf-8", "surrogatepass"))
     connection.execute(
@@ -235,7 +237,8 @@ def _open_row(keyring: Keyring, row: MemoryRow, bodies: dict[str, tuple[bytes, b
 
 def _body_place(keys: CollectionKeys, content: str, tag: bytes) -> Place:
     """A body is bound to its tag too: a swapped tag would give a new memory another's text."""
-    return keys.place("memory_bodies", "body", f"{content}|{bytes(tag).hex()}")
+    bound = tag.hex() if isinstance(tag, bytes) else ""  # an emptied cell opens nothing
+    return keys.place("memory_bodies", "body", f"{content}|{bound}")
 
 
 def open_head(keyring: Keyring, row: MemoryRow) -> dict[str, Any]:

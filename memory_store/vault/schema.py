@@ -18,7 +18,10 @@ from memory_store.sqlite import FileAccess, connect, file_access, sqlite3
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READ_VERSIONS = (1, FORMAT_VERSION)
+"""Format 1 knew neither epochs nor grants. Such a vault is read and written as it is, and becomes
+one of format 2 with the first key that is replaced or shared."""
 APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
 SETTINGS_TABLE = "vault_settings"
 EXPANSIONS_TABLE = """
@@ -29,6 +32,17 @@ EXPANSIONS_TABLE = """
 AUDIT_TABLE = """
     create table if not exists vault_audit (
         sequence integer primary key, sealed blob not null
+    ) strict
+"""
+
+IDENTITIES_TABLE = """
+    create table if not exists vault_identities (
+        principal integer primary key, public blob not null
+    ) strict
+"""
+SHARES_TABLE = """
+    create table if not exists vault_shares (
+        collection text primary key, sealed blob not null
     ) strict
 """
 
@@ -143,6 +157,31 @@ def _audit(db: Database) -> None:
     db.conn.execute(AUDIT_TABLE)
 
 
+def _sharing(db: Database) -> None:
+    """Public keys, and what those need to know with whom a collection is shared.
+
+    They may be missing, too. In ``vault_collection_keys`` the owner's (principal 0) ``wrapped`` is
+    a sealed value, that of others a signed grant (``vault/grants.py``); there is one row for each
+    epoch that is read, two while the key of a collection is being replaced.
+    """
+    create_sharing_tables(db.conn)
+
+
+def create_sharing_tables(connection: sqlite3.Connection) -> None:
+    """Make what a vault needs whose keys are replaced or shared, if it was made before."""
+    connection.execute(IDENTITIES_TABLE)
+    connection.execute(SHARES_TABLE)
+
+
+def mark_shared(connection: sqlite3.Connection) -> None:
+    """Note that keys of this vault were replaced or shared (inside the caller's transaction)."""
+    create_sharing_tables(connection)
+    connection.execute(f"pragma user_version = {FORMAT_VERSION}")
+    connection.execute(
+        "update vault_settings set value = ? where name = 'format'", (str(FORMAT_VERSION),)
+    )
+
+
 VAULT_TABLES = (
     "vault_settings",
     "vault_slots",
@@ -155,7 +194,7 @@ VAULT_TABLES = (
     "vault_manifests",
 )
 """Machinery: a Datasette hides these."""
-LATER_TABLES = ("vault_expansions", "vault_audit")
+LATER_TABLES = ("vault_expansions", "vault_audit", "vault_identities", "vault_shares")
 """More machinery, which a vault of this format may do without."""
 MEMORY_TABLES = ("collections", "memories", "memory_bodies", "memory_topics", "memory_sources")
 
@@ -168,6 +207,7 @@ def create_schema(connection: sqlite3.Connection) -> None:
     migrations(name="0001_first_format")(_first_format)
     migrations(name="0002_expansions")(_expansions)
     migrations(name="0003_audit")(_audit)
+    migrations(name="0004_sharing")(_sharing)
     migrations.apply(Database(connection))
     connection.execute(f"pragma application_id = {APPLICATION_ID}")
     connection.execute(f"pragma user_version = {FORMAT_VERSION}")
@@ -224,7 +264,7 @@ def check_schema(connection: sqlite3.Connection, name: str) -> None:
         if "not a database" in str(error):
             raise NotAVaultError(f"{name}: not an SQLite database") from None
         raise NotAVaultError(f"{name}: cannot be read as a vault ({error})") from None
-    if version != FORMAT_VERSION:
+    if version not in READ_VERSIONS:
         raise FormatError(
             f"{name}: a vault of format {version}; this version reads format {FORMAT_VERSION}"
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory_store.crypto.sealing import Place
 from memory_store.sqlite import sqlite3
@@ -155,6 +155,34 @@ def read_sealed_parts(
 def unseal_part(keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes) -> memoryview:
     """Open one part of a segment."""
     return keys.unseal("segment", _place(keys, segment, part), sealed)
+
+
+def lasting_keys(
+    keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes
+) -> CollectionKeys:
+    """Keys that open a part which is held sealed in memory, whatever becomes of its epoch."""
+    return keys.fixed(sealed, _place(keys, segment, part))
+
+
+def same_content(segment: SegmentRow, other: SegmentRow) -> bool:
+    """Whether two rows are one segment, be it sealed in two epochs."""
+    return replace(segment, epoch=other.epoch) == other
+
+
+def reseal_segment(connection: sqlite3.Connection, keys: CollectionKeys, row: SegmentRow) -> None:
+    """Seal a segment's parts in the newest epoch (inside the caller's transaction)."""
+    parts = read_sealed_parts(connection, row) or {}
+    sealed = {
+        part: keys.seal("segment", _place(keys, row, part), unseal_part(keys, row, part, blob))
+        for part, blob in parts.items()
+    }
+    connection.execute(
+        """
+        update vault_segments set epoch = :epoch, main = :main, vectors = :vectors, pairs = :pairs
+        where id = :id
+        """,
+        {**sealed, "epoch": keys.epoch, "id": row.id},
+    )
 
 
 def delete_segments(connection: sqlite3.Connection, ids: Iterable[str]) -> None:

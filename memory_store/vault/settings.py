@@ -16,8 +16,7 @@ from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.manifest import note_revision, read_manifest
 from memory_store.vault.members import Member
-
-OWNER = 0  # the principal who made the vault and may read all of it
+from memory_store.vault.transactions import reading
 
 PROFILES = ("default", "strict")
 
@@ -42,13 +41,45 @@ class CollectionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Epoch:
+    """The epoch of a collection's key (or of the vault's own), where it is not the first.
+
+    ``before`` is the one that is being left, while some values are still sealed in it.
+    """
+
+    collection: str
+    epoch: int
+    before: int | None = None
+
+    @property
+    def read(self) -> frozenset[int]:
+        """The epochs that values may be sealed in."""
+        return frozenset({self.epoch} if self.before is None else {self.epoch, self.before})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHolder:
+    """Somebody with whom collections are shared: a principal of that name and public keys.
+
+    ``identity`` is the SHA-256 of the public keys, in hex (see ``vault/identities.py``).
+    """
+
+    principal: int
+    name: str
+    identity: str
+    collections: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """``embedder`` and ``fingerprint`` name the model of every vector (empty before the first).
 
     ``analyser`` is the version of the text analysis that index entries without a mark of their
     own were made with. ``collections`` are the ids of all that were made, so that none can be
     taken away unnoticed; ``choices`` the settings of those that differ from the vault;
-    ``members`` those of closed collections.
+    ``members`` those of closed collections. ``epochs`` are those of keys that were replaced,
+    ``holders`` with whom collections are shared; ``slots`` the ids of the owner's key slots (empty
+    where they never changed), so that none that was removed can be put back.
     ``revision`` grows with every change; the personal collection's account knows the newest.
     """
 
@@ -63,11 +94,29 @@ class Settings:
     collections: tuple[str, ...] = ()
     choices: tuple[CollectionSettings, ...] = ()
     members: tuple[Member, ...] = ()
+    epochs: tuple[Epoch, ...] = ()
+    holders: tuple[KeyHolder, ...] = ()
+    slots: tuple[str, ...] = ()
 
     @property
     def indexing(self) -> Settings:
         """These settings as far as they say how memories are indexed."""
-        return replace(self, revision=0, collections=(), members=())
+        kept = replace(self, revision=0, collections=(), members=())
+        return replace(kept, epochs=(), holders=(), slots=())
+
+    def epoch_of(self, collection: str) -> Epoch:
+        """The epoch of a collection's key, or of the vault's own."""
+        first = Epoch(collection, 0)
+        return next((one for one in self.epochs if one.collection == collection), first)
+
+    def with_epoch(self, epoch: Epoch) -> tuple[Epoch, ...]:
+        """``epochs`` with that of one collection set anew."""
+        return (*(one for one in self.epochs if one.collection != epoch.collection), epoch)
+
+    def with_holder(self, holder: KeyHolder) -> tuple[KeyHolder, ...]:
+        """``holders`` with one of them set anew; without collections he is none any more."""
+        others = tuple(one for one in self.holders if one.principal != holder.principal)
+        return (*others, holder) if holder.collections else others
 
     def chosen(self, collection: str) -> CollectionSettings:
         """What was chosen for a collection; no ``embedder`` where that is the vault's."""
@@ -122,7 +171,21 @@ def read_vault_id(connection: sqlite3.Connection) -> bytes:
 
 
 def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
-    """The sealed settings. Raises TamperedError when somebody changed them."""
+    """The sealed settings, of one moment with the keys. Raises TamperedError.
+
+    The keyring holds the keys of that moment afterwards, and opens what is sealed under those.
+    """
+    with reading(connection):
+        keyring.catch_up(connection)
+        settings = _opened(connection, keyring)
+        _check_complete(connection, keyring, settings)
+        _check_epochs(connection, keyring, settings)
+    scopes = (VAULT_SCOPE, *settings.collections)
+    keyring.admit(settings.revision, {one: settings.epoch_of(one).read for one in scopes})
+    return settings
+
+
+def _opened(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     row = connection.execute(
         "select cast(value as integer), sealed from vault_settings where name = 'settings'"
     ).fetchone()
@@ -132,27 +195,54 @@ def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", revision)
     data = json.loads(bytes(keys.unseal("head", place, sealed)))
-    settings = Settings(
+    holders = ({**one, "collections": tuple(one["collections"])} for one in data.get("holders", ()))
+    return Settings(
         **{
             **data,
             "collections": tuple(data["collections"]),
             "choices": tuple(CollectionSettings(**one) for one in data.get("choices", ())),
             "members": tuple(Member(**one) for one in data.get("members", ())),
+            "epochs": tuple(Epoch(**one) for one in data.get("epochs", ())),
+            "holders": tuple(KeyHolder(**one) for one in holders),
+            "slots": tuple(data.get("slots", ())),
         }
     )
-    _check_complete(connection, keyring, settings)
-    return settings
 
 
 def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
     """Raise TamperedError for older settings put back, or the owner's keys taken away."""
+    if settings.slots and keyring.slot is not None and keyring.slot not in settings.slots:
+        raise TamperedError(f"vault_slots {keyring.slot}: was removed, and put back")
     readable = set(keyring.readable())
     missing = [name for name in settings.collections if name not in readable]
-    if keyring.principal == OWNER and missing:
+    if missing:
         raise TamperedError(f"vault_collection_keys of {missing[0]}: the owner's key is missing")
     newest = read_manifest(connection, keyring.of(settings.personal)).revision
     if settings.revision < newest:
         raise TamperedError("vault_settings.sealed of settings: an older version was put back")
+
+
+def _check_epochs(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
+    """Raise TamperedError unless there are exactly the keys that the settings know of."""
+    present = set(
+        connection.execute(
+            "select collection, epoch from vault_collection_keys where principal = ?",
+            (keyring.principal,),
+        )
+    )
+    wanted = {
+        (scope, epoch)
+        for scope in (VAULT_SCOPE, *settings.collections)
+        for epoch in settings.epoch_of(scope).read
+    }
+    for collection, epoch in sorted(wanted - present):
+        raise TamperedError(
+            f"vault_collection_keys of {collection}: the owner's key of epoch {epoch} is missing"
+        )
+    for collection, epoch in sorted(present - wanted):
+        raise TamperedError(
+            f"vault_collection_keys of {collection}: a key of epoch {epoch} was put back"
+        )
 
 
 def stored_revision(connection: sqlite3.Connection) -> int:
@@ -168,9 +258,9 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", settings.revision)
     data = asdict(settings)
-    for later in ("choices", "members"):
+    for later in ("choices", "members", "epochs", "holders", "slots"):
         if not data[later]:
-            del data[later]  # as every vault was written before collections had any
+            del data[later]  # as every vault was written before there were any
     sealed = keys.seal("head", place, json.dumps(data).encode())
     connection.execute(
         """

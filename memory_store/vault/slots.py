@@ -12,10 +12,11 @@ import json
 import os
 import uuid
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
 from memory_store.crypto.keys import (
+    KEY_BYTES,
     SALT_BYTES,
     Argon2Parameters,
     SecretKey,
@@ -24,7 +25,7 @@ from memory_store.crypto.keys import (
     key_from_strong_secret,
 )
 from memory_store.crypto.sealing import Place, SealingKey, seal, unseal
-from memory_store.errors import FormatError, WrongKeyError
+from memory_store.errors import BadInputError, FormatError, TamperedError, WrongKeyError
 from memory_store.sqlite import sqlite3
 
 PASSPHRASE = "passphrase"
@@ -46,6 +47,7 @@ class Slot:
     salt: bytes
     commitment: bytes
     wrapped: bytes
+    created: str = ""
 
     def place(self, vault: bytes) -> Place:
         """The associated data holds everything a thief could tune: kind, parameters and salt."""
@@ -91,74 +93,126 @@ def _argon2(parameters: str) -> Argon2Parameters:
 
 
 def add_slot(
-    connection: sqlite3.Connection, vault: bytes, principal: int, secret: Secret, root: SecretKey
+    connection: sqlite3.Connection,
+    vault: bytes,
+    principal: int,
+    secret: Secret,
+    root: SecretKey,
+    pin: bytes = b"",
 ) -> str:
-    """Let ``secret`` open the principal's root key. Returns the new slot's id."""
+    """Let ``secret`` open the principal's root key. Returns the new slot's id.
+
+    ``pin`` is sealed with it: what a principal who is not the owner knows the owner by.
+    """
+    (held,) = connection.execute("select count(*) from vault_slots").fetchone()
+    if held >= MOST_SLOTS:
+        raise BadInputError(f"a vault has at most {MOST_SLOTS} key slots: remove one", "slot")
+    slot = made_slot(vault, principal, secret, root, pin)
+    insert_slot(connection, slot)
+    return slot.id
+
+
+def made_slot(
+    vault: bytes, principal: int, secret: Secret, root: SecretKey, pin: bytes = b""
+) -> Slot:
+    """A new slot that ``secret`` opens, not stored yet."""
     parameters = json.dumps(asdict(Argon2Parameters())) if secret.kind == PASSPHRASE else "{}"
     salt = os.urandom(SALT_BYTES)
     encryption_key = secret.key_for(salt, parameters)
     commitment = bytes(encryption_key.derive("commitment").buffer)
-    slot = Slot(str(uuid.uuid4()), principal, secret.kind, parameters, salt, commitment, b"")
-    wrapped = seal(SealingKey(encryption_key.derive("wrap")), slot.place(vault), root.buffer)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    slot = Slot(
+        str(uuid.uuid4()), principal, secret.kind, parameters, salt, commitment, b"", created
+    )
+    wrapped = rewrapped(slot, vault, encryption_key, root, pin)
     encryption_key.wipe()
+    return wrapped
+
+
+def rewrapped(
+    slot: Slot, vault: bytes, encryption_key: SecretKey, root: SecretKey, pin: bytes = b""
+) -> Slot:
+    """The same slot with another root key in it."""
+    content = root.buffer + pin
+    key = SealingKey(encryption_key.derive("wrap"))
+    try:
+        return replace(slot, wrapped=seal(key, slot.place(vault), content))
+    finally:
+        content[:] = bytes(len(content))
+        key.wipe()
+
+
+def insert_slot(connection: sqlite3.Connection, slot: Slot) -> None:
+    """Store a slot, in the place of one of its id (inside the caller's transaction)."""
     connection.execute(
         """
-        insert into vault_slots
+        insert or replace into vault_slots
             (id, principal, kind, parameters, salt, commitment, wrapped, created)
-        values (?, ?, ?, ?, ?, ?, ?, ?)
+        values (:id, :principal, :kind, :parameters, :salt, :commitment, :wrapped, :created)
         """,
-        (
-            slot.id,
-            principal,
-            secret.kind,
-            parameters,
-            salt,
-            commitment,
-            wrapped,
-            datetime.now(UTC).isoformat(timespec="seconds"),
-        ),
+        asdict(slot),
     )
-    return slot.id
 
 
-def list_slots(connection: sqlite3.Connection) -> list[Slot]:
-    """Every slot. Raises FormatError when there are more than any honest vault has."""
+def list_slots(connection: sqlite3.Connection, principal: int | None = None) -> list[Slot]:
+    """Every slot, or those of a principal. Raises FormatError for more than a vault ever has."""
     rows = connection.execute(
         """
-        select id, principal, kind, parameters, salt, commitment, wrapped
+        select id, principal, kind, parameters, salt, commitment, wrapped, created
         from vault_slots order by created, id limit ?
         """,
         (MOST_SLOTS + 1,),
     ).fetchall()
     if len(rows) > MOST_SLOTS:
         raise FormatError(f"this vault has more than {MOST_SLOTS} key slots")
-    return [Slot(*row) for row in rows]
+    slots = [_whole(Slot(*row)) for row in rows]
+    return [slot for slot in slots if principal is None or slot.principal == principal]
+
+
+def _whole(slot: Slot) -> Slot:
+    if all(isinstance(part, bytes) for part in (slot.salt, slot.commitment, slot.wrapped)):
+        return slot
+    raise TamperedError(f"vault_slots of {slot.id}: a part of it was taken away")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OpenedSlot:
+    """What a slot held: the principal's root key, and how the owner is known (not for owners).
+
+    ``key`` is the slot's key-encryption key.
+    """
+
+    slot: Slot
+    key: SecretKey
+    root: SecretKey
+    pin: bytes = b""
 
 
 def open_root(
     connection: sqlite3.Connection, vault: bytes, secrets: Iterable[Secret]
-) -> tuple[int, SecretKey]:
-    """The principal and root key that one of the secrets opens. Raises WrongKeyError."""
+) -> OpenedSlot:
+    """The slot that one of the secrets opens. Raises WrongKeyError."""
     slots = list_slots(connection)
     tried: set[str] = set()
     for secret in secrets:
         tried.add(secret.kind)
         for slot in slots:
             if slot.kind == secret.kind:
-                root = _try_slot(slot, vault, secret)
-                if root is not None:
-                    return slot.principal, root
+                opened = _try_slot(slot, vault, secret)
+                if opened is not None:
+                    return opened
     raise WrongKeyError(_wrong_key_message(tried, {slot.kind for slot in slots}))
 
 
-def _try_slot(slot: Slot, vault: bytes, secret: Secret) -> SecretKey | None:
+def _try_slot(slot: Slot, vault: bytes, secret: Secret) -> OpenedSlot | None:
     encryption_key = secret.key_for(slot.salt, slot.parameters)
     try:
         commitment = encryption_key.derive("commitment")
         if not hmac.compare_digest(commitment.buffer, slot.commitment):
             return None
         opened = unseal(SealingKey(encryption_key.derive("wrap")), slot.place(vault), slot.wrapped)
-        return SecretKey(opened)
+        root, pin = SecretKey(opened[:KEY_BYTES]), bytes(opened[KEY_BYTES:])
+        return OpenedSlot(slot, SecretKey(encryption_key.buffer), root, pin)
     finally:
         encryption_key.wipe()
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from memory_store.sqlite import sqlite3
-from memory_store.vault.schema import FORMAT_VERSION
 
 _MINE = "in (select value from json_each(:collections))"
 _COUNTS = {
@@ -40,10 +39,11 @@ def collection_statistics(
     }
 
 
-def file_statistics(path: Path) -> dict[str, Any]:
+def file_statistics(connection: sqlite3.Connection, path: Path) -> dict[str, Any]:
     """The vault's format, and the bytes of its file."""
+    (version,) = connection.execute("pragma user_version").fetchone()
     files = (path, path.with_name(path.name + "-wal"))
     return {
-        "format": FORMAT_VERSION,
+        "format": version,
         "database_bytes": sum(file.stat().st_size for file in files if file.exists()),
     }

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from memory_store.sqlite import sqlite3
 
 
+class CatchesUp(Protocol):
+    """Keys that others may have replaced since they were read."""
+
+    def catch_up(self, connection: sqlite3.Connection) -> None: ...
+
+
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Everything inside is written, or nothing. Waits for other writers (busy time-out)."""
+def transaction(connection: sqlite3.Connection, keys: CatchesUp | None = None) -> Iterator[None]:
+    """Everything inside is written, or nothing. Waits for other writers (busy time-out).
+
+    ``keys``, with which something is to be sealed inside, are first brought up to date.
+    """
     connection.execute("begin immediate")
     try:
+        if keys is not None:
+            keys.catch_up(connection)
         yield
     except BaseException:
         if connection.in_transaction:
