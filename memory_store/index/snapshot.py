@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -187,12 +188,17 @@ class Snapshot:
 
     def id(self, ordinal: int) -> str:
         """The memory's id (UUID text)."""
-        high, low = self.id_words[ordinal]
-        return str(uuid.UUID(int=int(high) << 64 | int(low)))
+        return self.ids([ordinal])[0]
 
     def ids(self, ordinals: Sequence[int] | npt.NDArray[np.integer[Any]]) -> list[str]:
         """The memories' ids, in the order given."""
-        return [self.id(int(ordinal)) for ordinal in ordinals]
+        digits = self.id_words[np.asarray(ordinals, dtype=np.intp)].astype(">u8").tobytes().hex()
+        return [_uuid_text(digits[at : at + 32]) for at in range(0, len(digits), 32)]
+
+    def tags_of(self, ordinals: Sequence[int]) -> list[bytes]:
+        """The keyed tags of the memories' contents, in the order given."""
+        tags = self.content_tags[np.asarray(ordinals, dtype=np.intp)].tobytes()
+        return [tags[at : at + 16] for at in range(0, len(tags), 16)]
 
     def ordinal_of(self, memory_id: str) -> int | None:
         """The living document with that id (UUID text), or ``None``."""
@@ -214,6 +220,11 @@ class Snapshot:
     def type(self, ordinal: int) -> str:
         """The document's type, with ``_done`` where it is completed."""
         return self.types[int(self.type_codes[ordinal])]
+
+    def types_of(self, ordinals: Sequence[int]) -> list[str]:
+        """The documents' types, in the order given."""
+        codes = self.type_codes[np.asarray(ordinals, dtype=np.intp)]
+        return [self.types[code] for code in codes.tolist()]
 
     def language(self, ordinal: int) -> str:
         """The document's language (ISO 639-1)."""
@@ -238,16 +249,18 @@ class Snapshot:
         """The part that holds a document."""
         if not 0 <= ordinal < self.size:
             raise IndexError(f"no document {ordinal}")
-        bases = [part.base for part in self.parts]
-        place = int(np.searchsorted(bases, ordinal, side="right")) - 1
-        return self.parts[place]
+        return self.parts[bisect_right(self._bases, ordinal) - 1]
+
+    @cached_property
+    def _bases(self) -> list[int]:
+        return [part.base for part in self.parts]
 
     def windows(self, ordinal: int) -> list[tuple[int, int]]:
         """The document's embedded windows as ``(start, end)`` character offsets."""
         part = self.part_of(ordinal)
         first, last = part.segment.window_offsets[ordinal - part.base :][:2]
-        starts, ends = part.segment.window_starts, part.segment.window_ends
-        return [(int(starts[w]), int(ends[w])) for w in range(first, last)]
+        starts, ends = part.segment.window_starts[first:last], part.segment.window_ends[first:last]
+        return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     def document_vectors(self, ordinal: int) -> npt.NDArray[np.float32]:
         """The document's vectors, float32 [windows, dimensions] of length 1 (a copy)."""
@@ -330,6 +343,11 @@ class Snapshot:
         wanted = {*types, *(name + DONE_SUFFIX for name in types)}
         chosen = np.array([name in wanted for name in self.types] or [False], dtype=bool)
         return chosen[self.type_codes]
+
+
+def _uuid_text(digits: str) -> str:
+    """An id as it is written, of its 32 digits."""
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def topic_keys(hashes: Sequence[bytes]) -> npt.NDArray[np.uint64]:

@@ -9,7 +9,7 @@ Boundary: reads opened text (for the keyword floor) and keeps nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.search.candidates import Candidate
@@ -20,8 +20,7 @@ BAND_EXCELLENT = 0.30  # Gnosis, "Score Ranges"
 BAND_GOOD = 0.20
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(NamedTuple):
     """A candidate with its final score so far (0–1) and how it came about.
 
     ``memory`` is ``None`` while the candidate is sealed; ``rerank_score`` is the reranker's own
@@ -39,11 +38,11 @@ class Scored:
         """The same candidate at another score; unchanged scores leave no trace."""
         if score == self.score:
             return self
-        return replace(self, score=score, steps=(*self.steps, (name, score)))
+        return self._replace(score=score, steps=(*self.steps, (name, score)))
 
     def opened(self, memory: Memory) -> Scored:
         """The same result with its text."""
-        return replace(self, memory=memory)
+        return self._replace(memory=memory)
 
 
 def base_type(type_: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from memory_store.search.legs.scopes import Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):  # made 64 times a search: a third of a dataclass's time
     """One memory that may be an answer, still sealed.
 
     ``share`` is the fusion score as a share of the best possible (0–1), ``fusion_rank`` its place

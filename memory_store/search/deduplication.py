@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from memory_store.search.candidates import LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.depth import depth_of
-
-if TYPE_CHECKING:
-    from memory_store.index.snapshot import Snapshot
 
 
 def deduplicated(
@@ -26,7 +22,6 @@ def deduplicated(
     keyword list, else of the vector list. One that the asker may read goes before one that they may
     not, or a sealed original would hide the copy that was published for them.
     """
-    tags = context.snapshot.content_tags
     found = [
         ordinal
         for leg in ("topic", "keyword", "vector")
@@ -36,27 +31,31 @@ def deduplicated(
     ]
     if context.unnamed:
         found.sort(key=lambda ordinal: context.snapshot.collection(ordinal) in context.unnamed)
+    found = list(dict.fromkeys(found))
     standing: dict[bytes, int] = {}
-    for ordinal in found:
-        standing.setdefault(tags[ordinal].tobytes(), ordinal)
-    unique = [
-        _unique(one, context.snapshot, standing, depth_of(one.leg, one.kind, depths))
-        for one in lists
-    ]
+    stands_for = {
+        ordinal: standing.setdefault(tag, ordinal)
+        for ordinal, tag in zip(found, context.snapshot.tags_of(found), strict=True)
+    }
+    unique = [_unique(one, stands_for, depth_of(one.leg, one.kind, depths)) for one in lists]
     return tuple(_of_one_model(unique))
 
 
-def _unique(one: LegList, snapshot: Snapshot, standing: Mapping[bytes, int], depth: int) -> LegList:
+def _unique(one: LegList, stands_for: Mapping[int, int], depth: int) -> LegList:
     places: dict[int, int] = {}
     for place, ordinal in enumerate(one.ordinals):
-        places.setdefault(standing[snapshot.content_tags[ordinal].tobytes()], place)
-    kept = list(places.items())[:depth]
-    picked = _picked(one, [place for _, place in kept])
-    return replace(picked, ordinals=tuple(ordinal for ordinal, _ in kept))
+        places.setdefault(stands_for[ordinal], place)
+    ordinals, kept = tuple(places)[:depth], list(places.values())[:depth]
+    if ordinals == one.ordinals:
+        return one
+    return replace(_picked(one, kept), ordinals=ordinals)
 
 
 def _of_one_model(lists: Sequence[LegList]) -> Iterator[LegList]:
     """The lists with each memory in those of one model: equal contents may have been in two."""
+    if len({one.model for one in lists if one.model}) < 2:
+        yield from lists
+        return
     claimed: dict[int, str] = {}
     for one in lists:
         if one.model:

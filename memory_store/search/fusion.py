@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from memory_store.search.adjustments import base_type
 from memory_store.search.analysis import Analysis
@@ -41,8 +43,7 @@ class RankedList:
     own_strengths: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """One candidate after fusion.
 
     ``score`` is the raw sum, ``share`` what it is of the best sum these lists could give: 0–1,
@@ -179,14 +180,9 @@ def merge(
         ]
         if analysis.like is not None:
             lists = _with_words_unknown(lists, analysis.like, context)
-        seen = {ordinal for one in lists for ordinal in one.ordinals}
-        snapshot = context.snapshot
-        ordered = fuse(
-            lists,
-            recipe,
-            types={ordinal: snapshot.type(ordinal) for ordinal in seen},
-            tie_break={ordinal: tuple(snapshot.id_words[ordinal].tolist()) for ordinal in seen},
-        )
+        seen = list({ordinal for one in lists for ordinal in one.ordinals})
+        types = dict(zip(seen, context.snapshot.types_of(seen), strict=True))
+        ordered = fuse(lists, recipe, types=types, tie_break=_id_order(seen, context))
         if recipe.fusion_scale == "range":
             ordered = _on_a_range(ordered)
         if not recipe.boosts_order:
@@ -201,7 +197,12 @@ def _without_boosts(pool: Sequence[Fused]) -> list[Fused]:
     RRF scores lie close together, so that a factor of 1.4 would lift a summary from far down to
     the top, where only a reranker's reading should put it.
     """
-    plain = [replace(one, score=one.score / one.boost, share=one.share / one.boost) for one in pool]
+    plain = [
+        one._replace(score=one.score / one.boost, share=one.share / one.boost)
+        if one.boost != 1.0
+        else one
+        for one in pool
+    ]
     return sorted(plain, key=lambda one: -one.score)
 
 
@@ -285,14 +286,18 @@ def _in_one_leg(lists: Sequence[LegList], recipe: Recipe, context: SearchContext
         k=recipe.rrf_k,
         weights=[_share_of(one, recipe) for one in lists],
     )
-    ids = context.snapshot.id_words
-    ordered = sorted(
-        best.values(), key=lambda item: (-places[item.ordinal], *ids[item.ordinal].tolist())
-    )
+    ids = _id_order(list(best), context)
+    ordered = sorted(best.values(), key=lambda item: (-places[item.ordinal], ids[item.ordinal]))
     if not recipe.leg_scores and all(one.leg != "recent" for one in lists):
         return _by_place(ordered, places)
     by_range = recipe.keyword_scale == "range" and any(one.leg == "keyword" for one in lists)
     return _on_a_range(ordered) if by_range else ordered
+
+
+def _id_order(ordinals: Sequence[int], context: SearchContext) -> dict[int, tuple[int, ...]]:
+    """Ordinal → what sorts memories by the text of their ids."""
+    words = context.snapshot.id_words[np.array(ordinals, dtype=np.intp)]
+    return dict(zip(ordinals, map(tuple, words.tolist()), strict=True))
 
 
 def _by_place(ordered: Sequence[Fused], places: Mapping[int, float]) -> list[Fused]:
@@ -321,14 +326,14 @@ def _on_a_range(ordered: Sequence[Fused]) -> list[Fused]:
         return []
     worst = min(one.score for one in ordered)
     span = max(one.score for one in ordered) - worst
-    return [replace(one, share=(one.score - worst) / span if span else 1.0) for one in ordered]
+    return [one._replace(share=(one.score - worst) / span if span else 1.0) for one in ordered]
 
 
 def _described(
     ordered: Sequence[Fused], lists: Sequence[LegList], context: SearchContext
 ) -> list[Candidate]:
     """Fused items with what each leg knows of them."""
-    snapshot = context.snapshot
+    snapshot, ordinals = context.snapshot, [item.ordinal for item in ordered]
     ranks: dict[str, dict[int, int]] = {"keyword": {}, "topic": {}, "vector": {}}
     nearest: dict[int, tuple[float, int]] = {}
     for one in lists:
@@ -339,13 +344,14 @@ def _described(
             if ordinal not in nearest or score > nearest[ordinal][0]:
                 nearest[ordinal] = (score, window)
     described = []
-    for rank, item in enumerate(ordered, start=1):
+    names = zip(ordered, snapshot.ids(ordinals), snapshot.types_of(ordinals), strict=True)
+    for rank, (item, id_, type_) in enumerate(names, start=1):
         near = nearest.get(item.ordinal)
         described.append(
             Candidate(
                 ordinal=item.ordinal,
-                id=snapshot.id(item.ordinal),
-                type=snapshot.type(item.ordinal),
+                id=id_,
+                type=type_,
                 share=min(1.0, item.share),
                 fusion_rank=rank,
                 boost=item.boost,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
@@ -89,7 +89,7 @@ def interact(
     shares = blended_shares([c for c in pool if c.ordinal in read], read.__getitem__, late)
     return Interacted(
         tuple(
-            replace(c, late_score=read[c.ordinal], late_share=shares[c.ordinal])
+            c._replace(late_score=read[c.ordinal], late_share=shares[c.ordinal])
             if c.ordinal in read
             else c
             for c in pool

@@ -125,6 +125,6 @@ def unfinished(plan: Plan, tried: int, found: int) -> tuple[str, ...]:
 
 def _numbered(pool: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(
-        one if one.fusion_rank == rank else replace(one, fusion_rank=rank)
+        one if one.fusion_rank == rank else one._replace(fusion_rank=rank)
         for rank, one in enumerate(pool, start=1)
     )

@@ -33,7 +33,6 @@ def enough(
         k = math.ceil(depth * recipe.over_fetch)
     while True:
         found = fetch(k)
-        tags = context.snapshot.content_tags[list(found.ordinals)]
-        if len(found.ordinals) < k or len({tag.tobytes() for tag in tags}) >= depth:
+        if len(found.ordinals) < k or len(set(context.snapshot.tags_of(found.ordinals))) >= depth:
             return found
         k *= 2
