@@ -25,6 +25,7 @@ from typing import Any, TextIO
 
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.front_matter import MAX_DEPTH, deeper_than
+from memory_store.paths import home_path
 from memory_store.records import Memory
 
 FIELDS = (
@@ -173,7 +174,7 @@ def _create(path: Path) -> TextIO:
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill that takes its name when it is full; on any error nothing remains."""
-    target = folder.expanduser().absolute()
+    target = home_path(folder).absolute()
     try:
         if target.is_symlink() or (target.exists() and not target.is_dir()):
             raise MemoryStoreError(f"{folder} is there and is no folder")

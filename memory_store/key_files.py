@@ -11,6 +11,7 @@ from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey, encode_key_file
 from memory_store.errors import BadInputError
+from memory_store.paths import home_path
 
 KEY_FILE_LIMIT = 256  # bytes: one line of base64 is 44; more is not a key file
 
@@ -20,7 +21,7 @@ def checked_key_file(path: str | Path, database: Path) -> Path:
 
     Raises :class:`BadInputError` naming the file and what to do.
     """
-    file = Path(path).expanduser()
+    file = home_path(path)
     _refuse_beside(file, database)
     try:
         status = file.stat()
@@ -43,7 +44,7 @@ def made_key_file(path: str | Path, database: Path) -> Path:
 
     An existing key file is kept and checked, so several vaults may share one.
     """
-    file = Path(path).expanduser()
+    file = home_path(path)
     _refuse_beside(file, database)
     if file.exists() or file.is_symlink():
         return checked_key_file(file, database)

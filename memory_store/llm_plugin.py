@@ -131,8 +131,10 @@ def memory_loader(argument: str) -> list[llm.Fragment]:
 
 def _named(argument: str) -> tuple[str, str]:
     """The database and the query. What stands before ``?`` is a database if it is a file."""
+    from memory_store.paths import home_path
+
     before, mark, after = argument.partition("?")
-    if mark and Path(before).expanduser().is_file():
+    if mark and os.path.isfile(home_path(before)):  # unlike is_file, takes any name
         return before, after
     if mark and Path(before).suffix in (".db", ".sqlite", ".sqlite3"):
         raise BadInputError(f"there is no file {before}", "database")
@@ -184,10 +186,11 @@ def _open(database: str, key_file: str | None = None) -> "MemoryStore":
 
     It is kept: a passphrase in the environment can be taken out of there only once.
     """
+    from memory_store.paths import home_path
     from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE, open_store
 
-    path = Path(database).expanduser().resolve()
-    file = None if key_file is None else Path(key_file).expanduser()
+    path = home_path(database).resolve()
+    file = None if key_file is None else home_path(key_file)
     with _one_at_a_time:
         store = _opened.get(path)
         if store is None or store.locked:

@@ -45,9 +45,20 @@ def state_folder() -> Path:
     )
 
 
+def home_path(given: str | Path) -> Path:
+    """A path with its ``~`` as a home folder; as it is where nobody has that name.
+
+    Never raises, as ``Path.expanduser`` does for ``~nobody`` and for names that no system takes.
+    """
+    try:
+        return Path(given).expanduser()
+    except (RuntimeError, ValueError):
+        return Path(given)
+
+
 def _private_folder(variable: str, default: Path) -> Path:
     chosen = os.environ.get(variable)
-    folder = Path(chosen).expanduser().absolute() if chosen else default
+    folder = home_path(chosen).absolute() if chosen else default
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = folder.stat().st_mode

@@ -15,6 +15,7 @@ import click
 from memory_store.cli.options import at_terminal, database_argument, json_option
 from memory_store.cli.rows import write_json
 from memory_store.errors import BadInputError
+from memory_store.paths import home_path
 
 PROFILES = ("default", "strict")
 WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief guesses offline here
@@ -58,7 +59,7 @@ def init(
 
     _refuse_existing(database)
     secret = _chosen_passphrase(key_file, passphrase, keyring)
-    made = key_file is not None and not key_file.expanduser().exists()
+    made = key_file is not None and not home_path(key_file).exists()
     store, recovery_code = MemoryStore.create(
         database, key_file=key_file, passphrase=secret, keyring=keyring, profile=profile
     )
@@ -129,7 +130,7 @@ def _print_how_to_open(
 ) -> None:
     vault = shlex.quote(str(database))
     if key_file is not None:
-        file = os.path.abspath(key_file.expanduser())
+        file = os.path.abspath(home_path(key_file))
         kept = "new, readable by you alone: keep a copy" if made else "the one you have"
         click.echo(f"Key file ({kept}): {file}")
         click.echo("To open the vault without naming it each time:\n")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.opened import OpenVault
+from memory_store.paths import home_path
 from memory_store.vault.settings import CollectionSettings
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Embedders:
         if given == DEFAULT:
             return CollectionSettings(choice.collection, choice.analyser)
         embedder = load_embedder(given)
-        folder = Path(given).expanduser()
+        folder = home_path(given)
         return replace(
             choice,
             embedder=embedder.name,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline
 from memory_store.models.fetching import fetch_embedder
-from memory_store.paths import cache_folder
+from memory_store.paths import cache_folder, home_path
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -287,7 +287,7 @@ def locate_embedder(name_or_folder: str | None = None) -> ModelPlace | None:
 
 
 def _in_folder(asked: str) -> ModelPlace | None:
-    folder = Path(asked).expanduser()
+    folder = home_path(asked)
     if asked == DEFAULT_MODEL or not os.path.isdir(folder):  # unlike is_dir, takes any name
         return None
     folder = folder.resolve()

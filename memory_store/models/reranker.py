@@ -25,7 +25,7 @@ from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
 from memory_store.models.embedder import MODEL_NAME_FORM, default_threads, encodable
 from memory_store.models.pacing import batches_in_time
-from memory_store.paths import cache_folder
+from memory_store.paths import cache_folder, home_path
 
 if TYPE_CHECKING:
     from flashrank import Ranker
@@ -150,7 +150,7 @@ def locate_reranker(name_or_folder: str | None = None) -> Path | None:
     """
     asked = chosen_reranker(name_or_folder)
     named = rerankers_folder() / asked
-    folder = named if os.path.isdir(named) else Path(asked).expanduser()
+    folder = named if os.path.isdir(named) else home_path(asked)
     if os.path.isdir(folder):  # unlike is_dir, takes any name
         folder = folder.resolve()
         missing = [name for name in COMPANIONS if not (folder / name).is_file()]
