@@ -22,7 +22,8 @@ from memory_store.importing.session import (
     ImportSession,
     Pending,
 )
-from memory_store.importing.walk import Failure, Found, Skip, SourceFile, walk
+from memory_store.importing.walk import MAX_FILE_BYTES, Failure, Found, Skip, SourceFile, walk
+from memory_store.paths import home_path
 from memory_store.records import ImportReport, MemoryDraft
 from memory_store.vault.rows import Origin
 
@@ -146,7 +147,7 @@ def _with_files(
 
 def _source_path(path: str | Path) -> str:
     """How a source is remembered: the absolute path as given, links resolved."""
-    return STDIN if str(path) == STDIN else str(Path(path).expanduser().resolve())
+    return STDIN if str(path) == STDIN else str(home_path(path).resolve())
 
 
 def _found_files(
@@ -163,6 +164,16 @@ def _found_files(
             elif found.path not in seen:
                 seen.add(found.path)
                 yield source, found
+
+
+def _large(file: SourceFile) -> tuple[int, int] | None:
+    """Size and time stamp of a large file on disk, by which a change shows; else ``None``."""
+    try:
+        status = file.path.stat() if file.content is None else None
+    except OSError:
+        return None
+    large = status is not None and status.st_size > MAX_FILE_BYTES
+    return (status.st_size, status.st_mtime_ns) if status is not None and large else None
 
 
 class _Run:
@@ -204,10 +215,12 @@ class _Run:
         root = str(file.root)
         tag = self.tagger.tag(b"file", _encoded(root), _encoded(file.ref))
         self.seen_files.add(tag)
-        content = self._content_tag(file)
         known = self.session.known_file(tag)
-        if known is not None and known.memories and known.content == content:
-            self.tally.unchanged += known.memories
+        there = known.memories if known is not None else 0
+        before = _large(file) if not there else None  # refused at its first line, for all we know
+        content = self._content_tag(file) if before is None else None
+        if known is not None and there and known.content == content:
+            self.tally.unchanged += there
             return
         records: set[bytes] = set()
         whole = readable = True
@@ -222,6 +235,9 @@ class _Run:
                 self._take_record(file, tag, item, records)
         if readable:  # what cannot be read today may be mended tomorrow: it is not forgotten
             self.seen_records[tag] = records
+        if whole and before is not None:
+            content = self._content_tag(file) if before == _large(file) else None
+            content = content if before == _large(file) else None
         if whole and content is not None:
             self.marks.append(FileMark(source, tag, content))
 
