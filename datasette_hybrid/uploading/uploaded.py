@@ -177,7 +177,7 @@ def _in_archive(name: str, content: bytes) -> Iterator[Found]:
     stream = _Archived(content)
     try:
         archive = zipfile.ZipFile(stream)
-        members = [member for member in archive.infolist() if not member.is_dir()]
+        members = [one for one in archive.infolist() if not one.filename.endswith("/")]
     except TooLargeError as error:
         yield Failure(shown(name), f"{error}; {FILES_LIMIT:,} files at most")
         return
