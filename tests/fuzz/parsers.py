@@ -1,3 +1,4 @@
+# ruff: noqa: PT017  (what else may happen is no fault)
 """One harness for each parser of what strangers send: bytes in, and nothing but what is declared.
 
 Each takes any bytes at all and asserts what its parser promises; any exception that leaves it is a

@@ -1,4 +1,4 @@
-"""Fuzz one parser with Atheris: ``python tests/fuzz/run.py query --seconds 120``.
+"""Fuzz a parser with Atheris, or one after another: ``python tests/fuzz/run.py --seconds 120``.
 
 Needs the dependency group ``fuzz`` (Atheris has wheels for Linux). What it finds is written to
 ``crash-…`` in the folder it runs in; its last lines say how many inputs were tried.
@@ -7,6 +7,7 @@ Needs the dependency group ``fuzz`` (Atheris has wheels for Linux). What it find
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -28,15 +29,25 @@ SLOWEST = 5  # seconds for one input
 def main() -> None:
     """Run until the time is over, or a fault is found."""
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("parser", choices=PARSERS)
-    asked.add_argument("--seconds", type=int, default=120)
+    asked.add_argument("parser", nargs="?", choices=PARSERS, help="all of them unless said")
+    asked.add_argument("--seconds", type=int, default=120, help="for each parser")
     given = asked.parse_args()
-    parser = PARSERS[given.parser]
+    if given.parser:
+        fuzz(given.parser, given.seconds)
+    for name in PARSERS:
+        command = [sys.executable, __file__, name, "--seconds", str(given.seconds)]
+        if subprocess.run(command, check=False).returncode:
+            sys.exit(f"{name}: a fault was found")
+
+
+def fuzz(name: str, seconds: int) -> None:
+    """Fuzz one parser. Ends the process, with a code other than 0 for a fault."""
+    parser = PARSERS[name]
     with tempfile.TemporaryDirectory() as folder:
         for number, seed in enumerate(parser.seeds()):
             (Path(folder) / f"seed-{number}").write_bytes(seed)
         limits = (
-            f"-max_total_time={given.seconds}",
+            f"-max_total_time={seconds}",
             f"-max_len={MOST_BYTES}",
             f"-rss_limit_mb={MOST_MEGABYTES}",
             f"-timeout={SLOWEST}",

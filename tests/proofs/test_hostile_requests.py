@@ -1,0 +1,221 @@
+"""Thousands of strings that break programs, in every part of a request to every address.
+
+Each is in queries, values of options, parts of the path, fields of forms, JSON, headers and uploads
+(names and contents). No answer is a fault of the server, none shows a trace, and a refusal in JSON
+names the parameter. The vault searches on as before.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import pytest
+from counts import counted
+from naughty import as_bytes, strings
+from plugin.conftest import Served
+from plugin.test_uploading import archive
+
+from datasette_hybrid.serving import routes
+from memory_store.sql.options import OPTION_NAMES
+
+STRINGS = counted(10_000)
+SECONDS = 5  # of processor time for one request
+PLACES_EACH = 3  # parts of requests that each string is put into
+ONE = "00000000-0000-4000-8000-000000000001"
+BEARER = {"Authorization": "Bearer none"}  # 0.65 then asks for no token
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+JSON = {"Content-Type": "application/json"}
+FIELDS = ("text", "title", "type", "topics", "id", "created", "metadata", "ref", "collection")
+HEADERS = ("Cookie", "Authorization", "Content-Type", "If-Match", "Origin", "Host", "Accept")
+NO_LINES = re.compile(rb"[\r\n\0]")  # no server hands these on within a header
+LONGEST_ADDRESS = 6_000  # bytes: servers refuse longer ones
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request: method, path as on the wire, headers, body."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str | bytes] = field(default_factory=dict)
+    body: bytes = b""
+    option: str | None = None
+
+
+def escaped(text: str) -> str:
+    """Percent-encoded bytes, as many as an address takes."""
+    return quote(as_bytes(text)[: LONGEST_ADDRESS // 3], safe="")
+
+
+def addresses() -> list[str]:
+    """Every route of the plugin, its parts named in braces."""
+    found = []
+    for pattern, _ in routes():
+        path = re.sub(r"\(\?P<(\w+)>\[\^/\]\+\)", r"{\1}", pattern.strip("^$")).replace("\\", "")
+        found.append(re.sub(r"\[\./\].*", "/nowhere.json" if "json" in path else "/nowhere", path))
+    return found
+
+
+KNOWN = {"database": "notes", "id": ONE, "job": "none", "actor": "alice"}
+ADDRESSES = addresses()
+LOCKS = "/{database}/-/hybrid/lock"
+
+
+def known(address: str) -> str:
+    return address.format(**KNOWN)
+
+
+def in_path(address: str, part: str) -> Callable[[str], Sent]:
+    return lambda text: Sent("GET", address.format(**{**KNOWN, part: escaped(text) or "-"}))
+
+
+def in_address(address: str, name: str) -> Callable[[str], Sent]:
+    query = "" if name == "q" else "q=tomatoes&"
+    return lambda text: Sent("GET", f"{known(address)}?{query}{name}={escaped(text)}", option=name)
+
+
+def in_form(address: str, name: str) -> Callable[[str], Sent]:
+    other = b"q=tomatoes&" if name != "q" else b""
+    return lambda text: Sent(
+        "POST",
+        known(address),
+        FORM,
+        other + name.encode() + b"=" + quote(as_bytes(text), safe="").encode(),
+        name,
+    )
+
+
+def in_json(address: str, name: str, method: str = "POST") -> Callable[[str], Sent]:
+    other = {"q": "tomatoes"} if name in OPTION_NAMES and "/-/hybrid." in address else {}
+    return lambda text: Sent(
+        method, known(address), JSON, json.dumps({**other, name: text}).encode(), name
+    )
+
+
+def as_body(address: str, method: str, kind: str) -> Callable[[str], Sent]:
+    return lambda text: Sent(method, known(address), {"Content-Type": kind}, as_bytes(text))
+
+
+def in_header(address: str, name: str) -> Callable[[str], Sent]:
+    return lambda text: Sent(
+        "GET", known(address), {name: NO_LINES.sub(b"", as_bytes(text))[:LONGEST_ADDRESS]}
+    )
+
+
+def in_upload(part: str) -> Callable[[str], Sent]:
+    """A form with one file whose ``part`` (name, content, name in an archive) is the string."""
+
+    def made(text: str) -> Sent:
+        name, content = b"a.md", b"words"
+        if part == "name":
+            name = as_bytes(text).replace(b'"', b"%22") + b".md"
+        elif part == "archived":
+            name, content = (
+                b"a.zip",
+                archive({text.encode("utf-8", "replace").decode()[:900]: b"x"}),
+            )
+        else:
+            name, content = f"a.{part}".encode(), as_bytes(text)
+        body = (
+            b'--b\r\nContent-Disposition: form-data; name="dry_run"\r\n\r\n1\r\n'
+            b'--b\r\nContent-Disposition: form-data; name="file"; filename="' + name + b'"\r\n\r\n'
+        )
+        kind = {"Content-Type": "multipart/form-data; boundary=b"}
+        address = "/notes/-/hybrid/import.json"
+        return Sent("POST", address, kind, body + content + b"\r\n--b--\r\n")
+
+    return made
+
+
+def places() -> list[Callable[[str], Sent]]:
+    """Every part of a request that can hold a string."""
+    search = [one for one in ADDRESSES if re.search(r"-/hybrid(\.json|\.csv)?$", one)]
+    others = [one for one in ADDRESSES if one not in search]
+    made: list[Callable[[str], Sent]] = []
+    for address in search:
+        made += [in_address(address, "q"), in_form(address, "q"), in_json(address, "q")]
+        made += [in_address(address, name) for name in (*OPTION_NAMES, "_shape")]
+        made += [in_json(address, name) for name in OPTION_NAMES]
+        made += [in_form(address, name) for name in ("topic", "continue", "without")]
+    for address in others:
+        if address == LOCKS:
+            continue
+        made += [in_path(address, part) for part in re.findall(r"{(\w+)}", address)]
+        made += [in_address(address, name) for name in ("q", "_next", "since", "before", "who")]
+        made += [in_form(address, name) for name in (*FIELDS[:5], "csrftoken", "secret")]
+        if address.endswith(".json"):
+            made += [in_json(address, name) for name in (*FIELDS, "ids", "memories", "name")]
+            made += [in_json(address, name, "PATCH") for name in FIELDS]
+            made += [as_body(address, method, "application/json") for method in ("POST", "PATCH")]
+            made.append(as_body(address, "POST", "application/x-ndjson"))
+    made += [in_header(address, name) for address in ADDRESSES for name in HEADERS]
+    made += [in_upload(part) for part in ("name", "archived", "md", "json", "ndjson", "csv", "zip")]
+    made += [in_table(name) for name in ("_hybrid", "_search", "_hybrid_topic", "_hybrid_mode")]
+    made += [in_sql(sql) for sql in SQL]
+    return made
+
+
+def in_table(name: str) -> Callable[[str], Sent]:
+    """``?_hybrid=`` and its options, on Datasette's page and JSON of the table."""
+    other = "" if name in ("_hybrid", "_search") else "_hybrid=tomatoes&"
+    ends = itertools.cycle(("", ".json", ".csv"))
+    return lambda text: Sent("GET", f"/notes/memories{next(ends)}?{other}{name}={escaped(text)}")
+
+
+SQL = (
+    "select hybrid_search(:p)",
+    "select hybrid_search('tomatoes', :p)",
+    "select rank, title from hybrid_search(:p)",
+    "select title from hybrid_search('tomatoes', json_object('topic', :p))",
+    "select memory_text(:p), topic_hash(:p), hybrid_explain(:p)",
+)
+
+
+def in_sql(sql: str) -> Callable[[str], Sent]:
+    return lambda text: Sent("GET", f"/notes.json?sql={quote(sql)}&p={escaped(text)}&_shape=array")
+
+
+async def answered(served: Served, sent: Sent, text: str) -> None:
+    """Send it; fails for a fault of the server, a trace, or a refusal that names nothing."""
+    cookies = {} if "Cookie" in sent.headers else served.cookies
+    begun = time.process_time()
+    answer = await served.datasette.client.request(
+        sent.method,
+        sent.path,
+        content=sent.body or None,
+        cookies=cookies,
+        headers={**BEARER, **sent.headers},
+    )
+    seconds = time.process_time() - begun
+    told = (sent.method, sent.path[:200], text[:200])
+    assert answer.status_code < 500, (answer.status_code, told, answer.text[:500])
+    assert seconds < SECONDS, (seconds, told)
+    assert "Traceback" not in answer.text, told
+    if answer.status_code == 400 and sent.option and "hybrid.json?" in sent.path:
+        parameter = answer.json()["parameter"]
+        assert parameter in (sent.option, "q", *OPTION_NAMES), (parameter, told)
+    if answer.headers["content-type"].startswith("application/json") and sent.method != "HEAD":
+        json.loads(answer.content)
+
+
+async def test_every_part_of_every_request_takes_or_refuses_them(
+    served: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = served.by("root")
+    everywhere = places()
+    ways = itertools.cycle(everywhere)
+    reached = 0
+    for text in strings(max(STRINGS, len(everywhere) // PLACES_EACH + 1)):
+        for place in itertools.islice(ways, PLACES_EACH):
+            await answered(root, place(text), text)
+            reached += 1
+    assert reached >= len(everywhere)
+    assert "datasette-hybrid:" not in capsys.readouterr().err  # what report_fault says
+    found = (await root.get(".json?q=tomatoes")).json()
+    assert ONE in {row["id"] for row in found["rows"]}
