@@ -298,12 +298,27 @@ class Snapshot:
     def with_topic(self, group: TopicGroup) -> Mask:
         """bool [size]: documents that hold a topic of ``group`` (dead ones too)."""
         held = np.zeros(self.size, dtype=bool)
-        for part in self.parts:
-            keys = topic_keys(group.get(part.collection, ()))
-            postings = part.segment.topics
-            for _, start, end in postings.slices(keys):
-                held[part.span][postings.docs[start:end]] = True
+        held[self.topic_rows([group])[0]] = True
         return held
+
+    def topic_rows(self, groups: Sequence[TopicGroup]) -> list[npt.NDArray[np.intp]]:
+        """Per group, the ordinals of documents that hold a topic of it (dead ones too).
+
+        One that holds several stands there several times.
+        """
+        rows: list[list[npt.NDArray[np.intp]]] = [[] for _ in groups]
+        wanted: dict[str, tuple[npt.NDArray[np.uint64], list[int]]] = {}
+        for part in self.parts:
+            if part.collection not in wanted:
+                pairs = [(h, n) for n, g in enumerate(groups) for h in g.get(part.collection, ())]
+                owners = [n for _, n in pairs]
+                wanted[part.collection] = (topic_keys([h for h, _ in pairs]), owners)
+            keys, owners = wanted[part.collection]
+            postings = part.segment.topics
+            for index, start, end in postings.slices(keys):
+                docs = postings.docs[start:end].astype(np.intp)
+                rows[owners[index]].append(docs + part.base)
+        return [np.concatenate([np.empty(0, np.intp), *found]) for found in rows]
 
     def topic_counts(self, group: TopicGroup, among: Mask) -> list[int]:
         """How many documents of ``among`` (bool [size]) hold each topic.

@@ -39,8 +39,12 @@ def topic_matches(
     documents = int(np.count_nonzero(seen))
     matched = np.zeros(snapshot.size, dtype=np.int32)
     rarity = np.zeros(snapshot.size)
-    for group in groups:
-        held = snapshot.with_topic(group) & seen
+    for rows in snapshot.topic_rows(groups):
+        if not len(rows):  # most words are no topics
+            continue
+        held = np.zeros(snapshot.size, dtype=np.bool_)
+        held[rows] = True
+        held &= seen
         frequency = int(np.count_nonzero(held))
         if frequency:
             matched += held

@@ -97,21 +97,25 @@ def rrf(
     for index, ranked in enumerate(lists):
         weight = 1.0 if weights is None else weights[index]
         own = strengths[index] if strengths is not None else ()
-        seen: set[Item] = set()
-        for position, item in enumerate(ranked):
-            if item in seen:
-                continue
-            seen.add(item)
+        for item, position in _first_places(ranked).items():
             strength = own[position] if own else 1.0
             term = weight * strength / (k + position + rank_offset)
             scores[item] = scores.get(item, 0.0) + term
-            best[item] = min(position, best.get(item, position))
+            if position <= 2:
+                best[item] = min(position, best.get(item, position))
     for item, position in best.items():
-        if position == 0:
-            scores[item] += first_bonus
-        elif position <= 2:
-            scores[item] += podium_bonus
+        scores[item] += podium_bonus if position else first_bonus
     return scores
+
+
+def _first_places(ranked: Sequence[Item]) -> dict[Item, int]:
+    """Item → its first place, from 0, best first."""
+    places = dict(zip(ranked, range(len(ranked)), strict=True))
+    if len(places) < len(ranked):
+        places = {}
+        for position, item in enumerate(ranked):
+            places.setdefault(item, position)
+    return places
 
 
 def fuse(
@@ -136,9 +140,11 @@ def fuse(
         podium_bonus=recipe.podium_bonus,
     )
     best = best_possible(lists, recipe)
+    kinds = set(types.values())
+    boosts = {kind: recipe.fusion_boosts.get(base_type(kind), 1.0) for kind in kinds}
     fused = []
     for ordinal, score in scores.items():
-        boost = recipe.fusion_boosts.get(base_type(types[ordinal]), 1.0)
+        boost = boosts[types[ordinal]]
         fused.append(Fused(ordinal, score * boost, score * boost / best, boost))
     return sorted(fused, key=lambda one: (-one.score, tie_break[one.ordinal]))
 
