@@ -135,7 +135,7 @@ class PassersBy:
     @property
     def fewest(self) -> int:
         """How often the page was seen that was seen least."""
-        return min(len(visits.answered) for visits in self.seen.values())
+        return min((len(visits.answered) for visits in self.seen.values()), default=0)
 
     async def look(self, over: asyncio.Event) -> None:
         """Until the event; what is answered after it does not count. Raises ``RuntimeError``."""
