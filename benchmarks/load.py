@@ -237,8 +237,8 @@ def measured(
 
 def as_json(loaded: Loaded) -> dict[str, Any]:
     """The figures, with the verdict of each line."""
-    lines = [{**asdict(line), "met": line.met} for line in loaded.lines]
-    return {**asdict(loaded), "lines": lines}
+    lines = [{**asdict(line), "met": line.met, "cells": line.cells()} for line in loaded.lines]
+    return {**asdict(loaded), "headings": HEADINGS, "lines": lines}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from typing import Any
 
 from benchmarks.corpus import Corpus, write_corpus
-from benchmarks.measuring import Spent, commands_side_by_side, side_by_side, spent_on
-from benchmarks.peers import (
-    Fts5,
-    NullCipher,
-    decrypt_bytes,
-    index_in_fts5,
-    matmul_nearest,
-    read_every_byte,
-    vec0_nearest,
-)
-from benchmarks.report import Line, Proportion
-from benchmarks.vaults import import_with_random_vectors, new_vault, random_units, snapshot_of
+from benchmarks.measuring import commands_side_by_side, side_by_side
+from benchmarks.peers import Fts5, NullCipher, bare_fastembed, index_in_fts5, read_every_byte
+from benchmarks.processes import opened_process
+from benchmarks.qmd import Qmd, qmd_over
+from benchmarks.report import Held, Line, Measured, Proportion
+from benchmarks.searches import answered_line, hybrid_lines, keyword_lines, unlock_line
+from benchmarks.vaults import import_with_random_vectors, new_vault
 from memory_store.crypto import sealing
 from memory_store.index.entries import embedded_text, text_windows
-from memory_store.index.vectors import make_vector_index
 from memory_store.models.embedder import Embedder
-from memory_store.records import SearchOptions
-from memory_store.search.pipeline import rank
 from memory_store.store import MemoryStore
 
-NEAREST = 64
 REPEATS = 3
 COLD_STARTS = 7
-VECTOR_QUERIES = 25
 EMBEDDED_NOTES = 32
 BARE_IMPORTS = "import click, cryptography, numpy"
 
@@ -40,8 +30,11 @@ BARE_IMPORTS = "import click, cryptography, numpy"
 class Bench:
     """One corpus, its vaults, and what is measured on them."""
 
-    def __init__(self, folder: Path, size: int, model: Embedder | None) -> None:
+    def __init__(
+        self, folder: Path, size: int, model: Embedder | None, qmd: Path | None = None
+    ) -> None:
         self.folder = folder
+        self.qmd = qmd
         self.size = size
         self.model = model
         self.key_file = folder / "keys" / "bench.key"
@@ -51,157 +44,104 @@ class Bench:
         self.full = folder / "vectors.db"
         self.fts5 = folder / "fts5.db"
 
-    def lines(self) -> Iterator[Line | Proportion]:
+    def lines(self) -> Iterator[Measured]:
         """Every measurement on this corpus."""
-        yield self.importing()
-        yield self.importing_again()
-        if self.model is not None:
-            import_with_random_vectors(self.full, self.key_file, self.corpus.folder, self.model)
-        yield from self.unlocking()
-        yield from self.keyword_search()
-        if self.model is not None:
-            yield from self.hybrid_search(self.model)
-        yield from self.sizes()
+        yield from self.vault_lines()
         yield from self.cold_starts()
+
+    def vault_lines(self) -> Iterator[Measured]:
+        """Those that need no fresh process for each command."""
+        with self._qmd() as qmd:
+            yield from self.importing(qmd)
+            yield from self.importing_again(qmd)
+            if self.model is not None:
+                import_with_random_vectors(self.full, self.key_file, self.corpus.folder, self.model)
+            yield from self.unlocking()
+            yield from self.searching(qmd)
+        yield from self.sizes()
+        yield from self.processes()
+
+    @contextmanager
+    def _qmd(self) -> Iterator[Qmd | None]:
+        """QMD over the same files, where it was said where it is."""
+        if self.qmd is None:
+            yield None
+            return
+        with qmd_over(self.corpus.folder, self.qmd, self.folder / "qmd") as running:
+            yield running
 
     def _open(self, path: Path) -> MemoryStore:
         return MemoryStore.open(path, key_file=self.key_file)
 
-    def importing(self) -> Line:
+    def importing(self, qmd: Qmd | None) -> Iterator[Line]:
         """A folder of Markdown into a vault, without embedding."""
 
         def ours(_: int) -> None:
             with new_vault(self.bare, self.key_file) as store:
                 store.import_paths([self.corpus.folder], embed=False)
 
-        works = {"ours": ours, "fts5": lambda _: index_in_fts5(self.corpus.folder, self.fts5)}
+        works = {"ours": ours, "FTS5 insert": lambda _: self._into_fts5()}
         taken = side_by_side(works, range(REPEATS), warm=0)
-        return Line(
-            "import without embedding",
-            self.size,
-            taken["ours"],
-            "FTS5 insert",
-            taken["fts5"],
-            "< 15 s at 10 k",
-            15 * self.size / 10_000,
-        )
+        if qmd is not None:  # once: its index is full after that
+            taken[f"QMD {qmd.version}"] = qmd.index()
+        for peer in [name for name in taken if name != "ours"]:
+            limit = 15 * self.size / 10_000
+            yield Line(
+                "import without embedding",
+                self.size,
+                taken["ours"],
+                peer,
+                taken[peer],
+                "< 15 s at 10 k",
+                limit,
+            )
 
-    def importing_again(self) -> Line:
+    def _into_fts5(self) -> None:
+        index_in_fts5(self.corpus.folder, self.fts5)
+
+    def importing_again(self, qmd: Qmd | None) -> Iterator[Line]:
         """The same folder again, in which nothing changed."""
         with self._open(self.bare) as store:
-            works = {
+            works: dict[str, Callable[[Any], object]] = {
                 "ours": lambda _: store.import_paths([self.corpus.folder], embed=False),
-                "reading": lambda _: read_every_byte(self.corpus.folder),
+                "reading the files": lambda _: read_every_byte(self.corpus.folder),
             }
+            if qmd is not None:
+                works[f"QMD {qmd.version}"] = lambda _: qmd.index()
             taken = side_by_side(works, range(REPEATS))
-        return Line(
-            "import again, nothing changed",
-            self.size,
-            taken["ours"],
-            "reading the files",
-            taken["reading"],
-            "< 1 s at 10 k",
-            max(1.0, self.size / 10_000),
-        )
+        for peer in [name for name in taken if name != "ours"]:
+            yield Line(
+                "import again, nothing changed",
+                self.size,
+                taken["ours"],
+                peer,
+                taken[peer],
+                "< 1 s at 10 k",
+                max(1.0, self.size / 10_000),
+            )
 
     def unlocking(self) -> Iterator[Line]:
         """From key file to an index that answers."""
-
-        def unlock(path: Path) -> None:
-            with self._open(path) as store:
-                store.search_context()
-
         for name, path in (("words", self.bare), ("words and vectors", self.full)):
             if path.exists():
-                with self._open(path) as store:
-                    sealed = int(store.stats()["index_bytes"])
-                works = {"ours": lambda _, path=path: unlock(path), "aes": decrypt_bytes(sealed)}
-                taken = side_by_side(works, range(9))
-                target = "< 0.3 s at 100 k"
-                limit = 0.3 * max(1.0, self.size / 100_000)
-                yield Line(
-                    f"unlock, {name}",
-                    self.size,
-                    taken["ours"],
-                    "AES-GCM of the bytes",
-                    taken["aes"],
-                    target,
-                    limit,
-                )
+                yield unlock_line(name, path, self.key_file, self.size)
 
-    def keyword_search(self) -> Iterator[Line]:
-        """Eight words: the ranking alone, and the whole answer with previews."""
-        fts5 = Fts5(self.fts5)
-        options = SearchOptions(mode="keyword")
+    def searching(self, qmd: Qmd | None) -> Iterator[Line]:
+        """By words in the bare vault, by words and meaning in the full one."""
+        fts5, queries = Fts5(self.fts5), self.corpus.queries
         with self._open(self.bare) as store:
-            ranking = {
-                "ours": lambda query: rank(store.search_context(), query, options, NEAREST),
-                "fts5": fts5.rank,
-            }
-            taken = side_by_side(ranking, self.corpus.queries)
-            limit = 0.001 if self.size <= 10_000 else 0.005 * self.size / 100_000
-            yield Line(
-                "keyword ranking, 8 words",
-                self.size,
-                taken["ours"],
-                "FTS5 bm25",
-                taken["fts5"],
-                "< 1 ms at 10 k, < 5 ms at 100 k",
-                max(limit, 0.001),
-            )
-            answering = {
-                "ours": lambda query: store.search(query, mode="keyword"),
-                "fts5": fts5.answer,
-            }
-            taken = side_by_side(answering, self.corpus.queries)
-            yield Line(
-                "keyword search, answered",
-                self.size,
-                taken["ours"],
-                "FTS5 with snippets",
-                taken["fts5"],
-            )
+            yield from keyword_lines(store, queries, self.size, fts5, qmd)
+            yield answered_line(store, queries, self.size, fts5)
+        if self.model is not None:
+            with self._open(self.full) as store:
+                yield from hybrid_lines(store, queries, self.size, self.model)
 
-    def hybrid_search(self, model: Embedder) -> Iterator[Line]:
-        """Query embedding, three legs, fusion, opening and previews; no reranker."""
-        with self._open(self.full) as store:
-            works = {
-                "ours": lambda query: store.search(query, rerank=False),
-                "model": model.embed_query,
-            }
-            taken = side_by_side(works, self.corpus.queries)
-            limit = 0.025 if self.size <= 10_000 else 0.040
-            yield Line(
-                "hybrid search, answered",
-                self.size,
-                taken["ours"],
-                "embedding the query",
-                taken["model"],
-                "< 25 ms at 10 k, < 40 ms at 100 k",
-                limit,
-                "wall",
-            )
-            yield self._legs(store)
-
-    def _legs(self, store: MemoryStore) -> Line:
-        """The three legs at once against the slowest of them, from the searches' own reports."""
-        whole, slowest = [], []
-        for query in self.corpus.queries:
-            answer = store.search(query, rerank=False, explain=True, type="note")
-            fetch = next(stage for stage in answer.explain if stage.stage == "fetch")
-            whole.append(fetch.milliseconds / 1_000)
-            slowest.append(max(fetch.details["leg_milliseconds"].values()) / 1_000)
-        ours, peer = median(whole), median(slowest)
-        return Line(
-            "three legs side by side, filtered",
-            self.size,
-            Spent(ours, ours),
-            "the slowest leg",
-            Spent(peer, peer),
-            "≤ 1.2 × the slowest leg",
-            1.2,
-            "ratio",
-        )
+    def processes(self) -> Iterator[Held]:
+        """What a process holds that searches by words, and one that searches by meaning too."""
+        for mode, path in (("keyword", self.bare), ("hybrid", self.full)):
+            if path.exists():
+                queries = self.corpus.queries
+                yield opened_process(mode, self.size, path, self.key_file, mode, queries)
 
     def sizes(self) -> Iterator[Proportion]:
         """Bytes of the database per byte of Markdown."""
@@ -262,7 +202,7 @@ class Bench:
                 0.9,
             )
 
-    def embedding(self, model: Embedder) -> Line:
+    def embedding(self, model: Embedder) -> Iterator[Line]:
         """Import with embedding against the bare model on the same windows, a few notes of it."""
         folder = self.folder / "some"
         some = write_corpus(folder, EMBEDDED_NOTES)
@@ -277,18 +217,24 @@ class Bench:
             with new_vault(self.folder / "some.db", self.key_file) as store:
                 store.import_paths([some.folder])
 
-        works = {"ours": ours, "model": lambda _: model.embed(texts)}
-        taken = side_by_side(works, range(REPEATS), warm=0)
-        return Line(
-            "import with embedding",
-            EMBEDDED_NOTES,
-            taken["ours"],
-            "the model alone",
-            taken["model"],
-            "≤ 1.15 × the model",
-            1.15,
-            "ratio",
-        )
+        bare = bare_fastembed(model)
+        works: dict[str, Callable[[Any], object]] = {
+            "ours": ours,
+            "bare FastEmbed": lambda _: bare(texts),
+            "its batches sorted": lambda _: model.embed(texts),
+        }
+        taken = side_by_side(works, range(REPEATS))
+        for peer in [name for name in works if name != "ours"]:
+            yield Line(
+                "import with embedding",
+                EMBEDDED_NOTES,
+                taken["ours"],
+                peer,
+                taken[peer],
+                "≤ 1.15 × the model",
+                1.15,
+                "ratio",
+            )
 
     def sealing(self) -> Line:
         """A keyword search over sealed records against the same code with a null cipher."""
@@ -323,38 +269,3 @@ def null_cipher() -> Iterator[None]:
         yield
     finally:
         sealing.SUITES[sealing.DEFAULT_SUITE] = real
-
-
-def vector_lines(count: int) -> Iterator[Line]:
-    """The vector leg over ``count`` random vectors: making the index, and the nearest 64."""
-    vectors = random_units(count)
-    queries = list(random_units(VECTOR_QUERIES, seed=8))
-    index = make_vector_index(snapshot_of(vectors), "numpy")
-    first = spent_on(lambda: index.search(queries[0], NEAREST))
-    yield Line(
-        "vector index, first search",
-        count,
-        first,
-        target="< 1 s per 100 k",
-        limit=1.0 * max(1.0, count / 100_000),
-    )
-    works = {
-        "ours": lambda query: index.search(query, NEAREST),
-        "matmul": matmul_nearest(vectors, NEAREST),
-    }
-    vec0 = vec0_nearest(vectors, NEAREST)
-    if vec0 is not None:
-        works["vec0"] = vec0
-    taken = side_by_side(works, queries)
-    limit = 0.005 if count <= 100_000 else 0.040
-    for peer, name in (("matmul", "NumPy float32 matmul"), ("vec0", "sqlite-vec vec0")):
-        if peer in taken:
-            yield Line(
-                "vector ranking, k 64",
-                count,
-                taken["ours"],
-                name,
-                taken[peer],
-                "≤ 5 ms at 100 k, ≤ 40 ms at 1 M",
-                limit,
-            )

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from memory_store.index.snapshot import Snapshot
+from memory_store.models.embedder import Embedder, default_threads, locate_embedder
+from memory_store.search.context import SearchContext
 from memory_store.sqlite import ExtensionUnavailable, connect_with_vec
+from memory_store.text.tokens import term
 
 TAG_BYTES = 16
+SATURATION, LENGTH_WEIGHT = 1.2, 0.75  # BM25's k1 and b, as FTS5 has them
 Vectors = npt.NDArray[np.float32]
 
 
@@ -60,6 +66,52 @@ class Fts5:
         ).fetchall()
 
 
+class NumpyPostings:
+    """BM25 as short as NumPy can say it: the limit of a ranking by words.
+
+    The postings of a few queries' words, their weights worked out beforehand and each in one
+    block; a search adds them up and takes the best. No filters, no fields, no ties settled.
+    """
+
+    def __init__(self, context: SearchContext, queries: Sequence[str]) -> None:
+        snapshot = context.snapshot
+        self._size = snapshot.size
+        lengths = snapshot.lengths.astype(np.float32)
+        longer = 1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * lengths / max(1.0, float(lengths.mean()))
+        blinders = [context.blinder(collection) for collection in snapshot.collections]
+        self._postings = {
+            word: _weighed(
+                snapshot, [blinder.term("en", term(word, "en")) for blinder in blinders], longer
+            )
+            for word in {word for query in queries for word in query.split()}
+        }
+
+    def rank(self, query: str) -> object:
+        """The 64 best documents."""
+        scores = np.zeros(self._size, dtype=np.float32)
+        for documents, weights in (self._postings[word] for word in query.split()):
+            scores[documents] += weights
+        best = np.argpartition(scores, -min(64, self._size))[-64:]
+        return best[np.argsort(-scores[best])]
+
+
+def _weighed(
+    snapshot: Snapshot, hashes: Sequence[int], longer: npt.NDArray[np.float32]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The documents that hold a word, and what it is worth in each."""
+    wanted = np.array(hashes, dtype=np.uint64)
+    documents, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
+    for part in snapshot.parts:
+        segment = part.segment
+        for _, start, end in segment.terms.slices(wanted):
+            documents.append(part.base + segment.terms.docs[start:end].astype(np.int64))
+            both = segment.title_counts[start:end].astype(np.float32)
+            counts.append(both + segment.body_counts[start:end])
+    held, said = np.concatenate(documents), np.concatenate(counts)
+    rare = np.log1p((snapshot.total - len(held) + 0.5) / (len(held) + 0.5))
+    return held, (rare * said * (SATURATION + 1) / (said + SATURATION * longer[held])).astype("f4")
+
+
 def _ored(query: str) -> str:
     return " OR ".join(f'"{word}"' for word in query.split())
 
@@ -95,6 +147,20 @@ def vec0_nearest(vectors: Vectors, k: int) -> Callable[[Vectors], object] | None
         ).fetchall()
 
     return nearest
+
+
+def bare_fastembed(model: Embedder) -> Callable[[Sequence[str]], object]:
+    """The same files in FastEmbed as its documentation has it: texts as they come, its batches."""
+    from fastembed import TextEmbedding
+
+    place = locate_embedder(model.name)
+    assert place is not None
+    bare = TextEmbedding(
+        place.registered or place.name,
+        specific_model_path=str(place.folder),
+        threads=default_threads(),
+    )
+    return lambda texts: list(bare.embed(list(texts)))
 
 
 class NullCipher:

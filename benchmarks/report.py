@@ -1,13 +1,18 @@
-"""The lines of the benchmark and the table they make."""
+"""The lines of the benchmark and the tables they make."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from benchmarks.measuring import Spent
 
 HEADINGS = ("operation", "n", "CPU", "wall", "peer", "CPU", "ours ÷ peer", "target", "met")
+HELD_HEADINGS = (
+    *("process", "n", "unlock", "first search", "later searches", "before", "unlocked", "searched"),
+    "index",
+)
 
 
 @dataclass(frozen=True)
@@ -53,19 +58,64 @@ class Line:
 
 @dataclass(frozen=True)
 class Proportion:
-    """One size: bytes on disk ÷ bytes of text."""
+    """A share or a ratio: bytes on disk ÷ bytes of text, recall, two clients ÷ one.
+
+    ``at_least`` turns the target round; ``digits`` are those behind the point.
+    """
 
     operation: str
     size: int
     ratio: float
     target: str = ""
     limit: float | None = None
+    peer: str = "the text"
+    at_least: bool = False
+    digits: int | None = None
 
     def cells(self) -> tuple[str, ...]:
         """The line as the table shows it."""
         met = _met(self.ratio, self.limit)
-        size, ratio = f"{self.size:,}", shown_ratio(self.ratio)
-        return (self.operation, size, "", "", "the text", "", ratio, self.target, met)
+        if self.at_least and self.limit is not None:
+            met = "yes" if self.ratio >= self.limit else "no"
+        shown = shown_ratio(self.ratio) if self.digits is None else f"{self.ratio:.{self.digits}f}"
+        return (self.operation, f"{self.size:,}", "", "", self.peer, "", shown, self.target, met)
+
+
+@dataclass(frozen=True)
+class Held:
+    """One process with an opened vault: seconds, and bytes of memory that it alone holds.
+
+    ``before`` is with everything imported and nothing opened; ``index`` the bytes of its index.
+    """
+
+    process: str
+    size: int
+    unlock: Spent
+    first: Spent
+    later: Spent
+    before: int
+    unlocked: int
+    searched: int
+    index: int
+
+    def cells(self) -> tuple[str, ...]:
+        """The line as its table shows it."""
+        times = (self.unlock, self.first, self.later)
+        held = (self.before, self.unlocked, self.searched, self.index)
+        return (
+            self.process,
+            f"{self.size:,}",
+            *(shown_time(one.cpu) for one in times),
+            *(f"{one / 1e6:.0f} MB" for one in held),
+        )
+
+
+Measured = Line | Proportion | Held
+
+
+def as_data(line: Measured) -> dict[str, Any]:
+    """The line for JSON, with the cells of its table."""
+    return {**asdict(line), "kind": type(line).__name__, "cells": line.cells()}
 
 
 def _met(held: float | None, limit: float | None) -> str:
@@ -90,9 +140,13 @@ def shown_ratio(ratio: float | None) -> str:
     return f"{ratio:.0f}" if ratio >= 20 else f"{ratio:.2f}" if ratio < 2 else f"{ratio:.1f}"
 
 
-def table(lines: Iterable[Line | Proportion]) -> str:
-    """A Markdown table, its columns aligned for the terminal too."""
-    return drawn([HEADINGS, *(line.cells() for line in lines)])
+def tables(lines: Iterable[Measured]) -> str:
+    """Markdown tables, aligned for the terminal too: what was timed, and what processes hold."""
+    every = list(lines)
+    timed = [line.cells() for line in every if not isinstance(line, Held)]
+    held = [line.cells() for line in every if isinstance(line, Held)]
+    shown = [drawn([HEADINGS, *timed])]
+    return "\n\n".join([*shown, drawn([HELD_HEADINGS, *held])] if held else shown)
 
 
 def drawn(rows: Sequence[Sequence[str]]) -> str:

@@ -1,51 +1,113 @@
 """Speed and size, side by side with the plain way to do the same, in one run.
 
-    python -m benchmarks.speed [--size 1000 --size 10000 …] [--vectors 100000 …] [--no-load]
+    python -m benchmarks.speed [--full] [--only PART …] [--qmd FOLDER] [--evals FOLDER]
         [--json FILE]
 
-Writes a corpus of made-up notes, imports it into sealed vaults and measures. Times are medians
-over repeated runs, CPU and wall, ours and the peer's in turn. Quote the ratios: the times are this
-machine's. Nothing fails here, whatever the times are. At the end a Datasette is put under load:
-see :mod:`benchmarks.load`.
+Writes a corpus of made-up notes, imports it into sealed vaults and measures; larger vaults are
+drawn (:mod:`benchmarks.generated`). Times are medians over repeated runs, CPU and wall, ours and
+the peers' in turn. Quote the ratios: the times are this machine's. Nothing fails here, whatever the
+times are. At the end a Datasette is put under load: see :mod:`benchmarks.load`.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import os
 import platform
+import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks import load
-from benchmarks.operations import Bench, vector_lines
-from benchmarks.report import Line, Proportion, table
+from benchmarks.cross_encoder import reranking_lines
+from benchmarks.development_sets import development_sets
+from benchmarks.large import large_lines
+from benchmarks.operations import Bench
+from benchmarks.report import Measured, as_data, tables
+from benchmarks.vector_leg import recall_lines, vector_lines
 from memory_store.errors import ModelUnavailableError
 from memory_store.models.embedder import Embedder, default_threads, load_embedder
 
-SIZES = (1_000, 10_000)
-VECTORS = (10_000, 100_000)
+PARTS = ("vectors", "imported", "drawn", "reranking", "recall", "load")
+PACKAGES = ("numpy", "fastembed", "flashrank", "sqlite-vec", "datasette")
 
 
-def measured(sizes: Sequence[int], vectors: Sequence[int]) -> Iterator[Line | Proportion]:
-    """Every line, the smaller sizes first. Lines that need a model are left out without one."""
-    model = _model()
-    for count in sorted(vectors):
-        yield from vector_lines(count)
-    for number, size in enumerate(sorted(sizes)):
-        with tempfile.TemporaryDirectory(prefix="memory-store-bench-") as folder:
-            bench = Bench(Path(folder), size, model)
-            yield from bench.lines()
-            if number == 0:  # ratios that do not depend on the size
-                yield bench.sealing()
-                if model is not None:
-                    yield bench.embedding(model)
+@dataclass(frozen=True)
+class Sizes:
+    """How many vectors, imported notes, drawn notes, and notes to rerank among."""
+
+    vectors: tuple[int, ...]
+    imported: tuple[int, ...]
+    drawn: tuple[int, ...]
+    reranked: int = 1_000
+
+
+QUICK = Sizes((1_000, 10_000, 100_000), (1_000, 10_000), (100_000,))
+FULL = Sizes((1_000, 10_000, 100_000, 1_000_000), (1_000, 10_000), (100_000, 1_000_000))
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One run: its sizes, its model, and where a peer and real texts are, if they are."""
+
+    sizes: Sizes
+    model: Embedder | None
+    qmd: Path | None = None
+    evals: Path | None = None
+    vaults: Path | None = None
+
+    def vectors(self) -> Iterator[Measured]:
+        """The vector leg."""
+        for count in self.sizes.vectors:
+            yield from vector_lines(count)
+
+    def imported(self) -> Iterator[Measured]:
+        """Vaults that Markdown was imported into. What needs a model is left out without one."""
+        for number, size in enumerate(self.sizes.imported):
+            with _folder() as folder:
+                bench = Bench(folder, size, self.model, self.qmd)
+                yield from bench.lines()
+                if number == 0:  # ratios that do not depend on the size
+                    yield bench.sealing()
+                    if self.model is not None:
+                        yield from bench.embedding(self.model)
+
+    def drawn(self) -> Iterator[Measured]:
+        """Vaults that no import would have made in time."""
+        for size in self.sizes.drawn:
+            with _folder() as folder:
+                yield from large_lines(folder, size, self.model)
+
+    def reranking(self) -> Iterator[Measured]:
+        """A cross-encoder of TinyBERT's size."""
+        if self.model is not None:  # its tokenizer is needed
+            with _folder() as folder:
+                yield from reranking_lines(folder, self.sizes.reranked)
+
+    def recall(self) -> Iterator[Measured]:
+        """The scan of sign bits on real embeddings."""
+        if self.model is not None:
+            with _folder() as folder:
+                vaults = self.vaults or folder
+                yield from recall_lines(list(development_sets(self.evals)), vaults)
+
+
+def _folder() -> Any:
+    return _Temporary(prefix="memory-store-bench-")
+
+
+class _Temporary(tempfile.TemporaryDirectory[str]):
+    """A folder for a while, as a path."""
+
+    def __enter__(self) -> Path:  # type: ignore[override]
+        return Path(super().__enter__())
 
 
 def _model() -> Embedder | None:
@@ -58,39 +120,58 @@ def _model() -> Embedder | None:
 
 def machine() -> str:
     """The machine class in a line: what a reader needs to judge the times, not which one it is."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     return (
         f"{platform.system()} {platform.machine()}, {default_threads()} cores used, "
-        f"load {load:.1f} at the start, Python {platform.python_version()}"
+        f"load {busy:.1f} at the start"
     )
+
+
+def versions() -> dict[str, str]:
+    """What was measured with what."""
+    found = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {"Python": platform.python_version(), "SQLite": sqlite3.sqlite_version, **found}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, show the table, and write the figures as JSON where asked."""
-    parser = argparse.ArgumentParser(description="Measure speed and size beside peers.")
-    parser.add_argument(
-        "--size", type=int, action="append", help="notes in the corpus (repeatable)"
-    )
-    parser.add_argument("--vectors", type=int, action="append", help="vectors (repeatable)")
-    parser.add_argument("--no-load", action="store_true", help="without Datasette under load")
-    parser.add_argument("--json", type=Path, help="write the figures here as well")
-    given = parser.parse_args(arguments)
-    started = time.perf_counter()
-    conditions = machine()
-    lines = []
-    for line in measured(given.size or SIZES, given.vectors or VECTORS):
-        print(f"  measured: {line.operation}, {line.size:,}", file=sys.stderr, flush=True)
-        lines.append(line)
-    print(f"{conditions}\n\n{table(lines)}\n")
-    figures: dict[str, Any] = {"machine": conditions, "lines": [asdict(line) for line in lines]}
-    if not given.no_load and _model() is not None:
-        idle, crowds = load.measured(load.SIZE, load.CLIENTS, load.SECONDS)
-        print(f"Datasette under load, {load.SIZE:,} notes. {load.report(idle, crowds)}\n")
-        figures["load"] = {"idle": asdict(idle), "lines": [asdict(line) for line in crowds]}
+    """Measure, show the tables, and write the figures as JSON where asked."""
+    given = _parser().parse_args(arguments)
+    parts = given.only or list(PARTS)
+    started, conditions = time.perf_counter(), machine()
+    model = _model()
+    speed = Speed(FULL if given.full else QUICK, model, given.qmd, given.evals, given.vaults)
+    lines: list[Measured] = []
+    for part in [name for name in PARTS if name in parts and name != "load"]:
+        for line in getattr(speed, part)():
+            print(f"  {' · '.join(filter(None, line.cells()))}", file=sys.stderr, flush=True)
+            lines.append(line)
+    print(f"{conditions}\n\n{tables(lines)}\n")
+    figures: dict[str, Any] = {
+        "machine": conditions,
+        "versions": versions(),
+        "command": " ".join(["python -m benchmarks.speed", *(["--full"] if given.full else [])]),
+        "without_qmd": given.qmd is None,
+        "lines": [as_data(line) for line in lines],
+    }
+    if "load" in parts and model is not None:
+        loaded = load.measured()
+        print(f"Datasette under load, {load.SIZE:,} notes. {loaded}\n")
+        figures["load"] = load.as_json(loaded)
     print(f"{time.perf_counter() - started:.0f} s in all")
     if given.json is not None:
-        given.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False), "utf-8")
+        given.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Measure speed and size beside peers.")
+    parser.add_argument("--full", action="store_true", help="a million vectors and notes as well")
+    parser.add_argument("--only", action="append", choices=PARTS, help="a part of it (repeatable)")
+    parser.add_argument("--qmd", type=Path, help="folder that QMD was installed into with npm")
+    parser.add_argument("--evals", type=Path, help="development sets, for recall on real texts")
+    parser.add_argument("--vaults", type=Path, help="keep their vaults here, as make quality does")
+    parser.add_argument("--json", type=Path, help="write the figures here as well")
+    return parser
 
 
 if __name__ == "__main__":

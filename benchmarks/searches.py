@@ -1,0 +1,132 @@
+"""Searches of one opened vault, each beside the plain way to do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.measuring import Spent, side_by_side
+from benchmarks.peers import Fts5, NumpyPostings, decrypt_bytes
+from benchmarks.qmd import Qmd
+from benchmarks.report import Line
+from memory_store.models.embedder import Embedder
+from memory_store.records import SearchOptions
+from memory_store.search.likeness import likeness
+from memory_store.search.pipeline import rank
+from memory_store.store import MemoryStore
+
+NEAREST = 64
+UNLOCKS = 9
+KEYWORD_TARGET = "< 1 ms at 10 k, < 5 ms at 100 k"
+HYBRID_TARGET = "< 25 ms at 10 k, < 40 ms at 100 k"
+UNLOCK_TARGET = "< 0.3 s at 100 k"
+
+
+def unlock_line(name: str, path: Path, key_file: Path, size: int) -> Line:
+    """From key file to an index that answers, beside decrypting as many bytes in one piece."""
+
+    def unlock(_: object) -> None:
+        with MemoryStore.open(path, key_file=key_file) as store:
+            store.search_context()
+
+    with MemoryStore.open(path, key_file=key_file) as store:
+        sealed = int(store.stats()["index_bytes"])
+    taken = side_by_side({"ours": unlock, "aes": decrypt_bytes(sealed)}, range(UNLOCKS))
+    return Line(
+        f"unlock, {name}",
+        size,
+        taken["ours"],
+        "AES-GCM of the bytes",
+        taken["aes"],
+        UNLOCK_TARGET,
+        0.3 * max(1.0, size / 100_000),
+    )
+
+
+def keyword_lines(
+    store: MemoryStore, queries: Sequence[str], size: int, fts5: Fts5, qmd: Qmd | None = None
+) -> Iterator[Line]:
+    """Eight words: the ranking alone, beside each peer's."""
+    context = store.search_context()
+    options = SearchOptions(mode="keyword")
+    works: dict[str, Callable[[Any], object]] = {
+        "ours": lambda query: rank(context, query, options, NEAREST),
+        "FTS5 bm25": fts5.rank,
+        "NumPy postings": NumpyPostings(context, queries).rank,
+    }
+    if qmd is not None:
+        works[f"QMD {qmd.version}"] = qmd.search
+    taken = side_by_side(works, queries)
+    limit = max(0.001, 0.001 if size <= 10_000 else 0.005 * size / 100_000)
+    for peer in works:
+        if peer != "ours":
+            ours, theirs = taken["ours"], taken[peer]
+            yield Line("keyword ranking, 8 words", size, ours, peer, theirs, KEYWORD_TARGET, limit)
+
+
+def answered_line(store: MemoryStore, queries: Sequence[str], size: int, fts5: Fts5) -> Line:
+    """Eight words, and the whole answer: opened, with its previews."""
+    works = {"ours": lambda query: store.search(query, mode="keyword"), "fts5": fts5.answer}
+    taken = side_by_side(works, queries)
+    ours, theirs = taken["ours"], taken["fts5"]
+    return Line("keyword search, answered", size, ours, "FTS5 with snippets", theirs)
+
+
+def hybrid_lines(
+    store: MemoryStore, queries: Sequence[str], size: int, model: Embedder
+) -> Iterator[Line]:
+    """Query embedding, three legs, fusion, opening and previews; no reranker."""
+    works = {
+        "ours": lambda query: store.search(query, rerank=False),
+        "model": model.embed_query,
+    }
+    taken = side_by_side(works, queries)
+    yield Line(
+        "hybrid search, answered",
+        size,
+        taken["ours"],
+        "embedding the query",
+        taken["model"],
+        HYBRID_TARGET,
+        0.025 if size <= 10_000 else 0.040,
+        "wall",
+    )
+    yield _legs(store, queries, size)
+
+
+def _legs(store: MemoryStore, queries: Sequence[str], size: int) -> Line:
+    """The three legs at once against the slowest of them, from the searches' own reports."""
+    whole, slowest = [], []
+    for query in queries:
+        answer = store.search(query, rerank=False, explain=True, type="note")
+        fetch = next(stage for stage in answer.explain if stage.stage == "fetch")
+        whole.append(fetch.milliseconds / 1_000)
+        slowest.append(max(fetch.details["leg_milliseconds"].values()) / 1_000)
+    ours, peer = median(whole), median(slowest)
+    return Line(
+        "three legs side by side, filtered",
+        size,
+        Spent(ours, ours),
+        "the slowest leg",
+        Spent(peer, peer),
+        "≤ 1.2 × the slowest leg",
+        1.2,
+        "ratio",
+    )
+
+
+def like_lines(store: MemoryStore, queries: Sequence[str], size: int) -> Iterator[Line]:
+    """More like this: what a memory is searched by, looked up, and the ranking by its words."""
+    context = store.search_context()
+    found = [rank(context, query, SearchOptions(mode="keyword"), 1) for query in queries]
+    ids = [one.results[0][0] for one in found if one.results]
+    options = {one: SearchOptions(mode="keyword", like=one) for one in ids}
+    works = {
+        "looked up": lambda one: likeness(context.snapshot, one),
+        "ranked": lambda one: rank(context, "", options[one], NEAREST),
+    }
+    taken = side_by_side(works, ids)
+    yield Line("more like this, words and topics looked up", size, taken["looked up"])
+    yield Line("more like this, ranked by words", size, taken["ranked"])
