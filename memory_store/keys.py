@@ -42,20 +42,43 @@ def secrets_to_create(
     if key_file is not None:
         secrets.append(_key_file_secret(made_key_file(key_file, database)))
     if passphrase is not None:
-        if len(passphrase) < LEAST_PASSPHRASE:
-            raise BadInputError(
-                f"a passphrase needs at least {LEAST_PASSPHRASE} characters", "passphrase"
-            )
-        secrets.append(Secret(PASSPHRASE, passphrase=passphrase))
+        secrets.append(_passphrase_secret(passphrase))
     if keyring:
         secrets.append(Secret(KEYRING, key=_new_keyring_entry(database)))
     if not secrets:
         raise BadInputError(
             "a vault needs a key: a key file, a passphrase or the OS keyring", "key"
         )
+    recovery, code = new_recovery()
+    return [*secrets, recovery], code
+
+
+def secret_to_add(
+    database: Path, *, key_file: str | Path | None, passphrase: str | None, keyring: bool
+) -> Secret:
+    """The one secret of a slot that is added. Raises BadInputError unless it is one."""
+    given = [name for name in (key_file, passphrase, keyring or None) if name is not None]
+    if len(given) != 1:
+        raise BadInputError("give one key: a key file, a passphrase or the OS keyring", "key")
+    if key_file is not None:
+        return _key_file_secret(made_key_file(key_file, database))
+    if passphrase is not None:
+        return _passphrase_secret(passphrase)
+    return Secret(KEYRING, key=_new_keyring_entry(database))
+
+
+def new_recovery() -> tuple[Secret, str]:
+    """A new recovery code: as a secret, and as text to be told once."""
     code = new_recovery_code()
-    secrets.append(Secret(RECOVERY, key=decode_recovery_code(code)))
-    return secrets, code
+    return Secret(RECOVERY, key=decode_recovery_code(code)), code
+
+
+def _passphrase_secret(passphrase: str) -> Secret:
+    if len(passphrase) < LEAST_PASSPHRASE:
+        raise BadInputError(
+            f"a passphrase needs at least {LEAST_PASSPHRASE} characters", "passphrase"
+        )
+    return Secret(PASSPHRASE, passphrase=passphrase)
 
 
 def secrets_to_open(

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from memory_store.facade.collections import Collections
+from memory_store.facade.keys import Keys
 from memory_store.facade.opened import inside
 from memory_store.facade.writing import Writing
 from memory_store.index.creating import create_vault
@@ -34,7 +35,7 @@ from memory_store.records import (
 )
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
-from memory_store.sqlite import FileAccess
+from memory_store.sqlite import FileAccess, storage_faults
 from memory_store.text.tokens import forget_words
 from memory_store.vault import audit
 from memory_store.vault.audit import AuditEvent
@@ -64,7 +65,7 @@ class Opening:
     expander: str | None
 
 
-class MemoryStore(Writing, Collections):
+class MemoryStore(Writing, Collections, Keys):
     """An unlocked vault. Close it, or use it as a context manager, to lock it again.
 
     Many threads may search and read at once; writes wait for one another.
@@ -147,7 +148,8 @@ class MemoryStore(Writing, Collections):
 
         ``expander`` names a language model for its searches to word queries in other ways with.
 
-        Raises NotAVaultError, FormatError, BadInputError (an unusable key file), WrongKeyError.
+        Raises NotAVaultError, FormatError, BadInputError (an unusable key file), WrongKeyError,
+        StorageError.
         """
         database = Path(path)
         secrets = secrets_to_open(
@@ -157,7 +159,9 @@ class MemoryStore(Writing, Collections):
             recovery_code=recovery_code,
             keyring=keyring,
         )
-        return MemoryStore(open_vault(database, secrets), embedder=embedder, expander=expander)
+        with storage_faults(database):
+            vault = open_vault(database, secrets)
+        return MemoryStore(vault, embedder=embedder, expander=expander)
 
     def __enter__(self) -> MemoryStore:
         return self

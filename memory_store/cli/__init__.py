@@ -36,6 +36,7 @@ COMMANDS = {
     "stats": ("keeping", "stats"),
     "verify": ("keeping", "verify"),
     "audit": ("auditing", "audit"),
+    "keys": ("keys", "keys"),
     "eval": ("evaluating", "evaluate_"),
     "calibrate": ("calibrating", "calibrate"),
     "reindex": ("filling", "reindex"),

@@ -23,7 +23,7 @@ from memory_store.index.segment import Segment, merge
 from memory_store.index.snapshot import Snapshot
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, Keyring
-from memory_store.vault.manifest import added_up, read_manifest
+from memory_store.vault.manifest import added_up, count_rows, read_manifest, rows_of
 from memory_store.vault.segments import (
     SegmentRow,
     changes_since,
@@ -159,17 +159,22 @@ class LiveIndex:
     def _check_accounts(
         self, connection: sqlite3.Connection, readable: set[str], *, whole: bool
     ) -> None:
-        """Hold the living entries against the accounts: their number, and if ``whole`` which."""
+        """Hold the living entries against the accounts and the rows: their number, and at unlock
+        and if ``whole`` which. Or a row that was taken away would be left out without a word."""
         alive: dict[str, int] = dict.fromkeys(readable, 0)
         for loaded in self._loaded.values():
             alive[loaded.row.collection] += int(np.count_nonzero(loaded.alive))
         for collection, count in alive.items():
             keys = self._keyring.of(collection)
             account = read_manifest(connection, keys)
+            unlocking, small = self._snapshot is None, count <= COUNTED_AT_UNLOCK
             agrees = count == account.count
-            if agrees and (whole or (self._snapshot is None and count <= COUNTED_AT_UNLOCK)):
-                living = added_up(keys, self._living(collection), account.epoch)
-                agrees = living == (count, account.total)
+            if agrees and (whole or unlocking or small):
+                agrees = count == count_rows(connection, collection)
+            if agrees and (whole or (unlocking and small)):
+                living = set(self._living(collection))
+                agrees = added_up(keys, living, account.epoch) == (count, account.total)
+                agrees = agrees and living == set(rows_of(connection, collection))
             if not agrees:
                 raise TamperedError(
                     f"collection {collection}: its account knows {account.count} memories, its "
@@ -299,7 +304,10 @@ def _next_merge(rows: Sequence[SegmentRow], readable: set[str]) -> list[SegmentR
 
 def _id_words(memory: str) -> tuple[int, int]:
     """The upper and lower 64 bits of a memory's id."""
-    number = uuid.UUID(memory).int
+    try:
+        number = uuid.UUID(memory).int
+    except (ValueError, AttributeError):  # a damaged file, whose columns may hold anything
+        raise TamperedError("vault_changes: names what is no memory's id") from None
     return number >> 64, number & (2**64 - 1)
 
 

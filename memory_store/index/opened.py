@@ -27,7 +27,13 @@ from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
 from memory_store.vault import audit
 from memory_store.vault.audit import AuditEvent
-from memory_store.vault.collections import checked_name, insert_collection, open_name, seal_name
+from memory_store.vault.collections import (
+    check_named,
+    checked_name,
+    insert_collection,
+    open_name,
+    seal_name,
+)
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import counters, remember, rollback_warning
@@ -221,11 +227,14 @@ class OpenVault:
         if any(self.keyring.lacks(collection) for collection, _ in rows):
             self.keyring.load(connection)
             known = set(self.keyring.readable())
-        return {
+        names = {
             collection: open_name(self.keyring.of(collection), name)
             for collection, name in rows
             if collection in known
         }
+        if len(names) < len(known):
+            check_named(connection, self.keyring.principal)
+        return names
 
     def collection_infos(self) -> list[CollectionInfo]:
         """Every readable collection with its count, in the order they were made."""

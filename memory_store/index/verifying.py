@@ -28,7 +28,8 @@ def verify(
 ) -> dict[str, Any]:
     """``{"records": how many were authenticated, "failures": ["what is wrong", …]}``."""
     failures = []
-    with reading(vault.reader()) as connection:  # what others write meanwhile is left out
+    # what others write meanwhile is left out
+    with reading(vault.reader()) as connection, vault.keyring.lasting():
         checks = list(_checks(vault, connection))
         for done, (name, check) in enumerate(checks):
             if progress is not None:

@@ -196,11 +196,15 @@ def check(connection: sqlite3.Connection, keyring: Keyring) -> int:
             return 0
         heads = _read_heads(connection, keys)
         rows = dict(_rows(connection))
+    _check_all(keys, heads, rows)
+    return len(rows)
+
+
+def _check_all(keys: CollectionKeys, heads: Sequence[_Head], rows: dict[int, bytes]) -> None:
     if rows.keys() != _numbers(heads):
         raise TamperedError(f"{TABLE}: not just those batches are there that were written")
     for head in heads:
         _check_strand(keys, head, rows)
-    return len(rows)
 
 
 def _check_strand(keys: CollectionKeys, head: _Head, rows: dict[int, bytes]) -> None:
@@ -232,6 +236,31 @@ def batches_written(connection: sqlite3.Connection) -> int:
         for strand in STRANDS
     ]
     return int(sum(last))
+
+
+def reseal(connection: sqlite3.Connection, keys: CollectionKeys) -> None:
+    """Seal the whole trail in the newest epoch (inside the caller's transaction).
+
+    Each batch names the one before it anew. Raises TamperedError where one was changed, moved or
+    is missing: nothing is sealed then.
+    """
+    if not _has_table(connection):
+        return
+    heads = _read_heads(connection, keys)
+    rows = dict(_rows(connection))
+    _check_all(keys, heads, rows)
+    if rows:
+        _write_heads(connection, keys, [_resealed(connection, keys, h, rows) for h in heads])
+
+
+def _resealed(
+    connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, rows: dict[int, bytes]
+) -> _Head:
+    for number in range(head.first, head.last + 1):
+        batch = _open(keys, number, rows[number])
+        before = batch.before if number == head.first else head.tag
+        head = _write(connection, keys, head, number, replace(batch, before=before))
+    return head
 
 
 def _append(

@@ -114,6 +114,7 @@ class _Held:
     epochs: dict[int, EpochKeys] = field(default_factory=dict)
     newest: int = 0
     look_again: Callable[[], None] | None = None
+    lasting: int = 0
 
 
 class CollectionKeys:
@@ -143,6 +144,10 @@ class CollectionKeys:
     def bundle(self) -> Bundle:
         """The newest epoch's bundle, to be wrapped for somebody."""
         return self._newest.bundle
+
+    def bundles(self) -> dict[int, Bundle]:
+        """Epoch → its bundle, of every epoch that is read."""
+        return {held.epoch: held.bundle for held in self._by_newest() if held.left is None}
 
     @property
     def _newest(self) -> EpochKeys:
@@ -187,6 +192,10 @@ class CollectionKeys:
         fixed._held = _Held({epoch: again}, epoch)
         return fixed
 
+    def last(self, more: int) -> None:
+        """Count those who read one moment of the file for long: for them no epoch is over."""
+        self._held.lasting += more
+
     def when_unknown(self, look_again: Callable[[], None]) -> None:
         """Call ``look_again`` for a value of an epoch that is not held: somebody made a new one."""
         self._held.look_again = look_again
@@ -205,7 +214,7 @@ class CollectionKeys:
     ) -> memoryview:
         """Open a value under the epoch that it names. Raises TamperedError."""
         held = self._opening(sealed_epoch(blob, place))
-        if held.over:
+        if held.over and not self._held.lasting:
             raise TamperedError(f"{place}: sealed under a key that was replaced")
         return unseal(self._sealing(held, purpose), place, blob, counter)
 

@@ -9,9 +9,9 @@ import uuid
 from datetime import UTC, datetime
 
 from memory_store.crypto.sealing import Place
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, TamperedError
 from memory_store.sqlite import sqlite3
-from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
 from memory_store.vault.manifest import Manifest, write_manifest
 
 NAME_LIMIT = 200  # characters of a collection's name
@@ -48,6 +48,20 @@ def insert_collection(connection: sqlite3.Connection, keyring: Keyring, name: st
     )
     write_manifest(connection, keys, Manifest())
     return collection
+
+
+def check_named(connection: sqlite3.Connection, principal: int) -> None:
+    """Raise TamperedError where a collection has keys for the principal, and no row."""
+    row = connection.execute(
+        """
+        select collection from vault_collection_keys
+        where principal = ? and collection != ?
+          and collection not in (select id from collections) limit 1
+        """,
+        (principal, VAULT_SCOPE),
+    ).fetchone()
+    if row is not None:
+        raise TamperedError(f"collections: the row of {row[0]} is missing")
 
 
 def seal_name(keys: CollectionKeys, name: str) -> bytes:

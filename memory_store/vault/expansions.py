@@ -20,7 +20,7 @@ from pathlib import Path
 from memory_store.crypto.sealing import sealed_epoch
 from memory_store.errors import FormatError, TamperedError
 from memory_store.sqlite import connect, sqlite3
-from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
 from memory_store.vault.schema import EXPANSIONS_TABLE
 from memory_store.vault.transactions import transaction
 
@@ -116,6 +116,27 @@ def stored(connection: sqlite3.Connection) -> Iterator[tuple[int, bytes, bytes]]
         rows = connection.execute(f"select sequence, tag, sealed from {TABLE} order by sequence")
         for sequence, tag, sealed in rows:
             yield sequence, _blob(tag), _blob(sealed)
+
+
+def reseal(connection: sqlite3.Connection, keys: CollectionKeys) -> int:
+    """Seal what is kept in the newest epoch, its tags with it (in the caller's transaction).
+
+    What cannot be opened is let go: asking again writes a good one. Returns how many are kept.
+    """
+    kept = list(stored(connection))
+    for sequence, tag, sealed in kept:
+        place = keys.place(TABLE, "sealed", tag.hex())
+        try:
+            content = keys.unseal("expansion", place, sealed)
+            fresh = keys.restored(sealed_epoch(sealed, place), tag)
+        except (TamperedError, FormatError):
+            connection.execute(f"delete from {TABLE} where sequence = ?", (sequence,))
+            continue
+        blob = keys.seal("expansion", keys.place(TABLE, "sealed", fresh.hex()), content)
+        connection.execute(
+            f"update {TABLE} set tag = ?, sealed = ? where sequence = ?", (fresh, blob, sequence)
+        )
+    return len(kept)
 
 
 def _read(connection: sqlite3.Connection, tag: bytes) -> bytes | None:

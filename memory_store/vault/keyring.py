@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -158,6 +159,18 @@ class Keyring:
         """Call ``look_again`` where a value is sealed in an epoch that is not held."""
         self._look_again = look_again
 
+    @contextmanager
+    def lasting(self) -> Iterator[None]:
+        """For as long as this lasts, values of epochs that are held are opened, even left ones."""
+        held = list(self.collections.values())
+        for keys in held:
+            keys.last(1)
+        try:
+            yield
+        finally:
+            for keys in held:
+                keys.last(-1)
+
     def _ask_again(self) -> None:
         if self._look_again is None or getattr(self._looking, "now", False):
             return
@@ -180,6 +193,11 @@ class Keyring:
         finally:
             wrap.wipe()
             content[:] = bytes(len(content))
+
+    def replace_root(self, root: SecretKey, generation: int) -> None:
+        """Go on with a new root key, which was committed."""
+        self.root.wipe()
+        self.root, self.generation = root, generation
 
     def create_collection_key(
         self, connection: sqlite3.Connection, collection: str | None = None
@@ -326,3 +344,16 @@ def root_generation(connection: sqlite3.Connection) -> int:
         return int(row[0]) if row else 0
     except (TypeError, ValueError):
         raise TamperedError("vault_settings.value of root: not a number") from None
+
+
+def next_root(connection: sqlite3.Connection) -> int:
+    """Note that the owner's root key is another now (inside the caller's transaction)."""
+    generation = root_generation(connection) + 1
+    connection.execute(
+        """
+        insert into vault_settings (name, value) values (?, ?)
+        on conflict (name) do update set value = excluded.value
+        """,
+        (ROOT_SETTING, str(generation)),
+    )
+    return generation

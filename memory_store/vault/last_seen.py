@@ -33,7 +33,7 @@ def rollback_warning(vault: bytes, present: dict[str, int]) -> str | None:
         seen = json.loads(file.read_bytes()) if file is not None and file.exists() else {}
     except (OSError, ValueError):
         return None
-    older = [name for name, counter in seen.items() if present.get(name, 0) < counter]
+    older = [name for name, counter in seen.items() if (present.get(name) or 0) < (counter or 0)]
     if not older:
         return None
     return (

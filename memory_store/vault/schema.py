@@ -260,7 +260,7 @@ def check_schema(connection: sqlite3.Connection, name: str) -> None:
                    or name = 'collections'))
             """
         ).fetchall()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged name, quoted by SQLite
         if "not a database" in str(error):
             raise NotAVaultError(f"{name}: not an SQLite database") from None
         raise NotAVaultError(f"{name}: cannot be read as a vault ({error})") from None

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 
-from memory_store.errors import FormatError, NotAVaultError, TamperedError
+from memory_store.errors import FormatError, LockedError, NotAVaultError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.manifest import note_revision, read_manifest
 from memory_store.vault.members import Member
+from memory_store.vault.slots import list_slots
 from memory_store.vault.transactions import reading
 
 PROFILES = ("default", "strict")
@@ -212,7 +213,9 @@ def _opened(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
 def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
     """Raise TamperedError for older settings put back, or the owner's keys taken away."""
     if settings.slots and keyring.slot is not None and keyring.slot not in settings.slots:
-        raise TamperedError(f"vault_slots {keyring.slot}: was removed, and put back")
+        if any(slot.id == keyring.slot for slot in list_slots(connection)):
+            raise TamperedError(f"vault_slots {keyring.slot}: was removed, and put back")
+        raise LockedError("the key that opened the vault was removed: unlock it with another")
     readable = set(keyring.readable())
     missing = [name for name in settings.collections if name not in readable]
     if missing:

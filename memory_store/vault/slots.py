@@ -104,12 +104,17 @@ def add_slot(
 
     ``pin`` is sealed with it: what a principal who is not the owner knows the owner by.
     """
-    (held,) = connection.execute("select count(*) from vault_slots").fetchone()
-    if held >= MOST_SLOTS:
-        raise BadInputError(f"a vault has at most {MOST_SLOTS} key slots: remove one", "slot")
+    check_room(connection)
     slot = made_slot(vault, principal, secret, root, pin)
     insert_slot(connection, slot)
     return slot.id
+
+
+def check_room(connection: sqlite3.Connection) -> None:
+    """Raise BadInputError where the vault has as many slots as it may have."""
+    (held,) = connection.execute("select count(*) from vault_slots").fetchone()
+    if held >= MOST_SLOTS:
+        raise BadInputError(f"a vault has at most {MOST_SLOTS} key slots: remove one", "slot")
 
 
 def made_slot(

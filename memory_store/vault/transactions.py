@@ -26,11 +26,11 @@ def transaction(connection: sqlite3.Connection, keys: CatchesUp | None = None) -
         if keys is not None:
             keys.catch_up(connection)
         yield
+        connection.execute("commit")
     except BaseException:
-        if connection.in_transaction:
+        if connection.in_transaction:  # a full disk has ended it already
             connection.execute("rollback")
         raise
-    connection.execute("commit")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import stat
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing_commands import Vault, run
 from memory_store import LockedError, WrongKeyError, open_store
 
 PASSPHRASE = "correct horse battery staple"
+SECRETS = {"passphrase", "keyring", "recovery", "recovery_code", "password"}
 
 
 @pytest.fixture
@@ -194,7 +196,81 @@ def test_no_option_of_any_command_takes_a_secret_as_its_value() -> None:
     for name in COMMANDS:
         command = main.get_command(context, name)
         assert command is not None
-        for parameter in command.params:
-            if parameter.name in {"passphrase", "keyring", "recovery_code", "password"}:
-                assert isinstance(parameter, click.Option)
-                assert parameter.is_flag
+        for one in (command, *getattr(command, "commands", {}).values()):
+            for parameter in one.params:
+                if parameter.name in SECRETS:
+                    assert isinstance(parameter, click.Option)
+                    assert parameter.is_flag
+
+
+def test_a_key_is_added_listed_and_removed_in_the_terminal(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
+    monkeypatch.setenv("MEMORY_STORE_NEW_PASSPHRASE", PASSPHRASE)
+    added = run("keys", "add", str(vault.path), "--passphrase")
+    assert added.exit_code == 0, added.output
+    assert "MEMORY_STORE_NEW_PASSPHRASE" not in os.environ
+    listed = run("keys", "list", str(vault.path)).stdout
+    assert PASSPHRASE not in added.output + listed
+    (slot,) = (line.split()[0] for line in listed.splitlines() if "passphrase" in line)
+    assert any("key file" in line and "now" in line for line in listed.splitlines())
+    removed = run("keys", "remove", str(vault.path), slot)
+    assert removed.stdout.startswith(f"Removed {slot}")
+    assert "passphrase" not in run("keys", "list", str(vault.path)).stdout
+
+
+def test_a_new_recovery_code_is_told_once(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
+    told = json.loads(run("keys", "add", str(vault.path), "--recovery", "--json").stdout)
+    monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
+    with open_store(vault.path, ask_passphrase=lambda: told["recovery_code"]) as store:
+        assert len(store.list()) == 5
+    old = next(s for s in vault_keys(vault) if s["kind"] == "recovery" and s["id"] != told["id"])
+    gone = run("keys", "remove", str(vault.path), old["id"], "--key-file", str(vault.key_file))
+    assert gone.exit_code == 0, gone.output
+    with pytest.raises(WrongKeyError):
+        open_store(vault.path, ask_passphrase=lambda: vault.recovery_code)
+    assert told["recovery_code"] not in json.dumps(vault_keys(vault))
+
+
+def test_keys_are_replaced_in_the_terminal_and_the_search_finds_as_before(vault: Vault) -> None:
+    before = vault.json("search", "lease", "--mode", "keyword")["rows"]
+    opening = ("--key-file", str(vault.key_file))
+    done = run("keys", "rotate", str(vault.path), *opening)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == "Sealed personal under a new key (number 1)"
+    root = run("keys", "rotate", str(vault.path), "--root", "--json", *opening)
+    told = json.loads(root.stdout)
+    assert [slot["kind"] for slot in told["removed"]] == ["recovery"]
+    assert vault.json("search", "lease", "--mode", "keyword")["rows"] == before
+    with open_store(vault.path, ask_passphrase=lambda: told["recovery_code"]) as store:
+        assert store.verify()["failures"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("add",), "say which key to add"),
+        (("add", "--recovery", "--passphrase"), "say which key to add"),
+        (("remove", "ffffffff"), "no key slot 'ffffffff'"),
+        (("rotate", "nowhere"), "no collection 'nowhere'"),
+        (("rotate", "personal", "--root"), "name no collection"),
+    ],
+)
+def test_what_cannot_be_done_with_keys_is_said(
+    vault: Vault, words: tuple[str, ...], says: str
+) -> None:
+    command, *more = words
+    opening = ("--key-file", str(vault.key_file))
+    result = run("keys", command, str(vault.path), *more, *opening)
+    assert result.exit_code in (1, 2)
+    assert says in result.stderr
+    assert len(vault_keys(vault)) == 2
+
+
+def vault_keys(vault: Vault) -> list[dict[str, str]]:
+    """What ``keys list`` says."""
+    result = run("keys", "list", str(vault.path), "--key-file", str(vault.key_file), "--json")
+    listed: list[dict[str, str]] = json.loads(result.stdout)
+    return listed

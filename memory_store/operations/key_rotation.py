@@ -1,0 +1,175 @@
+"""Replacing the key of a collection, or of the vault's own scope, while others use the vault.
+
+Boundary: every value is opened under the old key and sealed under the new one, a batch in each
+transaction. Both keys are held until nothing is sealed under the old one; then its wrapped copies
+are deleted and their traces erased. Whoever reads meanwhile opens each value under the epoch that
+it names, and whoever writes looks for a new epoch at the beginning of every transaction.
+
+Stopped at any moment, it goes on where it was when it is run again: the settings say which epoch
+is being left, and every sealed value says which one it is sealed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memory_store.errors import BadInputError
+from memory_store.index.opened import OpenVault
+from memory_store.sqlite import sqlite3
+from memory_store.vault import audit, expansions
+from memory_store.vault.collection_keys import Bundle, CollectionKeys
+from memory_store.vault.keyring import VAULT_SCOPE, insert_key
+from memory_store.vault.resealing import STEPS, Done, Step, new_account, rows_of, veil_topics
+from memory_store.vault.schema import mark_shared
+from memory_store.vault.settings import Epoch
+from memory_store.vault.transactions import erase_traces, transaction
+
+Progress = Callable[[str, int, "int | None"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """What a change of keys did. ``name`` is ``None`` for the vault's own scope (its settings).
+
+    ``resumed``: whether it finished an earlier one.
+    """
+
+    collection: str | None
+    name: str | None
+    epoch: int
+    resumed: bool
+
+
+def rotate(
+    vault: OpenVault, names: Sequence[str] = (), progress: Progress | None = None
+) -> list[Rotation]:
+    """New keys for some collections (by name or id), or for all and the vault's own scope.
+
+    What an earlier change left unfinished is finished instead. Raises BadInputError for a key that
+    is not the owner's, NotFoundError, ReadOnlyError, TamperedError.
+    """
+    check_owner(vault)
+    with vault.gate.entered():
+        scopes = [vault.find_collection(name) for name in names]
+        if not names:
+            vault.follow_settings()
+            scopes = [VAULT_SCOPE, *vault.settings.collections]
+    done = [rotate_scope(vault, scope, progress) for scope in dict.fromkeys(scopes)]
+    with vault.gate.entered(), vault.writing() as connection:
+        erase_traces(connection)
+    return done
+
+
+def check_owner(vault: OpenVault) -> None:
+    """Raise BadInputError unless the whole vault was opened with a key of its owner."""
+    if not vault.whole_vault().keyring.is_owner:
+        raise BadInputError("only the owner of the vault may do this", "key")
+
+
+def unfinished(vault: OpenVault) -> list[str]:
+    """The collections (ids, or the vault's scope) whose change of keys was not finished."""
+    vault.follow_settings()
+    return [one.collection for one in vault.settings.epochs if one.before is not None]
+
+
+def rotate_scope(vault: OpenVault, scope: str, progress: Progress | None = None) -> Rotation:
+    """A new key for one collection (id) or the vault's scope; see :func:`rotate`."""
+    with vault.gate.entered():
+        vault.follow_settings()
+        resumed = vault.settings.epoch_of(scope).before is not None
+        if not resumed:
+            begin(vault, scope)
+        name = None if scope == VAULT_SCOPE else vault.collection_names()[scope]
+    _reseal(vault, scope, name or "settings", progress)
+    epoch = vault.settings.epoch_of(scope).epoch
+    return Rotation(None if scope == VAULT_SCOPE else scope, name, epoch, resumed)
+
+
+def begin(vault: OpenVault, scope: str) -> None:
+    """Make the next epoch of a scope's key, wrapped for all who may read it.
+
+    From the moment this is committed everybody writes in it.
+    """
+    with vault.writing() as connection:
+        with transaction(connection, vault.keyring):
+            settings = vault.stored_settings(connection)
+            present = settings.epoch_of(scope)
+            if present.before is not None:  # somebody else began at the same time
+                return
+            keys, epoch = vault.keyring.of(scope), present.epoch + 1
+            mark_shared(connection)
+            next_one = Epoch(scope, epoch, present.epoch)
+            bundle = keys.bundle.next()
+            vault.change_settings(
+                connection, present=settings, epochs=settings.with_epoch(next_one)
+            )
+            _hand_out(connection, vault, scope, epoch, bundle)
+            if scope != VAULT_SCOPE:
+                upcoming = keys.upcoming(epoch, bundle)
+                new_account(connection, keys, upcoming)
+                veil_topics(connection, keys, upcoming)
+        vault.refresh_settings()
+
+
+def _hand_out(
+    connection: sqlite3.Connection, vault: OpenVault, scope: str, epoch: int, bundle: Bundle
+) -> None:
+    wrapped = vault.keyring.wrapped(scope, epoch, bundle)
+    insert_key(connection, scope, epoch, vault.keyring.principal, wrapped)
+
+
+def _reseal(vault: OpenVault, scope: str, name: str, progress: Progress | None) -> None:
+    """Seal everything of a scope anew, and delete the key it was sealed under before."""
+    with vault.gate.entered():
+        total = rows_of(vault.reader(), scope)
+    done = 0
+    while not _finish(vault, scope):  # until no process wrote under the old key meanwhile
+        for step in STEPS if scope != VAULT_SCOPE else ():
+            after: int | None = 0
+            while after is not None:
+                after, count = _step(vault, scope, step, after)
+                done += count
+                if progress is not None:
+                    progress(name, min(done, total), total)
+
+
+def _step(vault: OpenVault, scope: str, step: Step, after: int) -> Done:
+    with (
+        vault.gate.entered(),
+        vault.writing() as connection,
+        transaction(connection, vault.keyring),
+    ):
+        return step(connection, vault.keyring.of(scope), after)
+
+
+def _finish(vault: OpenVault, scope: str) -> bool:
+    """Delete the key that is left, if nothing is sealed under it any more. Returns whether."""
+    with vault.gate.entered(), vault.writing() as connection:
+        with transaction(connection, vault.keyring):
+            settings = vault.stored_settings(connection)
+            present = settings.epoch_of(scope)
+            if present.before is None:
+                return True
+            keys = vault.keyring.of(scope)
+            if _anything_left(connection, keys):
+                return False
+            connection.execute(
+                "delete from vault_collection_keys where collection = ? and epoch < ?",
+                (scope, present.epoch),
+            )
+            finished = settings.with_epoch(Epoch(scope, present.epoch))
+            vault.change_settings(connection, present=settings, epochs=finished)
+        vault.refresh_settings()
+        erase_traces(connection)
+    return True
+
+
+def _anything_left(connection: sqlite3.Connection, keys: CollectionKeys) -> bool:
+    """Whether something is still sealed under an earlier key; of the vault's scope nothing, once
+    this is done: it is little, and sealed at once."""
+    if keys.collection == VAULT_SCOPE:
+        expansions.reseal(connection, keys)
+        audit.reseal(connection, keys)
+        return False
+    return any(step(connection, keys, 0)[0] is not None for step in STEPS)

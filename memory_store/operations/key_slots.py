@@ -1,0 +1,160 @@
+"""The key slots of whoever opened a vault: which there are, one more, one less; a new root key.
+
+Boundary: takes secrets that were made ready (``memory_store/keys.py``), keeps none. Nothing that is
+told of a slot is secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from memory_store.crypto.keys import SecretKey
+from memory_store.errors import BadInputError, NotFoundError
+from memory_store.index.opened import OpenVault
+from memory_store.operations.key_rotation import check_owner
+from memory_store.sqlite import sqlite3
+from memory_store.vault.identities import forget_holders, publish_owner
+from memory_store.vault.keyring import OWNER, Keyring, insert_key, next_root
+from memory_store.vault.schema import mark_shared
+from memory_store.vault.slots import (
+    Secret,
+    Slot,
+    check_room,
+    insert_slot,
+    list_slots,
+    made_slot,
+    rewrapped,
+)
+from memory_store.vault.transactions import erase_traces, transaction
+
+SHORTEST_PREFIX = 4  # characters of a slot's id that name it, if only one begins with them
+
+
+@dataclass(frozen=True, slots=True)
+class KeySlot:
+    """A way to open the vault. ``kind`` is passphrase, key-file, keyring or recovery; ``opened``
+    says that the vault was opened by it now."""
+
+    id: str
+    kind: str
+    created: str
+    opened: bool
+
+
+def slots(vault: OpenVault) -> list[KeySlot]:
+    """The key slots of the principal who opened the vault, oldest first."""
+    keyring = vault.whole_vault().keyring
+    return [_told(vault, slot) for slot in list_slots(vault.reader(), keyring.principal)]
+
+
+def _told(vault: OpenVault, slot: Slot) -> KeySlot:
+    return KeySlot(slot.id, slot.kind, slot.created, slot.id == vault.keyring.slot)
+
+
+def add(vault: OpenVault, secret: Secret) -> KeySlot:
+    """Let one more secret open the vault. Raises BadInputError where there are too many."""
+    keyring = vault.whole_vault().keyring
+    slot = made_slot(vault.vault, keyring.principal, secret, keyring.root, keyring.pin)
+    with vault.writing() as connection, transaction(connection, keyring):
+        check_room(connection)
+        insert_slot(connection, slot)
+        _note(connection, vault)
+    return _told(vault, slot)
+
+
+def remove(vault: OpenVault, given: str) -> KeySlot:
+    """Take a slot away, by its id or the beginning of it: its secret opens nothing any more.
+
+    Whoever used it may have kept the root key: see :func:`replace_root`. Raises NotFoundError,
+    BadInputError for the last slot.
+    """
+    keyring = vault.whole_vault().keyring
+    with vault.writing() as connection:
+        with transaction(connection, keyring):
+            present = list_slots(connection, keyring.principal)
+            slot = _found(present, given)
+            if len(present) == 1:
+                raise BadInputError(
+                    "slot: this is the last one; add another before you remove it", "slot"
+                )
+            connection.execute("delete from vault_slots where id = ?", (slot.id,))
+            _note(connection, vault)
+        told = _told(vault, slot)
+        if told.opened:
+            keyring.slot = None
+        erase_traces(connection)
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class NewRoot:
+    """What a new root key took away: other key slots, and those with whom something was shared."""
+
+    removed: tuple[KeySlot, ...]
+    no_longer_shared: tuple[str, ...]
+
+
+def replace_root(vault: OpenVault, recovery: Secret) -> NewRoot:
+    """A new root key for the owner: the old one, if somebody kept it, opens no key from now on.
+
+    It is put into the slot that opened the vault, and into a new one for ``recovery``. The other
+    slots cannot be given it without their secrets, and go. So do all grants, which the old key
+    could have made. Collection keys stay as they are until they are replaced, too. Raises
+    BadInputError for a key that is not the owner's.
+    """
+    check_owner(vault)
+    keyring, root = vault.keyring, SecretKey.generate()
+    fresh = Keyring(vault.vault, OWNER, root)
+    code = made_slot(vault.vault, OWNER, recovery, root)
+    with vault.writing() as connection:
+        with transaction(connection, keyring):
+            settings = vault.stored_settings(connection)
+            told = _replace_slots(connection, vault, root, code)
+            for collection, keys in keyring.collections.items():
+                for epoch, bundle in keys.bundles().items():
+                    wrapped = fresh.wrapped(collection, epoch, bundle)
+                    insert_key(connection, collection, epoch, OWNER, wrapped)
+            mark_shared(connection)
+            forget_holders(connection)
+            publish_owner(connection, root)
+            generation = next_root(connection)
+            names = tuple(holder.name for holder in settings.holders)
+            _note(connection, vault, present=settings, holders=())
+        keyring.replace_root(root, generation)
+        erase_traces(connection)
+    return NewRoot(told, names)
+
+
+def _replace_slots(
+    connection: sqlite3.Connection, vault: OpenVault, root: SecretKey, code: Slot
+) -> tuple[KeySlot, ...]:
+    """Give the slot that opened the vault the new root, and take all others away."""
+    keyring = vault.keyring
+    present = {slot.id: slot for slot in list_slots(connection, OWNER)}
+    used = present.pop(keyring.slot or "", None)
+    if used is None or keyring.slot_key is None:
+        raise BadInputError("the key that opened the vault was removed: unlock it again", "slot")
+    connection.executemany("delete from vault_slots where id = ?", [(one,) for one in present])
+    insert_slot(connection, rewrapped(used, vault.vault, keyring.slot_key, root))
+    insert_slot(connection, code)
+    return tuple(_told(vault, slot) for slot in present.values())
+
+
+def _found(present: list[Slot], given: str) -> Slot:
+    wanted = given.strip().lower()
+    matches = [slot for slot in present if slot.id.startswith(wanted)]
+    if len(wanted) < SHORTEST_PREFIX or not matches:
+        raise NotFoundError(f"no key slot {given!r}; memory-store keys list shows them")
+    if len(matches) > 1:
+        raise BadInputError(f"slot: {len(matches)} key slots begin with {given!r}", "slot")
+    return matches[0]
+
+
+def _note(connection: sqlite3.Connection, vault: OpenVault, **changes: Any) -> None:
+    """Enter which slots there are into the sealed settings, so that none can be put back."""
+    if vault.keyring.principal != OWNER:
+        return
+    mark_shared(connection)
+    kept = tuple(slot.id for slot in list_slots(connection, OWNER))
+    vault.change_settings(connection, slots=kept, **changes)

@@ -1,0 +1,321 @@
+"""A collection's key is replaced while others search and write, and nobody notices."""
+
+from __future__ import annotations
+
+import lzma
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_store.crypto.sealing import SealingKey, unseal
+from memory_store.errors import NotFoundError, TamperedError
+from memory_store.sqlite import connect, sqlite3
+from memory_store.store import MemoryStore
+from memory_store.vault.audit import AuditEvent
+from memory_store.vault.collection_keys import PURPOSES
+
+Make = Callable[..., MemoryStore]
+FORMATS = Path(__file__).parents[1] / "formats"
+SUBJECTS = ("otters", "lanterns", "harbours")
+MEMORIES = 24
+
+
+class Stopped(Exception):
+    """What stops a rotation in the middle."""
+
+
+@pytest.fixture
+def filled(make_store: Make, tmp_path: Path) -> MemoryStore:
+    """A vault with two collections, edits, equal texts, an imported folder and an audit trail."""
+    store = make_store()
+    for number in range(MEMORIES):
+        subject = SUBJECTS[number % len(SUBJECTS)]
+        collection = "work" if number % 2 else "personal"
+        store.add(f"Note {number} on {subject}.", topics=[subject], collection=collection)
+    store.add("Note 0 on otters.", topics=["copies"])
+    store.edit(store.list(limit=1)[0].id, title="Edited")
+    (tmp_path / "folder").mkdir()
+    for number in range(3):
+        (tmp_path / "folder" / f"{number}.md").write_text(f"# File {number}\n\nOn quays.")
+    store.import_paths([tmp_path / "folder"], collection="work")
+    event = AuditEvent("2026-01-01T00:00:00+00:00", "alice", False, "page", "search", 3, 2)
+    store.keep_audit([event], days=0, most=100)
+    return store
+
+
+def reopened(store: MemoryStore, key_file: Path, tiny_model: Path) -> MemoryStore:
+    return MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model))
+
+
+def answers(store: MemoryStore) -> list[Any]:
+    """What searches, lists and topics say."""
+    rows = [
+        [(row.id, round(row.score, 9), row.preview) for row in store.search(query, **options).rows]
+        for query in (*SUBJECTS, '"note 7 on"', "quays")
+        for options in ({"mode": "keyword"}, {}, {"topic": "otters"})
+    ]
+    listed = [memory.as_dict() for memory in store.list(limit=1_000)]
+    return [rows, listed, store.topics(), store.audit_trail()]
+
+
+def epochs(store: MemoryStore) -> set[int]:
+    connection = connect(store.path)
+    try:
+        return {row[0] for row in connection.execute("select epoch from vault_collection_keys")}
+    finally:
+        connection.close()
+
+
+def test_everything_is_answered_as_before_and_verifies(
+    filled: MemoryStore, key_file: Path, tiny_model: Path
+) -> None:
+    before = answers(filled)
+    with reopened(filled, key_file, tiny_model) as other:
+        assert answers(other) == before
+        done = filled.rotate_keys()
+        assert [one.name for one in done] == [None, "personal", "work"]
+        assert {one.epoch for one in done} == epochs(filled) == {1}
+        for store in (filled, other):
+            assert answers(store) == before
+            assert store.verify()["failures"] == []
+    with reopened(filled, key_file, tiny_model) as again:
+        assert answers(again) == before
+
+
+def test_topics_are_found_by_their_new_hashes_and_not_by_the_old(filled: MemoryStore) -> None:
+    old = filled.topic_hash("otters")
+    filled.rotate_keys()
+    connection = connect(filled.path)
+    count = "select count(*) from memory_topics where topic = ?"
+    found = {
+        one: connection.execute(count, (bytes.fromhex(one),)).fetchone()[0]
+        for one in (old, filled.topic_hash("otters"))
+    }
+    connection.close()
+    assert found[old] == 0
+    assert found[filled.topic_hash("otters")] == MEMORIES // len(SUBJECTS) // 2
+
+
+def test_one_collection_can_be_done_alone_and_again(filled: MemoryStore) -> None:
+    assert [one.epoch for one in filled.rotate_keys("work")] == [1]
+    assert [one.epoch for one in filled.rotate_keys("work")] == [2]
+    assert epochs(filled) == {0, 2}
+    assert filled.verify()["failures"] == []
+    with pytest.raises(NotFoundError):
+        filled.rotate_keys("nowhere")
+
+
+def test_an_import_knows_its_files_afterwards_and_equal_texts_still_share_a_body(
+    filled: MemoryStore, tmp_path: Path
+) -> None:
+    filled.rotate_keys()
+    report = filled.import_paths([tmp_path / "folder"], collection="work")
+    assert (report.imported, report.unchanged) == (0, 3)
+    bodies = filled.stats()["contents"]
+    filled.add("Note 0 on otters.")
+    assert filled.stats()["contents"] == bodies
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4, 7])
+def test_stopped_anywhere_it_is_whole_and_goes_on_when_run_again(
+    filled: MemoryStore, key_file: Path, tiny_model: Path, steps: int
+) -> None:
+    before, calls = answers(filled), 0
+
+    def stop(name: str, done: int, total: int | None) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == steps:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        filled.rotate_keys("work", progress=stop)
+    with reopened(filled, key_file, tiny_model) as again:
+        assert again.unfinished_rotations() == ["work"]
+        assert again.verify()["failures"] == []
+        assert answers(again) == before
+        again.add("Written in between, on otters.", collection="work")
+        (done,) = again.rotate_keys("work")
+        assert (done.resumed, done.epoch) == (True, 1)
+        assert again.unfinished_rotations() == []
+        assert again.verify()["failures"] == []
+    assert len(filled.list(limit=1_000)) == len(before[1]) + 1
+
+
+def test_readers_and_writers_are_right_all_the_time(
+    filled: MemoryStore, key_file: Path, tiny_model: Path
+) -> None:
+    errors: list[str] = []
+    written: list[str] = []
+    over = threading.Event()
+    wanted = {row.id for row in filled.search("harbours", mode="keyword", limit=32).rows}
+
+    def read() -> None:
+        with reopened(filled, key_file, tiny_model) as other:
+            while not over.is_set():
+                found = other.search("harbours", mode="keyword", limit=32).rows
+                if {row.id for row in found} != wanted:
+                    errors.append(f"found {len(found)} of {len(wanted)}")
+                if any("harbours" not in row.preview for row in found):
+                    errors.append("another text")
+                other.list(topic="otters", limit=5)
+
+    def write() -> None:
+        with reopened(filled, key_file, tiny_model) as other:
+            while not over.is_set():
+                memory = other.add(f"Written {len(written)} meanwhile.", collection="work")
+                written.append(memory.id)
+                other.edit(memory.id, text=f"Edited {len(written)} meanwhile.")
+
+    threads = [threading.Thread(target=told(work, errors)) for work in (read, write)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        filled.rotate_keys()
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert written
+    assert set(written) <= {memory.id for memory in filled.list(limit=10_000)}
+    assert filled.verify()["failures"] == []
+    assert epochs(filled) == {3}
+
+
+def told(work: Callable[[], None], errors: list[str]) -> Callable[[], None]:
+    """``work`` with what goes wrong in it told."""
+
+    def tells() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - told to the test
+            errors.append(f"{type(error).__name__}: {error}")
+
+    return tells
+
+
+def test_the_old_key_opens_nothing_in_the_file_any_more(filled: MemoryStore) -> None:
+    collection = next(i for i, name in filled.collection_names().items() if name == "work")
+    secret = filled._vault.keyring.of(collection).bundle.secret
+    old = {purpose: SealingKey(secret.derive(purpose)) for purpose in PURPOSES}
+    place = filled._vault.keyring.of(collection).place("collections", "name", collection)
+    connection = connect(filled.path)
+    name = "select name from collections where id = ?"
+    assert bytes(unseal(old["name"], place, one(connection, name, collection))) == b"work"
+    filled.rotate_keys()
+    with pytest.raises(TamperedError):
+        unseal(old["name"], place, one(connection, name, collection))
+    sealed = [
+        row
+        for table, column in (
+            ("memories", "head"),
+            ("memory_bodies", "body"),
+            ("vault_segments", "main"),
+            ("vault_segments", "pairs"),
+            ("vault_manifests", "sealed"),
+            ("vault_audit", "sealed"),
+            ("vault_sources", "head"),
+        )
+        for (row,) in connection.execute(f"select {column} from {table}")
+    ]
+    assert len(sealed) > 2 * MEMORIES
+    assert {row[2:6] for row in sealed} == {(1).to_bytes(4, "big")}
+    connection.close()
+
+
+def test_the_wrapped_old_key_leaves_no_trace_in_the_file(filled: MemoryStore) -> None:
+    connection = connect(filled.path)
+    wrapped = [row[0] for row in connection.execute("select wrapped from vault_collection_keys")]
+    connection.close()
+    filled.rotate_keys()
+    files = list(filled.path.parent.glob(f"{filled.path.name}*"))
+    assert not [f.name for f in files for key in wrapped if key in f.read_bytes()]
+
+
+def test_an_old_key_that_was_put_back_is_refused(
+    filled: MemoryStore, key_file: Path, tiny_model: Path
+) -> None:
+    connection = connect(filled.path)
+    rows = connection.execute("select * from vault_collection_keys").fetchall()
+    filled.rotate_keys()
+    connection.execute("insert into vault_collection_keys values (?, ?, ?, ?)", rows[-1])
+    connection.close()
+    with pytest.raises(TamperedError, match="put back"):
+        reopened(filled, key_file, tiny_model)
+
+
+def test_keys_of_two_collections_that_were_swapped_are_refused(
+    filled: MemoryStore, key_file: Path, tiny_model: Path
+) -> None:
+    filled.rotate_keys()
+    connection = connect(filled.path)
+    (a, first), (b, second) = connection.execute(
+        "select collection, wrapped from vault_collection_keys where collection != 'vault'"
+    ).fetchall()
+    swap = "update vault_collection_keys set wrapped = ? where collection = ?"
+    connection.executemany(swap, [(second, a), (first, b)])
+    connection.close()
+    with pytest.raises(TamperedError):
+        reopened(filled, key_file, tiny_model)
+
+
+def test_a_row_of_before_that_was_put_back_is_refused(
+    filled: MemoryStore, key_file: Path, tiny_model: Path
+) -> None:
+    connection = connect(filled.path)
+    memory, head = connection.execute("select id, head from memories limit 1").fetchone()
+    filled.rotate_keys()
+    connection.execute("update memories set head = ? where id = ?", (head, memory))
+    connection.close()
+    with reopened(filled, key_file, tiny_model) as again:
+        assert any(memory in failure for failure in again.verify()["failures"])
+        with pytest.raises(TamperedError, match=memory):
+            again.get(memory)
+
+
+def test_a_rotation_names_what_was_tampered_with_and_seals_nothing_of_it_anew(
+    filled: MemoryStore,
+) -> None:
+    connection = connect(filled.path)
+    memory, head = connection.execute("select id, head from memories limit 1").fetchone()
+    broken = head[:-1] + bytes([head[-1] ^ 1])
+    connection.execute("update memories set head = ? where id = ?", (broken, memory))
+    with pytest.raises(TamperedError, match=memory):
+        filled.rotate_keys()
+    assert one(connection, "select head from memories where id = ?", memory) == broken
+    connection.close()
+
+
+def test_a_strict_vault_is_done_too(make_store: Make) -> None:
+    store = make_store(profile="strict")
+    store.add("Nothing of this stands in clear.", topics=["secret"])
+    store.rotate_keys()
+    assert store.verify()["failures"] == []
+    assert len(store.search("clear", mode="keyword").rows) == 1
+
+
+@pytest.mark.parametrize("profile", ["default", "strict"])
+def test_a_vault_of_the_first_format_becomes_one_of_the_second(
+    tmp_path: Path, private_folders: Path, tiny_model: Path, profile: str
+) -> None:
+    path = tmp_path / "vaults" / "old.db"
+    path.parent.mkdir()
+    path.write_bytes(lzma.decompress((FORMATS / f"format-1-{profile}.db.xz").read_bytes()))
+    key = tmp_path / "formats.key"
+    key.write_bytes((FORMATS / "formats.key").read_bytes())
+    key.chmod(0o600)
+    with MemoryStore.open(path, key_file=key, embedder=str(tiny_model)) as store:
+        before = [memory.as_dict() for memory in store.list(limit=1_000)]
+        assert store.stats()["format"] == 1
+        store.rotate_keys()
+        assert store.stats()["format"] == 2
+    with MemoryStore.open(path, key_file=key, embedder=str(tiny_model)) as store:
+        assert [memory.as_dict() for memory in store.list(limit=1_000)] == before
+        assert store.verify()["failures"] == []
+
+
+def one(connection: sqlite3.Connection, query: str, value: str) -> bytes:
+    return bytes(connection.execute(query, (value,)).fetchone()[0])
