@@ -69,6 +69,10 @@ class Place:
     version: int = 0
 
     def encoded(self) -> bytes:
+        """Its six parts, each after its length. Raises TamperedError for a version from a file
+        that is no number."""
+        if not isinstance(self.version, int):
+            raise TamperedError(f"{self}: its version is no number")
         parts = (
             self.vault,
             self.collection.encode(),

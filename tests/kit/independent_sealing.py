@@ -1,0 +1,230 @@
+"""Keys, sealed values, slots and keyed hashes, written from docs/format.md alone.
+
+Where the format says that something is to be refused, :class:`Refused` is raised, whose ``outcome``
+is the word that the test kit uses for it. Nothing of ``memory_store`` is used.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+import re
+import struct
+import unicodedata
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV, ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+FORMAT = 1
+HEADER_BYTES, NONCE_BYTES, TAG_BYTES, LEAST_PADDED = 18, 12, 16, 64
+SUITES = {1: AESGCM, 2: AESGCMSIV, 3: ChaCha20Poly1305}
+
+
+class Refused(Exception):
+    """Something that the format forbids. ``outcome`` says what, in the words of the kit."""
+
+    def __init__(self, outcome: str, where: str = "") -> None:
+        super().__init__(f"{where}: {outcome}" if where else outcome)
+        self.outcome = outcome
+
+
+# -- keys -----------------------------------------------------------------------------------
+
+
+def derived(secret: bytes, label: str, context: bytes = b"") -> bytes:
+    """HKDF-SHA256, no salt, 32 bytes: extract and one block of expand."""
+    key = hmac.digest(bytes(32), secret, "sha256")
+    info = b"memory-store/1/" + label.encode() + b"\x00" + context
+    return hmac.digest(key, info + b"\x01", "sha256")
+
+
+def prefixed(*parts: bytes) -> bytes:
+    """Each part after its length in four bytes."""
+    return b"".join(struct.pack(">I", len(part)) + part for part in parts)
+
+
+def tag(key: bytes, *parts: bytes, length: int = 16) -> bytes:
+    """A keyed hash."""
+    return hmac.digest(key, prefixed(*parts), "sha256")[:length]
+
+
+def block(key: bytes, data: bytes) -> bytes:
+    """AES-256 of one block of 16 bytes."""
+    return Cipher(algorithms.AES256(key), modes.ECB()).encryptor().update(data)
+
+
+def term(blind: bytes, language: str, stem: str) -> int:
+    key = derived(blind, "term")
+    return int.from_bytes(tag(key, language.encode(), stem.encode(), length=8), "little")
+
+
+def pair(blind: bytes, first: int, second: int) -> int:
+    key = derived(blind, "pair")
+    return int.from_bytes(block(key, struct.pack("<QQ", first, second))[:8], "little")
+
+
+def topic_hash(blind: bytes, topic: str) -> bytes:
+    key = derived(blind, "topic")
+    return tag(key, normalised_topic(topic).encode())
+
+
+def content_hash(dedupe: bytes, title: str, text: str) -> bytes:
+    kind, content = (b"text", text) if text.strip() else (b"title", title)
+    return tag(dedupe, kind, content.encode("utf-8", "surrogatepass"))
+
+
+def element(collection_key: bytes, memory: str, version: int) -> int:
+    key = derived(collection_key, "manifest-element")
+    hashed = tag(key, memory.encode(), struct.pack(">Q", version), length=32)
+    return int.from_bytes(hashed, "big")
+
+
+# -- sealed values --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a sealed value stands."""
+
+    vault: bytes
+    collection: str
+    table: str
+    column: str
+    row: str
+    version: int = 0
+
+    def encoded(self) -> bytes:
+        names = (self.collection, self.table, self.column, self.row)
+        version = struct.pack(">q", self.version)
+        return prefixed(self.vault, *(name.encode() for name in names), version)
+
+
+def padded_length(length: int) -> int:
+    if length <= LEAST_PADDED:
+        return LEAST_PADDED
+    exponent = length.bit_length() - 1
+    step = 1 << exponent - exponent.bit_length()
+    return -(-length // step) * step
+
+
+def opened(key: bytes, place: Place, blob: Any, epoch: int = 0) -> bytes:
+    """The content of a sealed value."""
+    where = f"{place.table}.{place.column}"
+    if not isinstance(blob, bytes) or len(blob) < HEADER_BYTES + LEAST_PADDED + TAG_BYTES:
+        raise Refused("too short", where)
+    header, body = blob[:HEADER_BYTES], blob[HEADER_BYTES:]
+    version, suite, named = struct.unpack(">BBI", header[:6])
+    if version != FORMAT:
+        raise Refused("unknown format", where)
+    if suite not in SUITES or named != epoch:
+        raise Refused("unknown suite or epoch", where)
+    try:
+        padded = SUITES[suite](key).decrypt(header[6:], body, header + place.encoded())
+    except InvalidTag:
+        raise Refused("not authentic", where) from None
+    end = 4 + int.from_bytes(padded[:4], "big")
+    if end > len(padded) or len(padded) != padded_length(end) or any(padded[end:]):
+        raise Refused("bad padding", where)
+    return padded[4:end]
+
+
+# -- secrets and slots ----------------------------------------------------------------------
+
+
+def key_file_secret(content: bytes) -> bytes:
+    try:
+        secret = base64.b64decode(content.strip(), validate=True)
+    except binascii.Error:
+        raise Refused("not a key file") from None
+    if len(secret) != 32:
+        raise Refused("not a key file")
+    return secret
+
+
+def recovery_secret(code: str) -> bytes:
+    folded = "".join(code.upper().split()).replace("-", "")
+    for read, meant in zip("018", "OIB", strict=True):
+        folded = folded.replace(read, meant)
+    try:
+        secret = base64.b32decode(folded)
+    except (binascii.Error, ValueError):
+        raise Refused("not a recovery code") from None
+    if len(secret) != 20:
+        raise Refused("not a recovery code")
+    return secret
+
+
+def argon2id(passphrase: str, salt: bytes, parameters: str) -> bytes:
+    """The key-encryption key of a passphrase, unless its cost is out of bounds."""
+    try:
+        cost = json.loads(parameters)
+        memory, passes, lanes = (cost[n] for n in ("memory_kib", "iterations", "lanes"))
+        if len(cost) != 3 or any(type(part) is not int for part in (memory, passes, lanes)):
+            raise ValueError
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise Refused("unreadable cost") from None
+    if memory < 19_456 or passes < 2:
+        raise Refused("weak cost")
+    if memory > 1_048_576 or passes > 64 or not 1 <= lanes <= 16:
+        raise Refused("excessive cost")
+    if len(salt) != 16:
+        raise Refused("bad salt")
+    derivation = Argon2id(salt=salt, length=32, iterations=passes, lanes=lanes, memory_cost=memory)
+    return derivation.derive(passphrase.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A row of ``vault_slots``."""
+
+    id: str
+    principal: int
+    kind: str
+    parameters: str
+    salt: bytes
+    commitment: bytes
+    wrapped: bytes
+
+    def root(self, vault: bytes, kind: str, secret: str) -> bytes:
+        """The principal's root key, by a secret as its user writes it."""
+        if self.kind != kind:
+            raise Refused("wrong secret")
+        if kind == "passphrase":
+            encryption_key = argon2id(secret, self.salt, self.parameters)
+        else:
+            raw = (
+                recovery_secret(secret) if kind == "recovery" else key_file_secret(secret.encode())
+            )
+            encryption_key = derived(raw, "slot", self.salt)
+        if not hmac.compare_digest(derived(encryption_key, "commitment"), self.commitment):
+            raise Refused("wrong secret")
+        tuned = f"{self.kind}|{self.principal}|{self.parameters}|{self.salt.hex()}"
+        place = Place(vault, tuned, "vault_slots", "wrapped", self.id)
+        return opened(derived(encryption_key, "wrap"), place, self.wrapped)[:32]
+
+
+# -- topics ---------------------------------------------------------------------------------
+
+INVISIBLE = (
+    {0xAD, 0x34F, 0xFEFF, *range(9)}
+    | {*range(0x200B, 0x2010), *range(0x2060, 0x2065)}
+    | {*range(0xFE00, 0xFE10)}
+)
+
+
+def normalised_topic(topic: str) -> str:
+    """Folded, without leading ``#``, with ``-`` between words."""
+    folded = topic.lower()
+    if not topic.isascii():
+        composed = unicodedata.normalize("NFKC", topic)
+        folded = "".join(c for c in composed if ord(c) not in INVISIBLE)
+        for _ in range(2):
+            folded = unicodedata.normalize("NFD", folded).casefold()
+            folded = unicodedata.normalize("NFKC", folded)
+    return re.sub(r"[\s_-]+", "-", folded).lstrip("#-").rstrip("-")

@@ -1,0 +1,160 @@
+"""What this package says to each vector of the test kit, in the kit's own words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from memory_store.crypto.blinding import Blinder, Tagger
+from memory_store.crypto.keys import (
+    SecretKey,
+    decode_key_file,
+    decode_recovery_code,
+    key_from_passphrase,
+)
+from memory_store.crypto.sealing import Place, SealingKey, padded_length, unseal
+from memory_store.errors import BadInputError, MemoryStoreError
+from memory_store.sqlite import connect
+from memory_store.text.canonical import normalise_topic
+from memory_store.vault.keyring import CollectionKeys
+from memory_store.vault.manifest import element
+from memory_store.vault.rows import content_tag
+from memory_store.vault.schema import create_schema
+from memory_store.vault.slots import Argon2Parameters, Secret, Slot, insert_slot, open_root
+
+Vector = Mapping[str, Any]
+
+COMPLAINTS = {
+    "not a recovery code": "not a recovery code",
+    "too short to be a sealed value": "too short",
+    "sealed in format": "unknown format",
+    "sealed under a suite or key": "unknown suite or epoch",
+    "changed, cut or moved": "not authentic",
+    "its padding is not ours": "bad padding",
+    "weaker than Argon2id": "weak cost",
+    "unreasonable Argon2id cost": "excessive cost",
+    "parameters nobody can read": "unreadable cost",
+    "no salt of 16 bytes": "bad salt",
+    "it opens no key slot": "wrong secret",
+    "is not a key file": "not a key file",
+}
+
+
+def outcome_of(error: MemoryStoreError) -> str:
+    """The kit's word for a refusal; the message itself where it has none."""
+    found = [word for part, word in COMPLAINTS.items() if part in str(error)]
+    return found[0] if len(found) == 1 else str(error)
+
+
+def answered(answer: Callable[[Vector], Any], vector: Vector) -> tuple[str | None, Any]:
+    """The outcome where it was refused, else ``None`` and the result."""
+    try:
+        return None, answer(vector)
+    except MemoryStoreError as error:
+        return outcome_of(error), None
+
+
+# -- sealed values --------------------------------------------------------------------------
+
+
+def sealed_value(vector: Vector) -> dict[str, str]:
+    place = Place(**{**vector["place"], "vault": bytes.fromhex(vector["place"]["vault"])})
+    key = SealingKey(SecretKey(bytes.fromhex(vector["key"])), epoch=vector["epoch"])
+    return {"content": bytes(unseal(key, place, bytes.fromhex(vector["blob"]))).hex()}
+
+
+# -- derivations ----------------------------------------------------------------------------
+
+
+def _key(vector: Vector, name: str = "collection_key") -> SecretKey:
+    return SecretKey(bytes.fromhex(vector[name]))
+
+
+def _collection(vector: Vector) -> CollectionKeys:
+    from memory_store.vault.collection_keys import Bundle
+
+    return CollectionKeys(bytes(16), "3f1e", 0, Bundle.first(_key(vector)))
+
+
+def _blinder(vector: Vector) -> Blinder:
+    return Blinder(_key(vector).derive("blind"))
+
+
+def _subkey(vector: Vector) -> str:
+    derived = _key(vector, "secret").derive(vector["label"], bytes.fromhex(vector["context"]))
+    return derived.buffer.hex()
+
+
+def _argon2id(vector: Vector) -> str:
+    cost = Argon2Parameters(**json.loads(vector["parameters"]))
+    salt = bytes.fromhex(vector["salt"])
+    return key_from_passphrase(vector["passphrase"], salt, cost).buffer.hex()
+
+
+def _recovery_code(vector: Vector) -> str:
+    secret = decode_recovery_code(vector["text"])
+    if secret is None:  # then it is taken for a passphrase
+        raise BadInputError("not a recovery code")
+    return secret.buffer.hex()
+
+
+def _topic(vector: Vector) -> dict[str, str]:
+    normalised = normalise_topic(vector["topic"])
+    return {"normalised": normalised, "hash": _blinder(vector).topic(normalised).hex()}
+
+
+DERIVATIONS: dict[str, Callable[[Vector], Any]] = {
+    "subkey": _subkey,
+    "argon2id": _argon2id,
+    "recovery code": _recovery_code,
+    "key file": lambda v: decode_key_file(v["text"].encode(), "kit.key").buffer.hex(),
+    "topic": _topic,
+    "term": lambda v: f"{_blinder(v).term(v['language'], v['stem']):016x}",
+    "pair": lambda v: f"{_blinder(v).pair(int(v['first'], 16), int(v['second'], 16)):016x}",
+    "content": lambda v: content_tag(_collection(v), v["title"], v["text"]).hex(),
+    "element": lambda v: (
+        f"{element(_collection(v).manifest_of(0), v['memory'], v['version']):064x}"
+    ),
+    "tag": lambda v: Tagger(_key(v, "key")).tag(*map(bytes.fromhex, v["parts"]), length=32).hex(),
+    "padded length": lambda v: padded_length(v["length"]),
+}
+
+
+def derivation(vector: Vector) -> dict[str, Any]:
+    return {"result": DERIVATIONS[vector["what"]](vector)}
+
+
+# -- slots ----------------------------------------------------------------------------------
+
+
+def secret_of(kind: str, text: str) -> Secret:
+    """A secret as its user writes it."""
+    if kind == "passphrase":
+        return Secret(kind, passphrase=text)
+    if kind == "recovery":
+        return Secret(kind, key=decode_recovery_code(text))
+    return Secret(kind, key=decode_key_file(text.encode(), "kit.key"))
+
+
+def slot(vector: Vector) -> dict[str, str]:
+    row = {
+        name: bytes.fromhex(cell) if name in ("salt", "commitment", "wrapped") else cell
+        for name, cell in vector["slot"].items()
+    }
+    connection = connect(":memory:")
+    try:
+        create_schema(connection)
+        insert_slot(connection, Slot(**row, created="2024-01-01T00:00:00+00:00"))
+        secret = secret_of(vector["given"]["kind"], vector["given"]["secret"])
+        opened = open_root(connection, bytes.fromhex(vector["vault"]), [secret])
+        return {"root": opened.root.buffer.hex()}
+    finally:
+        connection.close()
+
+
+ANSWERS: dict[str, Callable[[Vector], dict[str, Any]]] = {
+    "sealed-values": sealed_value,
+    "derivations": derivation,
+    "slots": slot,
+}
