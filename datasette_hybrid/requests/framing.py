@@ -27,6 +27,7 @@ from ..vaults.vault import Vault
 from . import asking
 from .admission import QueueFullError, TooManyAttemptsError
 from .cross_site import SAFE_METHODS, comes_from_elsewhere
+from .parts import part
 
 INLINE_SCRIPT = re.compile(r"<script(?:\s+type=\"module\")?>(.*?)</script>", re.DOTALL)
 NAMED = re.compile(r"[\w.-]+: ")
@@ -179,7 +180,7 @@ async def render(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """One of our templates, with the headers all of our pages carry."""
-    shown = {"lockbar": lockbar(datasette, request), **context}
+    shown = {"lockbar": lockbar(datasette, request), "part": part, **context}
     body = whole_characters(await datasette.render_template(template, shown, request=request))
     policy = await content_policy(datasette)
     protective = {
