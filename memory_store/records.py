@@ -187,7 +187,11 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One row of an answer. Scores are 0–1; ranks count from 1; ``None`` where a leg missed."""
+    """One row of an answer. Scores are 0–1; ranks count from 1; ``None`` where a leg missed.
+
+    ``title_highlights`` are as a passage's, in the title as :func:`memory_store.titles.shown_title`
+    shows it. They are for a surface that marks them, and no column.
+    """
 
     rank: int
     id: str
@@ -208,10 +212,11 @@ class SearchResult:
     fusion_score: float | None = None
     rerank_score: float | None = None
     passages: tuple[Passage, ...] = ()
+    title_highlights: tuple[tuple[int, int], ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The row as JSON-ready data, keys in the order of the SQL columns, then passages."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {name: getattr(self, name) for name in RESULT_COLUMNS}
         values["topics"] = list(self.topics)
         values["passages"] = [
             {
@@ -225,7 +230,9 @@ class SearchResult:
         return values
 
 
-RESULT_COLUMNS = tuple(f.name for f in fields(SearchResult) if f.name != "passages")
+RESULT_COLUMNS = tuple(
+    f.name for f in fields(SearchResult) if f.name not in ("passages", "title_highlights")
+)
 
 
 @dataclass(frozen=True, slots=True)

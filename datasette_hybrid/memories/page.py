@@ -26,7 +26,9 @@ from memory_store.titles import shown_title
 from ..requests import asking
 from ..requests.admission import work, writing
 from ..requests.framing import hybrid_path, page, render
-from ..searching import forms, presenting
+from ..searching import forms
+from ..searching.addresses import changed as changed_search
+from ..searching.addresses import pairs_of
 from ..vaults.vault import Vault
 from .api import published, whole_id
 from .reading import readable
@@ -65,8 +67,8 @@ async def memory(datasette: Any, request: Any) -> Response:
         "database": vault.database,
         "path": path,
         "here": memory_path(datasette, vault.database, found.memory.id),
-        "back": presenting.changed(given, path) if in_address else path,
-        "question": [] if in_address else presenting.pairs_of(given),
+        "back": changed_search(given, path) if in_address else path,
+        "question": [] if in_address else pairs_of(given),
         "keep": kept(request),
         "grants": grants,
         "memory": found.memory,
@@ -218,7 +220,7 @@ def _back(datasette: Any, request: Any, vault: Vault, memory_id: str, message: s
 def kept(request: Any) -> str:
     """The search that somebody came from, which stays in the address on the way."""
     given = forms.understood(asking.arguments(request))
-    return presenting.changed(given, "")
+    return changed_search(given, "")
 
 
 def _id(request: Any) -> str:

@@ -20,6 +20,7 @@ from ..requests.admission import work
 from ..requests.framing import hybrid_path
 from ..vaults.vault import Vault
 from . import faceting, forms, presenting
+from .addresses import changed
 from .charting import slopes
 from .explaining import stages, why_view
 from .understanding import examples, understood
@@ -102,12 +103,12 @@ def _links(
     response: SearchResponse, given: Mapping[str, Any], path: str, explaining: bool
 ) -> dict[str, str | None]:
     """The same search in other shapes and on other pages."""
-    following = response.next and presenting.changed(given, path, continue_=response.next)
+    following = response.next and changed(given, path, continue_=response.next)
     return {
-        "explain_href": presenting.changed(given, path, explain=None if explaining else "1"),
-        "json_href": presenting.changed(given, f"{path}.json"),
-        "csv_href": presenting.changed(given, f"{path}.csv", explain=None),
-        "first_href": presenting.changed(given, path, continue_=None),
+        "explain_href": changed(given, path, explain=None if explaining else "1"),
+        "json_href": changed(given, f"{path}.json"),
+        "csv_href": changed(given, f"{path}.csv", explain=None),
+        "first_href": changed(given, path, continue_=None),
         "next_href": following or None,
     }
 
@@ -127,7 +128,7 @@ def _ways_out(
             continue
         if response.rows:
             count = faceting.found(response, given)
-            ways.append((label, presenting.changed(given, path, continue_=None), count))
+            ways.append((label, changed(given, path, continue_=None), count))
     return ways
 
 

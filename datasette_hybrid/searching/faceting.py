@@ -13,8 +13,8 @@ from typing import Any
 
 from memory_store.records import SearchResponse
 
+from .addresses import Asked, changed, pairs_of
 from .forms import last, values
-from .presenting import changed, pairs_of, switched
 
 FILTERS = ("collection", "type", "topic", "status", "since", "until", "meta", "min_score")
 HEADINGS = {
@@ -86,6 +86,7 @@ def found(response: SearchResponse, given: Mapping[str, Any]) -> str:
 def chips(given: Mapping[str, Any], path: str, like: str = "") -> list[Chip]:
     """What restricts the search besides its words; ``like`` is the title of that memory."""
     shown: list[Chip] = []
+    asked = Asked(path, given)
     for name, value in pairs_of(given):
         kind, label = name.replace("_", " "), value
         if name == "narrow":
@@ -98,18 +99,19 @@ def chips(given: Mapping[str, Any], path: str, like: str = "") -> list[Chip]:
         elif name in ("status", "min_score", "since", "until") and value != last(given, name):
             continue  # of these the last one counts
         kind = "written" if kind == "created" else kind
-        shown.append(Chip(kind, label, name, value, switched(given, path, name, value)))
+        shown.append(Chip(kind, label, name, value, asked.switched(name, value)))
     return shown
 
 
 def facets(response: SearchResponse, given: Mapping[str, Any], path: str) -> list[FacetView]:
     """The facets that divide the result, or that it is narrowed by."""
     views = []
+    asked = Asked(path, given)
     for facet, heading in HEADINGS.items():
         counts = response.facets.get(facet, {})
         chosen = _chosen(given, facet)
         if chosen or _divides(facet, counts, response):
-            shown = list(_values(facet, counts, chosen, given, path, _is_part(response)))
+            shown = list(_values(facet, counts, chosen, asked, _is_part(response)))
             views.append(FacetView(facet, heading, shown))
     return views
 
@@ -172,8 +174,7 @@ def _values(
     facet: str,
     counts: Mapping[str, int],
     chosen: Sequence[str],
-    given: Mapping[str, Any],
-    path: str,
+    asked: Asked,
     part: bool,
 ) -> Iterable[ValueView]:
     """Chosen ones first, then the others in the order of their facet."""
@@ -187,7 +188,7 @@ def _values(
             value=pair,
             count=text if selected else adds + text,
             selected=selected,
-            href=switched(given, path, "narrow", pair),
+            href=asked.switched("narrow", pair),
         )
 
 

@@ -21,6 +21,7 @@ from ..requests.framing import hybrid_path, page, render, sentence
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import faceting, forms, presenting
+from .addresses import changed
 from .answering import answered, page_context
 
 PER_VAULT = 5  # results of each database on the page across all of them
@@ -85,7 +86,7 @@ async def _section(
         "path": path,
         "locked": vault.locked,
         "searchable": grants.search and not vault.locked,
-        "all_href": presenting.changed(given, path),
+        "all_href": changed(given, path),
         "results": [],
         "refusal": None,
         "response": None,

@@ -10,24 +10,18 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from markupsafe import Markup, escape
 
-from memory_store.errors import BadInputError
-from memory_store.records import DONE_SUFFIX, Passage, SearchOptions, SearchResponse, SearchResult
-from memory_store.search.analysis import without_stop_words
+from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult
 from memory_store.search.degraded import NO_RERANKER
-from memory_store.search.matching import WordMatcher
 from memory_store.search.previews import after_heading
-from memory_store.search.query import parse
 from memory_store.sql.functions import Grants
-from memory_store.text.language import detect_language
 from memory_store.titles import shown_title
 
 from ..requests.framing import sentence
+from .addresses import Asked, address
 from .explaining import AccountView, account_views
-from .forms import values
 from .plainly import plainly
 
 CODE_TYPE = "code"
@@ -136,88 +130,66 @@ def results(
     collections of source code.
     """
     told = account_views(response)
-    words = _looked_for(response) if grants.decrypt else None
     asked = Asked(base, given or {})
     return [
         _result(
             row,
-            words if row.collection else None,
             asked,
             told.get(row.id),
-            row.collection in code,
+            readable=bool(grants.decrypt and row.collection),
+            code=row.collection in code,
         )
         for row in response.rows
     ]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Where a search was asked, and what of it may stand in addresses."""
-
-    base: str
-    given: Mapping[str, Any]
-
-    def memory(self, id_: str) -> str:
-        """The page of a memory, which leads back here."""
-        return changed(self.given, f"{self.base}/memories/{id_}")
-
-    def narrowed(self, facet: str, name: str) -> ValueLink:
-        """A value to narrow the search to."""
-        value = f"{facet}:{name}"
-        return ValueLink(name, value, switched(self.given, self.base, "narrow", value))
-
-
-def _looked_for(response: SearchResponse) -> WordMatcher:
-    """The query's words, to be marked in titles: in the language of the texts found."""
-    try:
-        parsed = parse(response.query, SearchOptions())
-    except BadInputError:  # a pattern of a literal or structural search: it has no words
-        return WordMatcher((), (), "en")
-    language = detect_language(" ".join(row.preview for row in response.rows))
-    phrases = [phrase.text for phrase in parsed.required]
-    return WordMatcher(without_stop_words(parsed.words, language), phrases, language)
+def narrowed(asked: Asked, facet: str, name: str) -> ValueLink:
+    """A value to narrow the search to."""
+    value = f"{facet}:{name}"
+    return ValueLink(name, value, asked.switched("narrow", value))
 
 
 def _result(
     row: SearchResult,
-    words: WordMatcher | None,
     asked: Asked,
     account: AccountView | None,
+    *,
+    readable: bool,
     code: bool,
 ) -> ResultView:
-    """A row; without ``words`` its text is not the asker's to read."""
+    """A row; of one that is not ``readable`` nothing shows that is sealed."""
     plain_type = row.type.removesuffix(DONE_SUFFIX)
     code = code or plain_type == CODE_TYPE
-    first, *rest = _excerpts(row, code) if words else [Excerpt(Markup(""))]
+    first, *rest = _excerpts(row, code) if readable else [Excerpt(Markup(""))]
     return ResultView(
         rank=row.rank,
         id=row.id,
         href=asked.memory(row.id),
-        title=_title(row, words) if words else Markup(""),
+        title=_title(row) if readable else Markup(""),
         score=round(row.score * 100),
         band=row.band,
         type=plain_type,
         done=plain_type != row.type,
         date=row.created[:10],
         collection=row.collection,
-        type_link=asked.narrowed("type", plain_type),
-        collection_link=asked.narrowed("collection", row.collection),
-        topics=tuple(asked.narrowed("topic", name) for name in row.topics) if words else (),
+        type_link=narrowed(asked, "type", plain_type),
+        collection_link=narrowed(asked, "collection", row.collection),
+        topics=tuple(narrowed(asked, "topic", name) for name in row.topics) if readable else (),
         like_href=address(asked.base, [("like", row.id)]),
         first=first,
         more=tuple(rest),
         complete=row.complete,
-        sealed=words is None,
+        sealed=not readable,
         row=row,
         account=account,
     )
 
 
-def _title(row: SearchResult, words: WordMatcher) -> Markup:
+def _title(row: SearchResult) -> Markup:
     """The title, or the first words of what is shown of the text; the words looked for marked."""
     start = row.passages[0].start if row.passages else 0
     title = shown_title(row.title, row.preview, start) or "Untitled"
-    return marked(title, words.spans(title))
+    return marked(title, row.title_highlights)
 
 
 def _excerpts(row: SearchResult, code: bool) -> list[Excerpt]:
@@ -250,38 +222,6 @@ def _ends_a_block(passage: Passage) -> bool:
 def _blank_lines(text: str) -> int:
     """How many characters of ``text`` are empty lines before the first one with words."""
     return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
-
-
-def switched(given: Mapping[str, Any], path: str, name: str, value: str) -> str:
-    """The address of the same search with one value of a parameter added or taken away."""
-    pairs = pairs_of(given, without=("continue",))
-    pair = (name, value)
-    pairs = [kept for kept in pairs if kept != pair] if pair in pairs else [*pairs, pair]
-    return address(path, pairs)
-
-
-def changed(given: Mapping[str, Any], path: str, **changes: str | None) -> str:
-    """The address of the same search with parameters replaced, or removed (``None``)."""
-    names = {name.rstrip("_"): value for name, value in changes.items()}
-    pairs = pairs_of(given, without=tuple(names))
-    pairs += [(name, value) for name, value in names.items() if value is not None]
-    return address(path, pairs)
-
-
-def address(path: str, pairs: Sequence[tuple[str, str]]) -> str:
-    """A path with parameters, if there are any."""
-    return f"{path}?{urlencode(pairs)}" if pairs else path
-
-
-def pairs_of(given: Mapping[str, Any], without: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Parameters as name and value pairs, empty ones left out."""
-    return [
-        (name, value)
-        for name in given
-        if name not in without
-        for value in values(given, name)
-        if value
-    ]
 
 
 def missing(lines: Iterable[str], grants: Grants) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from memory_store.errors import BadInputError
 from memory_store.records import TYPES, SearchOptions
 from memory_store.search.query import ParsedQuery, parse
 
-from .presenting import address
+from .addresses import address
 
 LITERAL = "literal"
 MOST_CHARACTERS = 60  # of one part; a pasted page is not repeated

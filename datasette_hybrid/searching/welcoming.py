@@ -16,8 +16,9 @@ from memory_store.sql.functions import Grants
 from ..requests import asking
 from ..requests.admission import work
 from ..vaults.vault import Vault
+from .addresses import address
 from .faceting import HEADINGS, labelled
-from .presenting import ResultView, address, results
+from .presenting import ResultView, results
 from .understanding import quoted
 
 EVERYTHING = "since:0001"  # a list of all, newest first

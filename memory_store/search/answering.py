@@ -19,6 +19,7 @@ from memory_store.search.planning import Plan
 from memory_store.search.pool import still_to_come
 from memory_store.search.previews import Marker, Preview, expands, preview
 from memory_store.search.tracing import Trace
+from memory_store.titles import shown_title
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
@@ -98,7 +99,7 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
     with trace.stage("preview") as details:
         shown, budget, spending = _previewed(plan, outcome)
         rows = tuple(
-            _row(context, plan.offset + rank, outcome.rows[n], shown[n], outcome.calibrated)
+            _row(context, plan.offset + rank, outcome, n, shown[n])
             for rank, n in enumerate(spending.taken, start=1)
         )
         details |= {"returned": len(rows), "complete": sum(row.complete for row in rows)}
@@ -211,16 +212,18 @@ def _measured(plan: Plan, outcome: Outcome, rows: Sequence[SearchResult]) -> tup
 
 
 def _row(
-    context: SearchContext, rank: int, result: Scored, shown: Preview, calibrated: bool
+    context: SearchContext, rank: int, outcome: Outcome, n: int, shown: Preview
 ) -> SearchResult:
+    result = outcome.rows[n]
     memory, candidate = _memory(result), result.candidate
     collection = context.snapshot.collection(candidate.ordinal)
+    title = shown_title(memory.title, shown.passage.text, shown.passage.start)
     return SearchResult(
         rank=rank,
         id=memory.id,
         ref=memory.ref,
         score=_rounded(result.score),
-        band=band(result.score, calibrated),
+        band=band(result.score, outcome.calibrated),
         collection=context.collection_names.get(collection, collection),
         type=memory.type,
         created=memory.created,
@@ -235,6 +238,7 @@ def _row(
         fusion_score=_rounded(candidate.share),
         rerank_score=None if result.rerank_score is None else _rounded(result.rerank_score),
         passages=(shown.passage,),
+        title_highlights=tuple(outcome.marker(result).spans(title)),
     )
 
 
