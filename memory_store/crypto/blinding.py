@@ -37,9 +37,7 @@ class Tagger:
     def tag(self, *parts: bytes, length: int = TAG_BYTES) -> bytes:
         """The tag of a sequence of parts; each is length-prefixed, so parts cannot run together."""
         state = self._state.copy()
-        for part in parts:
-            state.update(len(part).to_bytes(4, "big"))
-            state.update(part)
+        state.update(b"".join([len(part).to_bytes(4, "big") + part for part in parts]))
         return state.finalize()[:length]
 
     def tag_stream(self, stream: BinaryIO, *parts: bytes) -> bytes:

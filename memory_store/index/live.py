@@ -20,7 +20,7 @@ from memory_store.index.codec import decode, encode
 from memory_store.index.layout import Late
 from memory_store.index.marks import same_analysis, same_model, wanted_mark
 from memory_store.index.segment import Segment, merge
-from memory_store.index.snapshot import Snapshot
+from memory_store.index.snapshot import Snapshot, id_texts
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.manifest import added_up, count_rows, read_manifest, rows_of
@@ -184,10 +184,9 @@ class LiveIndex:
     def _living(self, collection: str) -> Iterator[tuple[str, int]]:
         for loaded in self._loaded.values():
             if loaded.row.collection == collection:
-                segment = loaded.segment
-                for row in np.flatnonzero(loaded.alive).tolist():
-                    memory = str(uuid.UUID(bytes=segment.ids[row].tobytes()))
-                    yield memory, int(segment.versions[row])
+                rows = np.flatnonzero(loaded.alive)
+                versions = loaded.segment.versions[rows].tolist()
+                yield from zip(id_texts(loaded.segment.ids[rows].tobytes()), versions, strict=True)
 
     def compact(self, connection: sqlite3.Connection) -> int:
         """Merge small segments and drop dead entries. Returns how many segments went away."""

@@ -11,7 +11,7 @@ import threading
 import uuid
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -192,8 +192,8 @@ class Snapshot:
 
     def ids(self, ordinals: Sequence[int] | npt.NDArray[np.integer[Any]]) -> list[str]:
         """The memories' ids, in the order given."""
-        digits = self.id_words[np.asarray(ordinals, dtype=np.intp)].astype(">u8").tobytes().hex()
-        return [_uuid_text(digits[at : at + 32]) for at in range(0, len(digits), 32)]
+        words = self.id_words[np.asarray(ordinals, dtype=np.intp)]
+        return list(id_texts(words.astype(">u8").tobytes()))
 
     def tags_of(self, ordinals: Sequence[int]) -> list[bytes]:
         """The keyed tags of the memories' contents, in the order given."""
@@ -360,9 +360,12 @@ class Snapshot:
         return chosen[self.type_codes]
 
 
-def _uuid_text(digits: str) -> str:
-    """An id as it is written, of its 32 digits."""
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+def id_texts(ids: bytes) -> Iterator[str]:
+    """Ids of 16 bytes each, as they are written: in a tenth of the time that UUIDs take."""
+    digits = ids.hex()
+    for at in range(0, len(digits), 32):
+        one = digits[at : at + 32]
+        yield f"{one[:8]}-{one[8:12]}-{one[12:16]}-{one[16:20]}-{one[20:]}"
 
 
 def topic_keys(hashes: Sequence[bytes]) -> npt.NDArray[np.uint64]:
