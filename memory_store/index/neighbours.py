@@ -156,7 +156,10 @@ def _cosines(snapshot: Snapshot, first: Ordinals, second: Ordinals) -> npt.NDArr
         left, known = _first_windows(snapshot, first, dimensions)
         right, known_too = _first_windows(snapshot, second, dimensions)
         both = known & known_too
-        found.append(np.einsum("ij,ij->i", left[both], right[both]))
+        pairs = left[both], right[both]
+        found.append(np.einsum("ij,ij->i", *pairs))
+        for copies in (left, right, *pairs):
+            copies.fill(0)  # freed memory keeps what stood in it, past a lock
     return np.concatenate(found)
 
 
@@ -174,6 +177,10 @@ def _first_windows(
         rows = ordinals[inside] - part.base
         starts, ends = segment.window_offsets[rows], segment.window_offsets[rows + 1]
         has = ends > starts
-        vectors[inside[has]] = unit_rows(segment.vectors[starts[has]])
+        taken = segment.vectors[starts[has]]
+        units = unit_rows(taken)
+        vectors[inside[has]] = units
+        taken.fill(0)
+        units.fill(0)
         known[inside[has]] = True
     return vectors, known

@@ -154,8 +154,11 @@ def _cosines(
     cosines = np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), RANK_BLOCK):
         piece = slice(start, start + RANK_BLOCK)
-        block = unit_rows(vectors.take(rows[piece], axis=0))
+        taken = vectors.take(rows[piece], axis=0)
+        block = unit_rows(taken)
         np.einsum("ij,j->i", block, query, out=cosines[piece])
+        taken.fill(0)  # freed memory keeps what stood in it, past a lock
+        block.fill(0)
     return cosines
 
 
