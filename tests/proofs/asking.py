@@ -21,10 +21,10 @@ Question = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a vault was filled with: its memories' ids and texts, its words, topics, collections."""
+    """What a vault was filled with: its memories and their ids, its words, topics, collections."""
 
     ids: Sequence[str]
-    texts: Sequence[str]
+    drafts: Sequence[MemoryDraft]
     words: Sequence[str]
     topics: Sequence[str]
     collections: Sequence[str]
@@ -58,7 +58,7 @@ def fill(store: MemoryStore, memories: int, seed: int = 5) -> Corpus:
     ids = []
     for start in range(0, memories, BATCH):
         ids += [memory.id for memory in store.add_many(drafts[start : start + BATCH])]
-    return Corpus(ids, [draft.text for draft in drafts], words, topics, collections)
+    return Corpus(ids, drafts, words, topics, collections)
 
 
 def vocabulary(chance: random.Random, words: int = 4_000) -> list[str]:
@@ -121,7 +121,7 @@ class Asker:
         return self.chance.choice(shapes)
 
     def _phrase(self) -> str:
-        words = self.chance.choice(self.corpus.texts).split()
+        words = self.chance.choice(self.corpus.drafts).text.split()
         start = self.chance.randrange(len(words) - 1)
         return " ".join(words[start : start + self.chance.randint(2, 3)])
 
