@@ -56,6 +56,21 @@ def test_a_stream_is_tagged_after_its_parts_and_an_empty_one(length: int) -> Non
     assert tagger.tag_stream(io.BytesIO(b"")) == hmac.digest(KEY, prefixed(b""), "sha256")[:16]
 
 
+def test_a_stream_is_read_in_blocks() -> None:
+    """However large a file is, a megabyte of it is in memory."""
+
+    class Endless(io.RawIOBase):
+        left = 3 * STREAM_BLOCK
+
+        def read(self, size: int = -1, /) -> bytes:
+            assert 0 < size <= STREAM_BLOCK
+            taken = min(size, self.left)
+            self.left -= taken
+            return bytes(taken)
+
+    Tagger(SecretKey(KEY)).tag_stream(Endless())  # type: ignore[arg-type]
+
+
 def test_a_wiped_tagger_has_no_key_and_tags_nothing() -> None:
     secret = SecretKey(KEY)
     buffer, tagger = secret.buffer, Tagger(secret)
