@@ -27,6 +27,7 @@ NEAREST = 64
 QUERIES = 25
 TARGET = "≤ 5 ms at 100 k, ≤ 40 ms at 1 M"
 MOST_FOR_VEC0 = 1_000_000  # vectors; it needs 1.5 kB for each
+TOLD_OF = 100_000  # vectors: a search of fewer is over before a second core pays
 TURNS = 5  # of one client and of two
 
 
@@ -98,8 +99,8 @@ def two_clients(index: VectorIndex, queries: Sequence[Vectors], count: int) -> P
         "vector ranking, two clients at once",
         count,
         median(rates),
-        "≥ 1.8 × one",
-        1.8,
+        "≥ 1.8 × one at 100 k",
+        1.8 if count >= TOLD_OF else None,
         peer="one client",
         at_least=True,
     )

@@ -22,7 +22,7 @@ from memory_store.index.snapshot import HashGroup, Mask, Snapshot, TopicGroup
 
 LIKE = "like"
 """The kind of the lists that legs make by a memory, and the name of the option."""
-MOST_TERMS = 25  # 12 to 100 measure alike; each costs its postings
+MOST_TERMS = 25  # each costs its postings
 MOST_REPEATS = 4  # a word counts as often as the memory says it, up to here
 MOST_WINDOWS = 8  # of a long memory, spread over it: each costs a search of all vectors
 SHARED_BY_MOST = 0.5  # of a collection: what more of its memories hold tells nothing (BM25: idf 0)
