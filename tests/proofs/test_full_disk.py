@@ -1,0 +1,376 @@
+"""A disk that is full, or fails: an error that names the file and the cause, and nothing is lost.
+
+The disk is a real one of a few megabytes (a ``tmpfs``, where the tests may mount one), filled up
+to some last bytes; or, everywhere, a limit on how large a file may grow, past which every write
+fails (``RLIMIT_FSIZE``). An operation meets its end at many places in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from counts import counted
+from plugin.conftest import Filled, Serve, Served
+from tiny_embedder import build as build_tiny_embedder
+
+from memory_store.cli import main
+from memory_store.cli.copying import copy_vault
+from memory_store.errors import StorageError, TamperedError
+from memory_store.export import export_markdown, export_ndjson_folder
+from memory_store.records import MemoryDraft
+from memory_store.store import MemoryStore
+
+resource = pytest.importorskip("resource", reason="limits of files are POSIX")
+
+POINTS = 100  # for each operation and each kind of disk
+DISK = 16_000_000  # bytes
+NOTES = 40
+FULL, FAILING = "the disk is full", "the disk does not read or write as it should"
+EARLIER = "Earlier memory number {}, on the sluice and its keeper."
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A folder whose files have so much room and no more, while :meth:`only` says so."""
+
+    folder: Path
+    real: bool
+
+    def only(self, room: int) -> contextlib.AbstractContextManager[None]:
+        """``room`` bytes are left on the whole disk, or for each file from its beginning."""
+        return ballast(self.folder, room) if self.real else file_limit(room)
+
+
+@contextlib.contextmanager
+def ballast(folder: Path, room: int) -> Iterator[None]:
+    """Fill the file system up to its last ``room`` bytes."""
+    status = os.statvfs(folder)
+    free = status.f_bavail * status.f_frsize
+    try:
+        with (folder / "ballast").open("wb") as file:
+            if free > room:
+                os.posix_fallocate(file.fileno(), 0, free - room)
+        yield
+    finally:
+        (folder / "ballast").unlink()
+
+
+@contextlib.contextmanager
+def file_limit(size: int) -> Iterator[None]:
+    """No file may grow beyond that many bytes. Python ignores the signal that would say so."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture(params=["full", "failing"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if request.param == "failing":
+        yield Disk(folder, real=False)
+        return
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0700", "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no file system of a few megabytes can be mounted here")
+    yield Disk(folder, real=True)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A vault that is copied onto the disk for each try, and what belongs to it."""
+
+    original: Path
+    key_file: Path
+    model: Path
+    other_model: Path
+    notes: Path
+    disk: Disk
+
+    @property
+    def path(self) -> Path:
+        return self.disk.folder / "vault" / "notes.db"
+
+    def place(self) -> None:
+        """The vault as it was, on the disk."""
+        shutil.rmtree(self.path.parent, ignore_errors=True)
+        self.path.parent.mkdir()
+        shutil.copy(self.original, self.path)
+
+    def open(self, *, renewed: bool = False) -> MemoryStore:
+        model = self.other_model if renewed else self.model
+        return MemoryStore.open(self.path, key_file=self.key_file, embedder=str(model))
+
+
+@pytest.fixture
+def scene(
+    make_store: Callable[..., MemoryStore],
+    disk: Disk,
+    key_file: Path,
+    tiny_model: Path,
+    tmp_path: Path,
+) -> Scene:
+    with make_store() as store:
+        store.add_many([MemoryDraft(EARLIER.format(number)) for number in range(40)])
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for number in range(NOTES):
+        (notes / f"{number:02}.md").write_text(f"Note {number}. " + f"mill{number} race " * 150)
+    other = build_tiny_embedder(tmp_path / "other-model", words=["weir"])
+    return Scene(store.path, key_file, tiny_model, other, notes, disk)
+
+
+Operation = Callable[[Scene, MemoryStore], object]
+
+
+def import_notes(scene: Scene, store: MemoryStore) -> None:
+    """Thirty batches, as if each had been full."""
+    for note in sorted(scene.notes.iterdir()):
+        report = store.import_paths([note])
+        assert report.failed == 0
+
+
+def edit(scene: Scene, store: MemoryStore) -> None:
+    for memory in store.list(limit=8, offset=5):
+        store.edit(
+            memory.id, text=memory.text.partition(" Edited")[0] + " Edited." + " wheel" * 300
+        )
+
+
+def delete(scene: Scene, store: MemoryStore) -> None:
+    for memory in store.list(limit=100):
+        if memory.text.endswith(
+            ("3, on the sluice and its keeper.", "7, on the sluice and its keeper.")
+        ):
+            store.delete(memory.id)
+
+
+def reindex(scene: Scene, store: MemoryStore) -> None:
+    store.reindex()
+
+
+CHANGES: tuple[Operation, ...] = (import_notes, edit, delete, reindex)
+
+
+def unharmed(store: MemoryStore) -> dict[str, str]:
+    """Every memory whole, the earlier ones as they were or as an operation leaves them."""
+    assert store.verify()["failures"] == []
+    texts = {memory.id: memory.text for memory in store.list(limit=1_000)}
+    for text in texts.values():
+        assert text.startswith(("Earlier memory number ", "Note "))
+        assert text.endswith((" keeper.", " Edited." + " wheel" * 300, " race"))
+    return texts
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+def test_a_change_that_meets_the_end_of_the_disk_loses_nothing_and_goes_on(
+    scene: Scene, change: Operation
+) -> None:
+    choose, refusals = random.Random(1), []
+    needed = space_needed(scene, change)
+    for number in range(counted(POINTS)):
+        scene.place()
+        room = choose.randrange(needed)
+        with scene.open(renewed=change is reindex) as store:
+            before = unharmed(store)
+            store.warm()
+            with scene.disk.only(room):
+                refusals += refused(lambda: change(scene, store))
+                kept = unharmed(store)  # reading needs no room
+                if number % 2:
+                    store.lock()
+            if not number % 2:
+                complete(scene, store, change, before, kept)
+        with scene.open(renewed=change is reindex) as store:
+            if number % 2:
+                complete(scene, store, change, before, kept)
+    assert refusals, "the disk was never full"
+    cause = FULL if scene.disk.real else FAILING
+    assert all(line.startswith("notes.db: ") for line in refusals)
+    assert any(cause in line for line in refusals), refusals
+
+
+def complete(
+    scene: Scene,
+    store: MemoryStore,
+    change: Operation,
+    before: dict[str, str],
+    kept: dict[str, str],
+) -> None:
+    """There is room again: nothing was lost, and the change can be made to its end."""
+    assert unharmed(store) == kept
+    if change in (import_notes, reindex):
+        assert before.items() <= kept.items()
+    change(scene, store)
+    after = unharmed(store)
+    if change is import_notes:
+        assert len(after) == len(before) + NOTES
+    assert len(store.search("sluice", mode="keyword", limit=20).rows) == 20
+    assert store.search("the keeper of the sluice", mode="vector").rows
+
+
+def space_needed(scene: Scene, change: Operation) -> int:
+    """Bytes by which the files grow when there is room."""
+    scene.place()
+    with scene.open(renewed=change is reindex) as store:
+        store.warm()
+        before = used(scene.path.parent)
+        change(scene, store)
+        return used(scene.path.parent) - before
+
+
+def used(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir())
+
+
+def refused(work: Callable[[], object]) -> list[str]:
+    """The refusal, if it was one. Anything else is a defect, and raised."""
+    try:
+        work()
+    except StorageError as error:
+        return [str(error)]
+    return []
+
+
+Copy = Callable[[Scene, MemoryStore, Path], object]
+
+
+def backup(scene: Scene, store: MemoryStore, target: Path) -> None:
+    copy_vault(scene.path, target)
+
+
+def as_markdown(scene: Scene, store: MemoryStore, target: Path) -> None:
+    export_markdown(store.list(limit=100), target)
+
+
+def as_ndjson(scene: Scene, store: MemoryStore, target: Path) -> None:
+    export_ndjson_folder(store.list(limit=100), target)
+
+
+@pytest.mark.parametrize("copy", [backup, as_markdown, as_ndjson], ids=lambda copy: copy.__name__)
+def test_a_copy_that_does_not_fit_is_refused_and_leaves_nothing(scene: Scene, copy: Copy) -> None:
+    choose, refusals = random.Random(2), []
+    folder = scene.disk.folder / "copies"
+    folder.mkdir()
+    scene.place()
+    with scene.open() as store:
+        copy(scene, store, folder / "copy")
+        sizes = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
+        needed = sum(sizes) if scene.disk.real else max(sizes)
+        for _ in range(counted(POINTS)):
+            empty(folder)
+            with scene.disk.only(choose.randrange(needed)):
+                said = refused(lambda: copy(scene, store, folder / "copy"))
+                if said:
+                    assert not list(folder.iterdir())
+            refusals += said
+            assert store.verify()["failures"] == []
+    assert refusals, "everything fitted"
+    for line in refusals:
+        assert line.startswith(f"{folder / 'copy'}: ")
+        assert any(cause in line for cause in (FULL, FAILING, "no space left", "too large")), line
+
+
+def empty(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("command", "culprit"),
+    [
+        (["import", "{db}", "{notes}"], "notes.db"),
+        (["add", "{db}", "A new memory. " * 2_000], "notes.db"),
+        (["reindex", "{db}"], "notes.db"),
+        (["backup", "{db}", "{disk}/copy.db"], "copy.db"),
+        (["export", "{db}", "{disk}/out"], "out"),
+        (["export", "{db}", "{disk}/out", "--ndjson"], "out"),
+    ],
+    ids=lambda given: " ".join(given[:1] + given[3:]) if isinstance(given, list) else "",
+)
+def test_the_command_line_says_in_one_line_which_file_and_why(
+    scene: Scene, command: list[str], culprit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(scene.key_file))
+    model = scene.other_model if command[0] == "reindex" else scene.model
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(model))
+    places = {"db": scene.path, "notes": scene.notes, "disk": scene.disk.folder}
+    scene.place()
+    with scene.open() as store:
+        before = unharmed(store)
+        with scene.disk.only(0):
+            result = CliRunner().invoke(main, [part.format(**places) for part in command])
+    assert result.exit_code == 1, result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert culprit in line
+    assert any(cause in line for cause in (FULL, FAILING, "no space left", "too large")), line
+    with scene.open() as store:
+        assert before.items() <= unharmed(store).items()
+
+
+@pytest.mark.asyncio
+async def test_the_json_api_says_which_vault_and_why_and_then_goes_on(
+    filled: Filled, serve: Serve, disk: Disk
+) -> None:
+    path = disk.folder / "notes.db"
+    shutil.copy(filled.path, path)
+    served = await serve(path, options={"notes": {"key-file": str(filled.key_file)}})
+    root = served.by("root")
+    assert (await root.get(".json?q=tomatoes")).status_code == 200
+    with disk.only(0):
+        answer = await posted(root, "water " * 5_000)
+        searched = await root.get(".json?q=tomatoes&mode=keyword")
+    assert answer.status_code == 503, answer.text
+    assert answer.json()["error"] == f"notes.db: {FULL if disk.real else FAILING}"
+    assert "Traceback" not in answer.text
+    assert len(searched.json()["rows"]) == 2
+    answer = await posted(root, "There is room again.")
+    assert answer.status_code == 201, answer.text
+
+
+async def posted(served: Served, text: str) -> Any:
+    """The answer to one memory that is added."""
+    headers = {"Authorization": "Bearer nothing"}  # as a program sends it
+    return await served.send(
+        "POST", f"{served.base}/memories.json", {"text": text}, headers=headers
+    )
+
+
+def test_a_file_that_is_cut_under_an_open_vault_gives_an_error_or_the_right_answer(
+    scene: Scene,
+) -> None:
+    choose = random.Random(3)
+    refusals: list[str] = []
+    for _ in range(counted(POINTS)):
+        scene.place()
+        with scene.open() as store:
+            texts = {memory.id: memory.text for memory in store.list(limit=100)}
+            os.truncate(scene.path, choose.randrange(scene.path.stat().st_size))
+            for memory, text in texts.items():
+                refusals += refused(partial(told, store, memory, text))
+            refusals += refused(lambda: store.search("sluice", mode="keyword"))
+    assert refusals
+    assert all(line.startswith("notes.db: ") for line in refusals)
+
+
+def told(store: MemoryStore, memory: str, text: str) -> None:
+    with contextlib.suppress(TamperedError):  # the row is there, its body no longer
+        assert store.get(memory).text == text
