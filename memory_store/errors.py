@@ -88,6 +88,10 @@ class ReadOnlyError(MemoryStoreError):
     """Nothing can be written to this vault's file; the message says why (HTTP 403)."""
 
 
+class StorageError(MemoryStoreError):
+    """The vault's file could not be read or written: a full disk, a fault, damage (HTTP 503)."""
+
+
 class BusyError(MemoryStoreError):
     """More searches are waiting than this server should take on (HTTP 429)."""
 

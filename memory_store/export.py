@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from memory_store.errors import MemoryStoreError
+from memory_store.errors import MemoryStoreError, StorageError
 from memory_store.importing.front_matter import MAX_DEPTH, deeper_than
 from memory_store.paths import home_path
 from memory_store.records import Memory
@@ -183,13 +183,13 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     except OSError as error:
-        raise MemoryStoreError(f"{folder}: {(error.strerror or str(error)).lower()}") from error
+        raise StorageError(f"{folder}: {(error.strerror or str(error)).lower()}") from error
     try:
         yield partial
         if target.is_dir():
             target.rmdir()
         partial.rename(target)
     except OSError as error:
-        raise MemoryStoreError(f"{folder}: {(error.strerror or str(error)).lower()}") from error
+        raise StorageError(f"{folder}: {(error.strerror or str(error)).lower()}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -14,11 +14,13 @@ import importlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_store.errors import ReadOnlyError
+from memory_store.errors import ReadOnlyError, StorageError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -37,7 +39,9 @@ __all__ = [
     "file_access",
     "linked_library",
     "load_vec",
+    "plain_cause",
     "sqlite3",
+    "storage_faults",
 ]
 
 BUSY_SECONDS = 10.0  # how long a writer waits for another process before "database is locked"
@@ -117,6 +121,35 @@ def connect(
         connection.close()
         raise
     return connection
+
+
+CAUSES = (
+    ("is full", "the disk is full"),
+    ("i/o error", "the disk does not read or write as it should"),
+    ("malformed", "the file is damaged; memory-store verify says where"),
+    ("not a database", "the file is damaged: it is no SQLite database any more"),
+    ("could not decode", "the file is damaged: a text in it is none"),
+    ("is locked", "another program has been writing to it for too long"),
+    ("unable to open", "it cannot be opened"),
+)
+"""What SQLite says, and what that is in plain words. SQLite itself may quote what it read."""
+
+
+@contextmanager
+def storage_faults(path: Path) -> Iterator[None]:
+    """What SQLite cannot read or write inside is StorageError, naming the file and the cause."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if type(error) not in (sqlite3.DatabaseError, sqlite3.OperationalError):
+            raise  # a broken constraint, a call that is wrong: no fault of the disk
+        raise StorageError(f"{path.name}: {plain_cause(error)}") from error
+
+
+def plain_cause(error: Exception) -> str:
+    """An error of SQLite's in words for whoever has to mend it."""
+    said = str(error)
+    return next((cause for words, cause in CAUSES if words in said.lower()), said)
 
 
 def load_vec(connection: sqlite3.Connection) -> str:

@@ -61,6 +61,7 @@ class Opening:
     path: Path
     access: FileAccess
     principal: int
+    pin: bytes
     embedder: str | None
     expander: str | None
 
@@ -370,6 +371,7 @@ class MemoryStore(Writing, Collections, Keys):
                 vault.path,
                 vault.access,
                 vault.keyring.principal,
+                vault.keyring.pin,
                 self._embedders.usual,
                 self.expander,
             )

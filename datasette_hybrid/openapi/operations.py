@@ -23,9 +23,9 @@ BASE = "/{database}/-/hybrid"
 MEMORY = BASE + "/memories/{id}"
 COLLECTION = BASE + "/collections/{id}"
 
-ANYWHERE = (400, 403, 404, 423, 429, 500)
-SEARCHING = (*ANYWHERE, 408, 409, 413, 503)
-WRITING = (*ANYWHERE, 408, 409, 413, 503)
+ANYWHERE = (400, 403, 404, 423, 429, 500, 503)
+SEARCHING = (*ANYWHERE, 408, 409, 413)
+WRITING = (*ANYWHERE, 408, 409, 413)
 
 
 @dataclass(frozen=True)

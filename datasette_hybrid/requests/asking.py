@@ -28,6 +28,7 @@ from memory_store.errors import (
     NotAVaultError,
     NotFoundError,
     ReadOnlyError,
+    StorageError,
     WrongKeyError,
 )
 from memory_store.records import SearchResponse
@@ -39,7 +40,7 @@ from memory_store.sql.options import OPTION_NAMES, search_options
 from memory_store.text.plain_json import read_json
 
 from .. import compat
-from ..permissions.grants import asker
+from ..permissions.grants import asker, may_see
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from .admission import QueueFullError, TooManyAttemptsError, work
@@ -66,6 +67,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (TooManyAttemptsError, 429),
     (ModelMismatchError, 409),
     (ModelUnavailableError, 503),
+    (StorageError, 503),
     (MemoryStoreError, 500),
 )
 """What a refusal is in HTTP; the first class that fits."""
@@ -145,7 +147,7 @@ async def _held(
 async def visible_vault(datasette: Any, request: Any) -> Vault:
     """The vault named in the URL, for somebody who may see that database."""
     database = database_named(datasette, request)
-    if not await compat.may_view(datasette, request.actor, database):
+    if not await may_see(datasette, request.actor, database):
         raise Forbidden(f"{database}: permission denied")
     return vaults_of(datasette).of(database)
 

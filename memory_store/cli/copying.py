@@ -10,15 +10,15 @@ import os
 import tempfile
 from pathlib import Path
 
-from memory_store.errors import BadInputError, MemoryStoreError
+from memory_store.errors import BadInputError, MemoryStoreError, StorageError
 
 
 def copy_vault(source: Path, target: Path) -> int:
     """Copy the vault at ``source`` to the new file ``target``; returns its size in bytes.
 
     ``VACUUM INTO`` reads one consistent state, committed changes of the write-ahead log included,
-    and leaves out free pages. Raises :class:`NotAVaultError`, :class:`FormatError` and
-    :class:`BadInputError`.
+    and leaves out free pages. Raises :class:`NotAVaultError`, :class:`FormatError`,
+    :class:`BadInputError` and, where it does not fit, :class:`StorageError`; nothing is kept then.
     """
     from memory_store.vault.schema import check_is_vault
 
@@ -32,7 +32,7 @@ def copy_vault(source: Path, target: Path) -> int:
     # the folder is private and empty: VACUUM INTO wants a file that does not exist yet
     with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
         unchecked = Path(folder) / target.name
-        _vacuum_into(source, unchecked)
+        _vacuum_into(source, unchecked, target)
         unchecked.chmod(0o600)
         _check(unchecked)
         size = unchecked.stat().st_size
@@ -52,12 +52,17 @@ def _name(unnamed: Path, target: Path) -> None:
         unnamed.rename(target)
 
 
-def _vacuum_into(source: Path, target: Path) -> None:
-    from memory_store.sqlite import connect
+def _vacuum_into(source: Path, unchecked: Path, target: Path) -> None:
+    from memory_store.sqlite import connect, plain_cause, sqlite3, storage_faults
 
-    connection = connect(source, read_only=True)
+    with storage_faults(source):
+        connection = connect(source, read_only=True)
     try:
-        connection.execute("vacuum into :target", {"target": str(target)})
+        connection.execute("vacuum into :target", {"target": str(unchecked)})
+    except sqlite3.OperationalError as error:  # a damaged source is a DatabaseError
+        raise StorageError(f"{target}: {plain_cause(error)}; nothing was kept of it") from error
+    except sqlite3.DatabaseError as error:
+        raise StorageError(f"{source}: {plain_cause(error)}") from error
     finally:
         connection.close()
 

@@ -11,16 +11,20 @@ from typing import Any, TypeVar, cast
 
 from memory_store.index.embedders import Embedders
 from memory_store.index.opened import OpenVault
+from memory_store.sqlite import storage_faults
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def inside(method: Method) -> Method:
-    """A method that uses the opened vault: no lock clears anything up while it runs."""
+    """A method that uses the opened vault: no lock clears anything up while it runs.
+
+    What the disk refuses is StorageError.
+    """
 
     @wraps(method)
     def entered(self: OpenedStore, *arguments: Any, **options: Any) -> Any:
-        with self._vault.gate.entered():
+        with storage_faults(self._vault.path), self._vault.gate.entered():
             result = method(self, *arguments, **options)
         if self.heard is not None:
             self.heard(method.__name__, result)

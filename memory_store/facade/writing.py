@@ -15,6 +15,7 @@ from memory_store.operations import editing, publishing, writing
 from memory_store.records import Addition, ImportReport, Memory, MemoryDraft, MemoryEdit
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
+from memory_store.sqlite import storage_faults
 
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Progress
@@ -163,16 +164,17 @@ class Writing(OpenedStore):
             table=table,
             text_column=text_column,
         )
-        return writing.import_paths(
-            self._vault,
-            self._embedders,
-            paths,
-            options,
-            embed=embed,
-            dry_run=dry_run,
-            prune=prune,
-            progress=progress,
-        )
+        with storage_faults(self._vault.path):
+            return writing.import_paths(
+                self._vault,
+                self._embedders,
+                paths,
+                options,
+                embed=embed,
+                dry_run=dry_run,
+                prune=prune,
+                progress=progress,
+            )
 
     def import_files(
         self,
@@ -200,16 +202,17 @@ class Writing(OpenedStore):
             type=checked_type(type) if type else None,
             topics=clean_topics(topics),
         )
-        return writing.import_files(
-            self._vault,
-            self._embedders,
-            files,
-            options,
-            dry_run=dry_run,
-            stopped=stopped,
-            progress=progress,
-            written=written,
-        )
+        with storage_faults(self._vault.path):
+            return writing.import_files(
+                self._vault,
+                self._embedders,
+                files,
+                options,
+                dry_run=dry_run,
+                stopped=stopped,
+                progress=progress,
+                written=written,
+            )
 
     def reindex(
         self,
@@ -223,4 +226,5 @@ class Writing(OpenedStore):
         Returns how many were done. Resumable: what is up to date already is left alone. Raises
         ModelUnavailableError when all was done that needs no absent model.
         """
-        return writing.reindex(self._vault, self._embedders, several(collection), progress)
+        with storage_faults(self._vault.path):
+            return writing.reindex(self._vault, self._embedders, several(collection), progress)

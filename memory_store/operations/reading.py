@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from memory_store.dates import epoch, parse_moment
-from memory_store.errors import BadInputError, NotFoundError
+from memory_store.errors import BadInputError, NotFoundError, TamperedError
 from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.operations.collections import collection_ids
@@ -61,6 +61,9 @@ def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
 def shown(vault: OpenVault, memories: Sequence[Memory]) -> list[Memory]:
     """Memories as callers see them: with their collection's name for its id."""
     names = vault.collection_names()
+    for memory in memories:
+        if memory.collection not in names:
+            raise TamperedError(f"collections of {memory.collection}: its name is missing")
     return [replace(memory, collection=names[memory.collection]) for memory in memories]
 
 

@@ -22,6 +22,7 @@ from memory_store.errors import (
     MemoryStoreError,
     NotAVaultError,
     NotFoundError,
+    StorageError,
 )
 from memory_store.records import RESULT_COLUMNS, SearchResponse
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
@@ -39,8 +40,9 @@ RRF_K = 60.0  # Cormack, Clarke & Büttcher, SIGIR 2009; also Gnosis and QMD
 STATUS: tuple[tuple[type[MemoryStoreError], int], ...] = (
     (permitted.NotPermittedError, 403),
     (BusyError, 429),
+    (StorageError, 503),
 )
-"""What refusals are in HTTP; the others are the caller's mistake, 400."""
+"""What refusals and faults are in HTTP; the others are the caller's mistake, 400."""
 
 DECLARED: Mapping[str, str] = {
     **dict.fromkeys(("rank", "keyword_rank", "topic_rank", "vector_rank", "complete"), "integer"),
