@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline
-from memory_store.models.fetching import fetch_embedder
 from memory_store.paths import cache_folder, home_path
 
 if TYPE_CHECKING:
@@ -301,6 +300,8 @@ def _asked(name_or_folder: str | None) -> str:
 
 def _obtain(name: str) -> ModelPlace:
     """Build the default model from installed weights, or fetch a model by name."""
+    from memory_store.models.fetching import fetch_embedder  # 10 ms: it can speak HTTP
+
     models = cache_folder() / "models"
     if name == DEFAULT_MODEL and offline.can_build():
         return ModelPlace(name, offline.build_model(models / name), registered=name)

@@ -90,11 +90,11 @@ def _created(
     """Month or year → how many were created in it; the unit is that of the whole result."""
     if not len(whole):
         return {}
-    months = periods(context, "M")
-    by_month = len(np.unique(months[whole])) <= MOST_MONTHS
+    created = context.snapshot.created
+    by_month = len(set(periods(created[whole], "M").tolist())) <= MOST_MONTHS
     by_month = by_month and not (narrowing and narrowing.by_year)
-    written = months if by_month else periods(context, "Y")
-    values, counts = np.unique(written[among], return_counts=True)
+    written = periods(created[among], "M" if by_month else "Y")
+    values, counts = np.unique(written, return_counts=True)
     return dict(zip(values[::-1].astype(str).tolist(), counts[::-1].tolist(), strict=True))
 
 

@@ -97,9 +97,9 @@ def facet_and_value(text: str) -> tuple[str, str]:
     return facet, value
 
 
-def periods(context: SearchContext, unit: str) -> npt.NDArray[np.datetime64]:
-    """When each document was created, in months (``unit`` M) or years (Y)."""
-    seconds = context.snapshot.created.astype(np.int64).astype("datetime64[s]")
+def periods(created: npt.NDArray[np.float64], unit: str) -> npt.NDArray[np.datetime64]:
+    """The months (``unit`` M) or years (Y) that some times are in."""
+    seconds = created.astype(np.int64).astype("datetime64[s]")
     return seconds.astype(f"datetime64[{unit}]")
 
 
@@ -130,7 +130,8 @@ def _of_topic(context: SearchContext, value: str) -> Mask:
 def _of_period(context: SearchContext, value: str) -> Mask:
     if not _PERIOD.fullmatch(value):
         raise BadInputError(f"narrow: {value!r} is no year and no month (2025-04)", "narrow")
-    mask: Mask = periods(context, "M" if "-" in value else "Y") == np.datetime64(value)
+    created = context.snapshot.created
+    mask: Mask = periods(created, "M" if "-" in value else "Y") == np.datetime64(value)
     return mask
 
 

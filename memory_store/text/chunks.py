@@ -16,9 +16,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from semantic_text_splitter import MarkdownSplitter
+if TYPE_CHECKING:
+    from semantic_text_splitter import MarkdownSplitter
 
 PASSAGE_TOKENS = 800  # QMD, "Chunking": 800 tokens with 15 % overlap
 PASSAGE_OVERLAP = 0.15  # share of a passage that it repeats of the one before
@@ -86,6 +87,8 @@ def _without_crumbs(cuts: Sequence[int], *, crumb: int, size: int) -> list[int]:
 
 @cache
 def _splitter(characters: int) -> MarkdownSplitter:
+    from semantic_text_splitter import MarkdownSplitter  # 5 ms, which no search needs
+
     return MarkdownSplitter(characters, trim=False)
 
 
