@@ -28,6 +28,7 @@ from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
     from memory_store.operations.key_rotation import Rotation
+    from memory_store.operations.key_sharing import Holder
     from memory_store.operations.key_slots import KeySlot
     from memory_store.store import MemoryStore
 
@@ -50,6 +51,7 @@ def keys() -> None:
     memory-store keys add notes.db --passphrase
     memory-store keys remove notes.db 3f2a9c1b
     memory-store keys rotate notes.db
+    memory-store keys share notes.db work --with alice.json
     """
 
 
@@ -185,6 +187,157 @@ def rotate(store: MemoryStore, collections: tuple[str, ...], root: bool, as_json
         return
     for one in done:
         click.echo(_rotated(one))
+
+
+@keys.command()
+@database_argument
+@json_option("Print as JSON")
+@with_store
+def identity(store: MemoryStore, as_json: bool) -> None:
+    """Show the fingerprint of whoever opens the vault, to be compared by voice.
+
+    \b
+    memory-store keys identity notes.db
+    """
+    own = store.identity()
+    if as_json:
+        write_json(asdict(own))
+        return
+    click.echo(own.fingerprint)
+
+
+@keys.command()
+@database_argument
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--name", required=True, help="What the owner is to call you")
+@click.option(
+    "--key-file", type=click.Path(path_type=Path), help="Your own key file; made if absent"
+)
+@click.option(
+    "--passphrase",
+    is_flag=True,
+    help=f"A passphrase of your own, asked for twice (or taken from {NEW_PASSPHRASE_VARIABLE})",
+)
+def introduce(
+    database: Path, file: Path, name: str, key_file: Path | None, passphrase: bool
+) -> None:
+    """Write a file with which the owner of a vault can share collections with you.
+
+    \b
+    memory-store keys introduce notes.db alice.json --name Alice --key-file ~/keys/alice.key
+
+    It needs no key of the vault. Give the file to the owner and tell him the fingerprint by voice;
+    he tells you his. Once he has shared something, the same vault opens with your key, and what is
+    shared with you is all you see.
+    """
+    from memory_store.store import MemoryStore
+
+    if (key_file is not None) == passphrase:
+        raise BadInputError("say which key is to be yours: --key-file or --passphrase", "key-file")
+    if file.exists():
+        raise BadInputError(f"{file} exists already", "FILE")
+    chosen = _new_passphrase() if passphrase else None
+    data, own, owner = MemoryStore.introduce(database, name, key_file=key_file, passphrase=chosen)
+    file.write_bytes(data)
+    click.echo(f"Wrote {file}: give it to the owner of {database.name}. It holds no secret.\n")
+    click.echo(f"Your fingerprint:       {own.fingerprint}")
+    click.echo(f"The owner's must be:    {owner}")
+
+
+@keys.command()
+@database_argument
+@click.argument("collection")
+@click.option("--with", "who", required=True, metavar="FILE", help="An introduction, or a name")
+@click.option("--fingerprint", help="The fingerprint that you were told, instead of being asked")
+@json_option("Print as JSON")
+@with_store
+def share(
+    store: MemoryStore, collection: str, who: str, fingerprint: str | None, as_json: bool
+) -> None:
+    """Share a collection with somebody who has a key of his own.
+
+    \b
+    memory-store keys share notes.db work --with alice.json
+    memory-store keys share notes.db home --with Alice
+
+    The first time, compare the fingerprint with him by voice: it is what proves that the file is
+    his. From then on his name is enough.
+    """
+    given: bytes | str = who
+    if Path(who).is_file():
+        given = Path(who).read_bytes()
+        _confirm(store.introduced(given), fingerprint)
+    holder = store.share(collection, given)
+    if as_json:
+        write_json(asdict(holder))
+        return
+    click.echo(_shared(holder))
+
+
+def _confirm(holder: Holder, told: str | None) -> None:
+    """Make sure that somebody compared the fingerprint. Raises BadInputError."""
+    if told is not None:
+        if told.split() != holder.fingerprint.split():
+            raise BadInputError("fingerprint: it is another one: share nothing", "fingerprint")
+        return
+    if not at_terminal():
+        raise BadInputError(
+            "fingerprint: compare it with him by voice, and give what he says", "fingerprint"
+        )
+    name = printable_line(holder.name)
+    click.echo(f"Fingerprint of {name}:  {holder.fingerprint}", err=True)
+    click.confirm(f"Did {name} tell you the same", abort=True, err=True)
+
+
+@keys.command()
+@database_argument
+@json_option("Print an array as JSON")
+@with_store
+def holders(store: MemoryStore, as_json: bool) -> None:
+    """List with whom which collections are shared.
+
+    \b
+    memory-store keys holders notes.db
+    """
+    found = store.holders()
+    if as_json:
+        write_json([asdict(holder) for holder in found])
+        return
+    for holder in found:
+        click.echo(_shared(holder))
+    if not found:
+        click.echo("Nothing is shared with anybody.", err=True)
+
+
+@keys.command()
+@database_argument
+@click.argument("name")
+@click.argument("collection", required=False)
+@json_option("Print an array as JSON")
+@with_store
+def revoke(store: MemoryStore, name: str, collection: str | None, as_json: bool) -> None:
+    """Share a collection with somebody no longer (or nothing), and seal it under a new key.
+
+    \b
+    memory-store keys revoke notes.db Alice work
+    memory-store keys revoke notes.db Alice
+
+    What he could read until now he may have copied. Stopped, it goes on with: keys rotate.
+    """
+    with Progress() as progress:
+        done = store.revoke(name, collection, progress=progress)
+    if as_json:
+        write_json([asdict(one) for one in done])
+        return
+    for one in done:
+        click.echo(
+            f"{printable_line(one.name or '')} is shared with {printable_line(name)} no longer"
+        )
+
+
+def _shared(holder: Holder) -> str:
+    names = ", ".join(printable_line(name) for name in holder.collections)
+    return f"{printable_line(holder.name)}  ({holder.fingerprint})  {names}"
 
 
 def _replace_root(store: MemoryStore, *, quiet: bool) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from memory_store.facade.opened import OpenedStore, inside
 from memory_store.keys import new_recovery, secret_to_add
-from memory_store.operations import key_rotation, key_slots
+from memory_store.operations import key_rotation, key_sharing, key_slots
 from memory_store.operations.key_rotation import Rotation
+from memory_store.operations.key_sharing import Holder
 from memory_store.operations.key_slots import KeySlot, NewRoot
 
 if TYPE_CHECKING:
@@ -70,6 +71,62 @@ class Keys(OpenedStore):
         """
         recovery, code = new_recovery()
         return key_slots.replace_root(self._vault, recovery), code
+
+    # -- sharing ------------------------------------------------------------------------
+
+    @staticmethod
+    def introduce(
+        path: str | Path,
+        name: str,
+        *,
+        key_file: str | Path | None = None,
+        passphrase: str | None = None,
+    ) -> tuple[bytes, Holder, str]:
+        """Introduce oneself to the owner of a vault, with a key of one's own that will open it.
+
+        Returns a small public file's content for the owner, who one is in it, and the owner's
+        fingerprint. People compare both fingerprints, by voice. Needs no key of the vault. Raises
+        BadInputError, NotAVaultError.
+        """
+        database = Path(path)
+        secret = secret_to_add(database, key_file=key_file, passphrase=passphrase, keyring=False)
+        return key_sharing.introduce(database, name, [secret])
+
+    @inside
+    def identity(self) -> Holder:
+        """Who opened the vault: his fingerprint, and what he may read."""
+        return key_sharing.own_identity(self._vault)
+
+    @inside
+    def introduced(self, introduction: bytes) -> Holder:
+        """Who introduces himself. Raises BadInputError, TamperedError."""
+        return key_sharing.read_introduction(self._vault.whole_vault(), introduction).holder
+
+    @inside
+    def share(self, collection: str, who: bytes | str) -> Holder:
+        """Share a collection with whom an introduction (bytes) is from, or somebody known by name.
+
+        Compare the fingerprint of :meth:`introduced` first. Raises NotFoundError, BadInputError,
+        TamperedError, and BadInputError for a key that is not the owner's.
+        """
+        return key_sharing.share(self._vault, collection, who)
+
+    @inside
+    def holders(self) -> list[Holder]:
+        """With whom collections are shared. Raises BadInputError for others than the owner."""
+        return key_sharing.holders(self._vault)
+
+    def revoke(
+        self, who: str, collection: str | None = None, progress: Progress | None = None
+    ) -> list[Rotation]:
+        """Share a collection with somebody no longer, or nothing at all, and seal it anew.
+
+        From then on he opens nothing of it; what he read before he may have kept. Raises
+        NotFoundError, BadInputError.
+        """
+        return key_sharing.revoke(self._vault, who, collection, progress)
+
+    # -- new keys -----------------------------------------------------------------------
 
     def rotate_keys(self, *collections: str, progress: Progress | None = None) -> list[Rotation]:
         """New keys for some collections (names or ids), or for all, and the vault's settings.

@@ -17,6 +17,7 @@ from memory_store.index.opened import OpenVault, open_vault
 from memory_store.sqlite import connect, sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.collections import insert_collection
+from memory_store.vault.identities import publish_owner
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.schema import FORMAT_VERSION, create_schema
 from memory_store.vault.settings import PROFILES, Settings, write_settings
@@ -67,6 +68,7 @@ def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             connection.execute("insert into vault_principals (id, created) values (0, ?)", (now,))
             root = SecretKey.generate()
+            publish_owner(connection, root)
             for secret in secrets:
                 add_slot(connection, vault, 0, secret, root)
             keyring = Keyring(vault, 0, root)

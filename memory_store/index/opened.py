@@ -78,7 +78,9 @@ class OpenVault:
         self._membership: tuple[Settings, Mapping[str, Mapping[str, str]]] | None = None
         keyring.strict = self.settings.profile == "strict"
         self.expansions = Expansions(
-            path, keyring, on_disk=not keyring.strict and not access.read_only
+            path,
+            keyring,
+            on_disk=keyring.is_owner and not keyring.strict and not access.read_only,
         )
         keyring.when_unknown(self.refresh_settings)
         self.index = LiveIndex(keyring, connect(path, read_only=True, access=access))
@@ -263,7 +265,7 @@ class OpenVault:
     def find_collection(self, given: str | None) -> str:
         """The id of the collection of that name or id; the personal one for None."""
         if given is None:
-            return self.settings.personal
+            return self.settings.personal or self._only_collection()
         names = self.collection_names()
         if given in names:
             return given
@@ -272,6 +274,13 @@ class OpenVault:
                 return collection
         known = ", ".join(sorted(names.values()))
         raise NotFoundError(f"no collection {given!r}; there is: {known}")
+
+    def _only_collection(self) -> str:
+        """The one collection that is shared. Raises BadInputError where there are several."""
+        shared = self.keyring.readable()
+        if len(shared) != 1:
+            raise BadInputError("collection: say which; the personal one is hidden", "collection")
+        return shared[0]
 
     def find_or_create_collection(self, given: str | None) -> str:
         """As :meth:`find_collection`, making a collection of a name that is not there yet."""
@@ -388,7 +397,12 @@ class OpenVault:
     # -- the audit trail ----------------------------------------------------------------
 
     def keep_audit(self, events: Sequence[AuditEvent], *, days: float, most: int) -> None:
-        """See :func:`memory_store.vault.audit.append`. Raises ReadOnlyError."""
+        """See :func:`memory_store.vault.audit.append`. Raises ReadOnlyError.
+
+        The trail is the owner's: with the key of somebody else none is kept.
+        """
+        if not self.keyring.is_owner:
+            return
         self.access.refuse_writing(self.path)
         audit.append(self.path, self.keyring, events, days=days, most=most)
 
@@ -438,12 +452,14 @@ def open_vault(
     return OpenVault(path, vault, keyring, access)
 
 
-def open_with_root(path: Path, principal: int, root: SecretKey, access: FileAccess) -> OpenVault:
+def open_with_root(
+    path: Path, principal: int, root: SecretKey, access: FileAccess, pin: bytes = b""
+) -> OpenVault:
     """A vault that is open in another process of ours, which gave us its root key."""
     connection = connect(path, read_only=True, access=access)
     try:
         vault = read_vault_id(connection)
-        keyring = Keyring.unlock(connection, vault, principal, root)
+        keyring = Keyring.unlock(connection, vault, principal, root, pin)
     finally:
         connection.close()
     return OpenVault(path, vault, keyring, access)

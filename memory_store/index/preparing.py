@@ -62,6 +62,8 @@ class Preparer:
         # of what they were really made with, and are stale.
         if collection not in self._makings:
             vault, embedder = self._vault, self._embedders(collection)
+            if not vault.settings.of(collection).fingerprint and not vault.keyring.is_owner:
+                embedder = None  # which model it is to be the owner decides
             if embedder is not None:
                 vault.check_model(embedder, collection)
                 if not vault.settings.of(collection).fingerprint:

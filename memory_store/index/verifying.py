@@ -60,9 +60,10 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
     ).fetchall():
         if collection in readable:
             yield f"source {source}", partial(_source, vault, collection, source, sealed)
-    for sequence, tag, sealed in stored(connection):
-        yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
-    yield "audit trail", partial(_audit_check, vault, connection)
+    if vault.keyring.is_owner:
+        for sequence, tag, sealed in stored(connection):
+            yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
+        yield "audit trail", partial(_audit_check, vault, connection)
     yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
     for memory, collection in connection.execute(
         "select id, collection from memories order by id"

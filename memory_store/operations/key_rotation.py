@@ -12,17 +12,19 @@ is being left, and every sealed value says which one it is sealed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from memory_store.errors import BadInputError
 from memory_store.index.opened import OpenVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import audit, expansions
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
+from memory_store.vault.grants import GrantPlace
+from memory_store.vault.identities import known_identity
 from memory_store.vault.keyring import VAULT_SCOPE, insert_key
 from memory_store.vault.resealing import STEPS, Done, Step, new_account, rows_of, veil_topics
 from memory_store.vault.schema import mark_shared
-from memory_store.vault.settings import Epoch
+from memory_store.vault.settings import Epoch, KeyHolder, Settings
 from memory_store.vault.transactions import erase_traces, transaction
 
 Progress = Callable[[str, int, "int | None"], None]
@@ -63,8 +65,7 @@ def rotate(
 
 def check_owner(vault: OpenVault) -> None:
     """Raise BadInputError unless the whole vault was opened with a key of its owner."""
-    if not vault.whole_vault().keyring.is_owner:
-        raise BadInputError("only the owner of the vault may do this", "key")
+    vault.whole_vault().keyring.check_owner()
 
 
 def unfinished(vault: OpenVault) -> list[str]:
@@ -94,29 +95,59 @@ def begin(vault: OpenVault, scope: str) -> None:
     with vault.writing() as connection:
         with transaction(connection, vault.keyring):
             settings = vault.stored_settings(connection)
-            present = settings.epoch_of(scope)
-            if present.before is not None:  # somebody else began at the same time
-                return
-            keys, epoch = vault.keyring.of(scope), present.epoch + 1
-            mark_shared(connection)
-            next_one = Epoch(scope, epoch, present.epoch)
-            bundle = keys.bundle.next()
-            vault.change_settings(
-                connection, present=settings, epochs=settings.with_epoch(next_one)
-            )
-            _hand_out(connection, vault, scope, epoch, bundle)
-            if scope != VAULT_SCOPE:
-                upcoming = keys.upcoming(epoch, bundle)
-                new_account(connection, keys, upcoming)
-                veil_topics(connection, keys, upcoming)
+            if settings.epoch_of(scope).before is None:  # else somebody began at the same time
+                begin_in(connection, vault, settings, [scope])
         vault.refresh_settings()
 
 
-def _hand_out(
-    connection: sqlite3.Connection, vault: OpenVault, scope: str, epoch: int, bundle: Bundle
+def begin_in(
+    connection: sqlite3.Connection,
+    vault: OpenVault,
+    settings: Settings,
+    scopes: Sequence[str],
+    **changes: Any,
 ) -> None:
-    wrapped = vault.keyring.wrapped(scope, epoch, bundle)
-    insert_key(connection, scope, epoch, vault.keyring.principal, wrapped)
+    """The next epoch of some scopes' keys, inside the caller's transaction.
+
+    ``changes`` are made to the settings with it: holders, who get the new keys or not.
+    """
+    mark_shared(connection)
+    later = replace(settings, **changes)
+    for scope in scopes:
+        present = settings.epoch_of(scope).epoch
+        later = replace(later, epochs=later.with_epoch(Epoch(scope, present + 1, present)))
+    vault.change_settings(connection, present=settings, holders=later.holders, epochs=later.epochs)
+    for scope in scopes:
+        keys, epoch = vault.keyring.of(scope), later.epoch_of(scope).epoch
+        bundle = keys.bundle.next()
+        wrapped = vault.keyring.wrapped(scope, epoch, bundle)
+        insert_key(connection, scope, epoch, vault.keyring.principal, wrapped)
+        readers = [holder for holder in later.holders if scope in holder.collections]
+        grant_all(connection, vault, readers, scope, epoch, bundle)
+        if scope != VAULT_SCOPE:
+            upcoming = keys.upcoming(epoch, bundle)
+            new_account(connection, keys, upcoming)
+            veil_topics(connection, keys, upcoming)
+
+
+def grant_all(
+    connection: sqlite3.Connection,
+    vault: OpenVault,
+    holders: Sequence[KeyHolder],
+    collection: str,
+    epoch: int,
+    bundle: Bundle,
+) -> None:
+    """Wrap a collection's key for those with whom it is shared, by the keys that the owner knows
+    them by (inside the caller's transaction). Raises TamperedError where the file has others."""
+    if not holders:
+        return
+    owner = vault.keyring.identity(connection)
+    for one in holders:
+        recipient = known_identity(connection, one.principal, bytes.fromhex(one.identity))
+        place = GrantPlace(vault.vault, collection, epoch, one.principal, owner, recipient)
+        granted = vault.keyring.granted(place, bundle)
+        insert_key(connection, collection, epoch, one.principal, granted)
 
 
 def _reseal(vault: OpenVault, scope: str, name: str, progress: Progress | None) -> None:

@@ -171,7 +171,8 @@ def append(
 
 
 def events(connection: sqlite3.Connection, keyring: Keyring) -> list[AuditEvent]:
-    """Every event, oldest first. Raises TamperedError."""
+    """Every event, oldest first. Raises TamperedError, BadInputError for others than the owner."""
+    keyring.check_owner()
     keys = keyring.of(VAULT_SCOPE)
     with reading(connection):
         if not _has_table(connection):

@@ -11,7 +11,7 @@ from memory_store.crypto.identities import Identity, identity_of, strongest_kem
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import FormatError, TamperedError
 from memory_store.sqlite import sqlite3
-from memory_store.vault.keyring import OWNER
+from memory_store.vault.slots import OWNER
 
 TABLE = "vault_identities"
 

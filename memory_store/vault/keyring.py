@@ -18,18 +18,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from memory_store.crypto.identities import Identity, identity_of, strongest_kem
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import OpenCounter, Place, SealingKey, seal, unseal
-from memory_store.errors import LockedError, NotFoundError, TamperedError
+from memory_store.errors import BadInputError, LockedError, NotFoundError, TamperedError
 from memory_store.scopes import Scope
 from memory_store.sqlite import sqlite3
-from memory_store.vault.collection_keys import Bundle, CollectionKeys
-from memory_store.vault.slots import OpenedSlot
+from memory_store.vault.collection_keys import CARRIED, Bundle, CollectionKeys
+from memory_store.vault.grants import GrantPlace, make_grant, open_grant
+from memory_store.vault.identities import known_identity, read_identity
+from memory_store.vault.slots import OWNER, OpenedSlot
 
 __all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring", "LimitedKeyring"]
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
-OWNER: Final = 0  # the principal who made the vault and may read all of it
 ROOT_SETTING = "root"  # in clear: how often the owner's root key was replaced
 
 
@@ -96,7 +98,6 @@ class Keyring:
         """
         self.check_open()
         self._check_generation(connection)
-        wrap = self.wrapping_key()
         rows = connection.execute(
             """
             select collection, epoch, wrapped from vault_collection_keys
@@ -107,9 +108,55 @@ class Keyring:
         for collection, epoch, wrapped in rows:
             held = self.collections.get(collection)
             if held is None or not held.holds(epoch):
-                opened = unseal(wrap, self.grant_place(collection, epoch), wrapped)
-                self._hold(collection, epoch, Bundle.decoded(epoch, opened))
-        wrap.wipe()
+                self._hold(
+                    collection, epoch, self._unwrapped(connection, collection, epoch, wrapped)
+                )
+
+    def _unwrapped(
+        self, connection: sqlite3.Connection, collection: str, epoch: int, wrapped: bytes
+    ) -> Bundle:
+        if not self.is_owner:
+            place = self.grant_of(connection, collection, epoch)
+            return open_grant(self.root, place, wrapped)
+        wrap = self.wrapping_key()
+        try:
+            opened = unseal(wrap, self.grant_place(collection, epoch), wrapped)
+            return Bundle.decoded(epoch, opened)
+        finally:
+            wrap.wipe()
+
+    def grant_of(self, connection: sqlite3.Connection, collection: str, epoch: int) -> GrantPlace:
+        """Where the owner's grant for this principal stands, by the keys that both are known by.
+
+        Raises TamperedError where the owner has other keys than those this principal was told.
+        """
+        owner = known_identity(connection, OWNER, self.pin)
+        return GrantPlace(
+            self.vault, collection, epoch, self.principal, owner, self.identity(connection)
+        )
+
+    def identity(self, connection: sqlite3.Connection) -> Identity:
+        """The principal's own public keys, by the key encapsulation that they were made for."""
+        present = read_identity(connection, self.principal)
+        return identity_of(self.root, present.kem if present else strongest_kem())
+
+    def granted(self, place: GrantPlace, bundle: Bundle) -> bytes:
+        """A collection's bundle for somebody else, signed."""
+        return make_grant(self.root, place, bundle)
+
+    def hold_own_scope(self, dedupe: bytes) -> None:
+        """For one who is not the owner: keys in the place of the vault's own scope.
+
+        They are his alone, and seal what stays in memory; ``dedupe`` is the owner's, by which equal
+        contents of several collections are told.
+        """
+        if VAULT_SCOPE not in self.collections:
+            own = Bundle.first(self.root.derive("own-scope"))
+            carried = [
+                SecretKey(dedupe) if label == "dedupe" else one
+                for label, one in zip(CARRIED, own.carried, strict=True)
+            ]
+            self._hold(VAULT_SCOPE, 0, Bundle(own.secret, tuple(carried)))
 
     def _hold(self, collection: str, epoch: int, bundle: Bundle) -> None:
         held = self.collections.get(collection)
@@ -203,7 +250,7 @@ class Keyring:
         self, connection: sqlite3.Connection, collection: str | None = None
     ) -> CollectionKeys:
         """A new random collection key, wrapped for this principal and held from now on."""
-        self.check_open()
+        self.check_owner()
         collection = collection or str(uuid.uuid4())
         bundle = Bundle.first(SecretKey.generate())
         insert_key(connection, collection, 0, self.principal, self.wrapped(collection, 0, bundle))
@@ -241,6 +288,12 @@ class Keyring:
     def lacks(self, collection: str) -> bool:
         """Whether the principal's keys should be looked at again for that collection's."""
         return collection not in self.collections
+
+    def check_owner(self) -> None:
+        """Raise BadInputError for the keys of somebody with whom collections are shared."""
+        self.check_open()
+        if not self.is_owner:
+            raise BadInputError("only the owner of the vault may do this", "key")
 
     def check_open(self) -> None:
         if self.locked:

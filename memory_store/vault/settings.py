@@ -6,19 +6,29 @@ write the file must not be able to change them: they are read only from the seal
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 
-from memory_store.errors import FormatError, LockedError, NotAVaultError, TamperedError
+from memory_store.errors import (
+    FormatError,
+    LockedError,
+    NotAVaultError,
+    NotFoundError,
+    TamperedError,
+)
 from memory_store.sqlite import sqlite3
+from memory_store.vault.collection_keys import CARRIED
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.manifest import note_revision, read_manifest
 from memory_store.vault.members import Member
+from memory_store.vault.shares import Share, read_share, write_share
 from memory_store.vault.slots import list_slots
 from memory_store.vault.transactions import reading
 
+DEDUPE = CARRIED.index("dedupe")
 PROFILES = ("default", "strict")
 
 
@@ -178,8 +188,11 @@ def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     """
     with reading(connection):
         keyring.catch_up(connection)
-        settings = _opened(connection, keyring)
-        _check_complete(connection, keyring, settings)
+        if keyring.is_owner:
+            settings = _opened(connection, keyring)
+            _check_complete(connection, keyring, settings)
+        else:
+            settings = _shared(connection, keyring)
         _check_epochs(connection, keyring, settings)
     scopes = (VAULT_SCOPE, *settings.collections)
     keyring.admit(settings.revision, {one: settings.epoch_of(one).read for one in scopes})
@@ -210,6 +223,54 @@ def _opened(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     )
 
 
+def _shared(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
+    """The settings as far as they concern the collections that are shared with this principal."""
+    present = connection.execute(
+        "select distinct collection from vault_collection_keys where principal = ?",
+        (keyring.principal,),
+    )
+    told = {row[0]: read_share(connection, keyring.of(row[0])) for row in present.fetchall()}
+    if not told:
+        raise NotFoundError("nothing in this vault is shared with this key any more")
+    one = next(iter(told.values()))
+    if any(other.dedupe != one.dedupe for other in told.values()):
+        raise TamperedError("vault_shares: not all of them are by the owner")
+    keyring.hold_own_scope(one.dedupe_key())
+    return Settings(
+        profile=one.profile,
+        analyser=one.analyser,
+        embedder=one.embedder,
+        fingerprint=one.fingerprint,
+        dimensions=one.dimensions,
+        revision=stored_revision(connection),
+        collections=tuple(told),
+        choices=tuple(
+            CollectionSettings(name, **share.choice) for name, share in told.items() if share.choice
+        ),
+        epochs=tuple(Epoch(name, share.epoch, share.before) for name, share in told.items()),
+    )
+
+
+def _tell_holders(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
+    """Write what those must know with whom collections are shared, of each collection."""
+    dedupe = base64.b64encode(keyring.of(VAULT_SCOPE).bundle.carried[DEDUPE].buffer).decode()
+    for collection in sorted({one for holder in settings.holders for one in holder.collections}):
+        chosen, epoch = settings.chosen(collection), settings.epoch_of(collection)
+        own = asdict(chosen) if chosen != CollectionSettings(collection) else {}
+        share = Share(
+            profile=settings.profile,
+            analyser=settings.analyser,
+            embedder=settings.embedder,
+            fingerprint=settings.fingerprint,
+            dimensions=settings.dimensions,
+            epoch=epoch.epoch,
+            before=epoch.before,
+            dedupe=dedupe,
+            choice={name: own[name] for name in own if name not in ("collection", "folder")},
+        )
+        write_share(connection, keyring.of(collection), share)
+
+
 def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
     """Raise TamperedError for older settings put back, or the owner's keys taken away."""
     if settings.slots and keyring.slot is not None and keyring.slot not in settings.slots:
@@ -233,11 +294,8 @@ def _check_epochs(connection: sqlite3.Connection, keyring: Keyring, settings: Se
             (keyring.principal,),
         )
     )
-    wanted = {
-        (scope, epoch)
-        for scope in (VAULT_SCOPE, *settings.collections)
-        for epoch in settings.epoch_of(scope).read
-    }
+    scopes = (VAULT_SCOPE, *settings.collections) if keyring.is_owner else settings.collections
+    wanted = {(scope, epoch) for scope in scopes for epoch in settings.epoch_of(scope).read}
     for collection, epoch in sorted(wanted - present):
         raise TamperedError(
             f"vault_collection_keys of {collection}: the owner's key of epoch {epoch} is missing"
@@ -257,7 +315,8 @@ def stored_revision(connection: sqlite3.Connection) -> int:
 
 
 def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
-    """Replace the sealed settings (inside the caller's transaction)."""
+    """Replace the sealed settings (inside the caller's transaction). The owner alone may."""
+    keyring.check_owner()
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", settings.revision)
     data = asdict(settings)
@@ -273,3 +332,5 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
         (str(settings.revision), sealed),
     )
     note_revision(connection, keyring.of(settings.personal), settings.revision)
+    if settings.holders:
+        _tell_holders(connection, keyring, settings)

@@ -33,6 +33,7 @@ KEY_FILE = "key-file"
 KEYRING = "keyring"
 RECOVERY = "recovery"
 KINDS = (PASSPHRASE, KEY_FILE, KEYRING, RECOVERY)
+OWNER = 0  # the principal who made the vault and may read all of it
 MOST_SLOTS = 64  # a hostile file must not make every try cost thousands of derivations
 
 

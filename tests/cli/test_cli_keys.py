@@ -248,6 +248,32 @@ def test_keys_are_replaced_in_the_terminal_and_the_search_finds_as_before(vault:
         assert store.verify()["failures"] == []
 
 
+def test_a_collection_is_shared_and_taken_back_in_the_terminal(
+    vault: Vault, tmp_path: Path
+) -> None:
+    opening = ("--key-file", str(vault.key_file))
+    alice = tmp_path / "keys" / "alice.key"
+    hers, file = ("--key-file", str(alice)), tmp_path / "alice.json"
+    told = run("keys", "introduce", str(vault.path), str(file), "--name", "Alice", *hers)
+    assert told.exit_code == 0, told.output
+    fingerprint, owner = (line.partition(":")[2].strip() for line in told.stdout.splitlines()[-2:])
+    assert run("keys", "identity", str(vault.path), *opening).stdout.strip() == owner
+    share = ("keys", "share", str(vault.path), "personal", "--with", str(file), *opening)
+    for words in ((), ("--fingerprint", owner)):
+        refused = run(*share, *words)
+        assert refused.exit_code == 2
+        assert "fingerprint" in refused.stderr
+    assert run("list", str(vault.path), *hers).exit_code == 3
+    assert run(*share, "--fingerprint", fingerprint).exit_code == 0
+    assert len(json.loads(run("list", str(vault.path), "--json", *hers).stdout)) == 5
+    listed = run("keys", "holders", str(vault.path), *opening).stdout
+    assert listed == f"Alice  ({fingerprint})  personal\n"
+    revoked = run("keys", "revoke", str(vault.path), "Alice", *opening)
+    assert revoked.stdout == "personal is shared with Alice no longer\n"
+    assert run("list", str(vault.path), *hers).exit_code == 3
+    assert "nobody" in run("keys", "revoke", str(vault.path), "nobody", *opening).stderr
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -1,0 +1,69 @@
+"""What somebody must know of a vault with whom one of its collections is shared.
+
+Boundary: sealed under the collection's own key, so that who reads the collection can read it. It
+tells of no other collection. It holds the key of the tags that tell equal contents of all
+collections apart: those tags stand inside of sealed indexes alone, where nobody else sees them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from memory_store.errors import TamperedError
+from memory_store.sqlite import sqlite3
+from memory_store.vault.collection_keys import CollectionKeys
+
+TABLE = "vault_shares"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The vault's profile and usual model, the collection's own choice, and its key's epochs.
+
+    ``choice`` are fields of ``CollectionSettings`` without the folder, which is the owner's.
+    """
+
+    profile: str
+    analyser: int
+    embedder: str
+    fingerprint: str
+    dimensions: int
+    epoch: int
+    before: int | None
+    dedupe: str = field(repr=False)
+    choice: dict[str, Any] = field(default_factory=dict)
+
+    def dedupe_key(self) -> bytes:
+        return base64.b64decode(self.dedupe)
+
+
+def write_share(connection: sqlite3.Connection, keys: CollectionKeys, share: Share) -> None:
+    """Replace what is told to those who read a collection (inside the caller's transaction)."""
+    sealed = keys.seal("share", keys.place(TABLE, "sealed", keys.collection), _json(share))
+    connection.execute(
+        f"insert or replace into {TABLE} (collection, sealed) values (?, ?)",
+        (keys.collection, sealed),
+    )
+
+
+def read_share(connection: sqlite3.Connection, keys: CollectionKeys) -> Share:
+    """What is told of a collection. Raises TamperedError where it is missing or was changed."""
+    row = connection.execute(
+        f"select sealed from {TABLE} where collection = ?", (keys.collection,)
+    ).fetchone()
+    if row is None:
+        raise TamperedError(f"{TABLE} of {keys.collection}: is missing")
+    place = keys.place(TABLE, "sealed", keys.collection)
+    return Share(**json.loads(bytes(keys.unseal("share", place, row[0]))))
+
+
+def remove_share(connection: sqlite3.Connection, collection: str) -> None:
+    """Tell nothing of a collection any more (inside the caller's transaction)."""
+    connection.execute(f"delete from {TABLE} where collection = ?", (collection,))
+
+
+def _json(share: Share) -> bytes:
+    return json.dumps(asdict(share)).encode()

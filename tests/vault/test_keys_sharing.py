@@ -1,0 +1,348 @@
+"""Two people share a collection of one file, each with a key of his own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_store.crypto.identities import HYBRID, X25519, identity_of, strongest_kem
+from memory_store.crypto.keys import SecretKey
+from memory_store.errors import (
+    BadInputError,
+    FormatError,
+    MemoryStoreError,
+    NotFoundError,
+    TamperedError,
+    WrongKeyError,
+)
+from memory_store.sqlite import connect
+from memory_store.store import MemoryStore
+from memory_store.vault.collection_keys import Bundle
+from memory_store.vault.grants import GrantPlace, make_grant, open_grant
+
+Make = Callable[..., MemoryStore]
+SHARED, HIDDEN = "work", "diary"
+
+
+@dataclass(frozen=True)
+class Two:
+    """A vault, its owner's open store, and how Alice opens it."""
+
+    owner: MemoryStore
+    key_file: Path
+    model: Path
+
+    def alice(self) -> MemoryStore:
+        return MemoryStore.open(self.owner.path, key_file=self.key_file, embedder=str(self.model))
+
+
+@pytest.fixture
+def two(make_store: Make, tmp_path: Path, tiny_model: Path) -> Two:
+    owner = make_store()
+    for number in range(6):
+        owner.add(f"Ledger {number} of the pump.", topics=["ledgers"], collection=SHARED)
+        owner.add(f"Pump dream {number}.", topics=["dreams"], collection=HIDDEN)
+    alice = Two(owner, tmp_path / "keys" / "alice.key", tiny_model)
+    data, _, _ = MemoryStore.introduce(owner.path, "Alice", key_file=alice.key_file)
+    owner.share(SHARED, data)
+    return alice
+
+
+def test_she_sees_what_is_shared_and_nothing_else(two: Two) -> None:
+    hidden = two.owner.list(collection=HIDDEN)[0]
+    with two.alice() as alice:
+        assert [one.name for one in alice.collections()] == [SHARED]
+        assert {memory.collection for memory in alice.list()} == {SHARED}
+        assert len(alice.search("pump").rows) == 6
+        assert alice.topics() == {"ledgers": 6}
+        assert alice.stats()["memories"] == 6
+        assert alice.verify()["failures"] == []
+        for call in (
+            lambda: alice.get(hidden.id),
+            lambda: alice.list(collection=HIDDEN),
+            lambda: alice.search("pump", collection=HIDDEN),
+            lambda: alice.edit(hidden.id, text="mine"),
+        ):
+            with pytest.raises((NotFoundError, BadInputError)):
+                call()
+    assert len(two.owner.list(collection=HIDDEN)) == 6
+
+
+def test_what_one_writes_the_other_finds_at_once(two: Two) -> None:
+    with two.alice() as alice:
+        written = alice.add("Ledger of Alice, on valves.")
+        assert [row.id for row in two.owner.search("valves", mode="keyword").rows] == [written.id]
+        two.owner.edit(written.id, text="Ledger of both, on gauges.")
+        assert [row.id for row in alice.search("gauges", mode="keyword").rows] == [written.id]
+        assert alice.verify()["failures"] == two.owner.verify()["failures"] == []
+
+
+def test_an_equal_text_of_hers_gets_the_same_vectors_and_body(two: Two) -> None:
+    bodies = two.owner.stats()["contents"]
+    with two.alice() as alice:
+        alice.add("Ledger 1 of the pump.")
+    assert two.owner.stats()["contents"] == bodies
+
+
+def test_she_has_none_of_the_owners_rights(two: Two) -> None:
+    with two.alice() as alice:
+        for call in (
+            lambda: alice.create_collection("mine"),
+            lambda: alice.rotate_keys(),
+            lambda: alice.rotate_root(),
+            lambda: alice.share(SHARED, "Alice"),
+            lambda: alice.revoke("Alice"),
+            alice.holders,
+            alice.audit_trail,
+            lambda: alice.set_member(SHARED, "alice", "owner"),
+            lambda: alice.set_collection(SHARED, analyser="de"),
+        ):
+            with pytest.raises(BadInputError, match="only the owner"):
+                call()
+        alice.keep_audit([], days=0, most=1)
+    assert two.owner.verify()["failures"] == []
+
+
+def test_she_keeps_keys_of_her_own(two: Two) -> None:
+    with two.alice() as alice:
+        slot = alice.add_key(passphrase="a passphrase of hers")
+        assert len(alice.key_slots()) == 2
+    with MemoryStore.open(two.owner.path, passphrase="a passphrase of hers") as again:
+        assert len(again.list()) == 6
+        again.remove_key(slot.id)
+    assert len(two.owner.key_slots()) == 2
+
+
+def test_several_collections_can_be_shared_and_taken_back_one_by_one(two: Two) -> None:
+    shared = two.owner.share(HIDDEN, "Alice")
+    assert shared.collections == (SHARED, HIDDEN)
+    with two.alice() as alice:
+        assert len(alice.search("pump", limit=32).rows) == 12
+        two.owner.revoke("Alice", SHARED)
+        assert {row.collection for row in alice.search("pump").rows} == {HIDDEN}
+        assert alice.verify()["failures"] == []
+    assert [one.collections for one in two.owner.holders()] == [(HIDDEN,)]
+
+
+def test_a_new_key_of_the_collection_is_hers_too(two: Two) -> None:
+    with two.alice() as alice:
+        before = [row.id for row in alice.search("pump").rows]
+        two.owner.rotate_keys()
+        assert [row.id for row in alice.search("pump").rows] == before
+        alice.add("Written under the new key.")
+        assert alice.verify()["failures"] == []
+    with two.alice() as alice:
+        assert len(alice.list()) == 7
+
+
+def test_once_revoked_her_key_opens_nothing_and_what_is_written_then_is_sealed_from_her(
+    two: Two,
+) -> None:
+    with two.alice() as alice:
+        held = alice._vault.keyring.of(alice.collections()[0].id).bundle.secret.buffer[:]
+        two.owner.revoke("Alice")
+        for call in (alice.collections, lambda: alice.add("x"), lambda: alice.search("pump")):
+            with pytest.raises(MemoryStoreError):
+                call()
+    with pytest.raises(WrongKeyError):
+        two.alice()
+    collection = next(i for i, n in two.owner.collection_names().items() if n == SHARED)
+    keys = two.owner._vault.keyring.of(collection)
+    assert keys.epoch == 1
+    assert keys.bundle.secret.buffer != held
+    assert two.owner.holders() == []
+    assert two.owner.verify()["failures"] == []
+
+
+def test_a_revocation_that_was_stopped_goes_on_with_rotate(two: Two) -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop(name: str, done: int, total: int | None) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        two.owner.revoke("Alice", progress=stop)
+    assert two.owner.unfinished_rotations() == [SHARED]
+    with pytest.raises(WrongKeyError):
+        two.alice()
+    assert [one.resumed for one in two.owner.rotate_keys(SHARED)] == [True]
+    assert two.owner.verify()["failures"] == []
+
+
+def test_a_new_root_key_of_the_owner_shares_nothing_any_more(two: Two) -> None:
+    gone, _ = two.owner.rotate_root()
+    assert gone.no_longer_shared == ("Alice",)
+    two.owner.rotate_keys()
+    with pytest.raises(WrongKeyError):
+        two.alice()
+    data, _, _ = MemoryStore.introduce(two.owner.path, "Alice", key_file=two.key_file)
+    two.owner.share(SHARED, data)
+    with two.alice() as alice:
+        assert len(alice.list()) == 6
+
+
+def test_both_see_the_same_two_fingerprints(two: Two, tmp_path: Path) -> None:
+    _, bob, owner = MemoryStore.introduce(two.owner.path, "Bob", key_file=tmp_path / "k" / "b.key")
+    assert owner == two.owner.identity().fingerprint
+    assert len(owner.split()) == 8
+    assert bob.fingerprint != owner
+    with two.alice() as alice:
+        (known,) = two.owner.holders()
+        assert alice.identity().fingerprint == known.fingerprint
+
+
+# -- forgeries ----------------------------------------------------------------------------
+
+
+def test_an_introduction_that_was_changed_is_refused(two: Two, tmp_path: Path) -> None:
+    data, _, _ = MemoryStore.introduce(two.owner.path, "Bob", key_file=tmp_path / "k" / "b.key")
+    told = json.loads(data)
+    slot = told["slots"][0]
+    changed: list[dict[str, Any]] = [
+        {**told, "name": "Rob"},
+        {**told, "vault": "00" * 16},
+        {**told, "signature": told["signature"][:-8] + "AAAAAAA="},
+        {**told, "slots": []},
+        {**told, "slots": [{**slot, "salt": "A" * 22 + "=="}]},
+        {**told, "slots": [{**slot, "principal": 0}]},
+        {**told, "keys": told["keys"][:8] + "AAAA" + told["keys"][12:]},
+        {**told, "memory-store introduction": 2},
+    ]
+    for other in changed:
+        with pytest.raises((TamperedError, BadInputError)):
+            two.owner.share(SHARED, json.dumps(other).encode())
+    assert len(two.owner.holders()) == 1
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=200))
+def test_what_is_no_introduction_is_bad_input(two: Two, data: bytes) -> None:
+    with pytest.raises(BadInputError):
+        two.owner.introduced(data)
+
+
+def tampered(two: Two, statement: str, *values: object) -> None:
+    connection = connect(two.owner.path)
+    assert connection.execute(statement, values).rowcount == 1
+    connection.close()
+
+
+def test_a_grant_by_somebody_else_is_refused(two: Two) -> None:
+    """Whoever writes to the file gives Alice a key that he knows, to read what she writes."""
+    with two.alice() as alice:
+        ring = alice._vault.keyring
+        collection = alice.collections()[0].id
+        place = ring.grant_of(alice._vault.reader(), collection, 0)
+        forged = make_grant(SecretKey.generate(), place, Bundle.first(SecretKey.generate()))
+    where = "where principal != 0"
+    tampered(two, f"update vault_collection_keys set wrapped = ? {where}", forged)
+    with pytest.raises(TamperedError, match="not signed"):
+        two.alice()
+
+
+def test_another_owners_keys_in_the_file_are_refused(two: Two) -> None:
+    other = identity_of(SecretKey.generate(), strongest_kem())
+    replaced = "update vault_identities set public = ? where principal = 0"
+    tampered(two, replaced, other.encoded())
+    with pytest.raises(TamperedError, match="somebody else"):
+        two.alice()
+
+
+def test_another_recipients_keys_in_the_file_get_no_new_grant(two: Two) -> None:
+    other = identity_of(SecretKey.generate(), strongest_kem())
+    replaced = "update vault_identities set public = ? where principal != 0"
+    tampered(two, replaced, other.encoded())
+    with pytest.raises(TamperedError, match="somebody else"):
+        two.owner.rotate_keys(SHARED)
+
+
+def test_a_grant_for_one_collection_is_none_for_another(two: Two) -> None:
+    two.owner.share(HIDDEN, "Alice")
+    connection = connect(two.owner.path)
+    (a, first), (b, second) = connection.execute(
+        "select collection, wrapped from vault_collection_keys where principal != 0"
+    ).fetchall()
+    swap = "update vault_collection_keys set wrapped = ? where collection = ? and principal != 0"
+    connection.executemany(swap, [(second, a), (first, b)])
+    connection.close()
+    with pytest.raises(TamperedError, match="not signed"):
+        two.alice()
+
+
+def test_an_older_grant_that_was_put_back_is_refused(two: Two) -> None:
+    connection = connect(two.owner.path)
+    row = connection.execute("select * from vault_collection_keys where principal != 0").fetchone()
+    two.owner.rotate_keys(SHARED)
+    connection.execute("insert into vault_collection_keys values (?, ?, ?, ?)", row)
+    connection.close()
+    with pytest.raises(TamperedError, match="put back"):
+        two.alice()
+
+
+def test_grants_and_slots_of_the_revoked_put_back_open_nothing_new(two: Two) -> None:
+    """He kept an older file, and writes his rows into the newer one."""
+    tables = ("vault_slots", "vault_collection_keys", "vault_identities", "vault_shares")
+    connection = connect(two.owner.path)
+    kept = {
+        table: connection.execute(
+            f"select * from {table}" + ("" if table == "vault_shares" else " where principal != 0")
+        ).fetchall()
+        for table in tables
+    }
+    two.owner.revoke("Alice")
+    two.owner.add("Nothing for her eyes.", collection=SHARED)
+    for table, rows in kept.items():
+        marks = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"insert into {table} values ({marks})", rows)
+    connection.close()
+    with pytest.raises(TamperedError), two.alice() as alice:
+        alice.list()
+
+
+@pytest.mark.parametrize("kem", [X25519, HYBRID])
+def test_a_grant_opens_for_its_place_and_recipient_alone(kem: int) -> None:
+    owner, alice = SecretKey.generate(), SecretKey.generate()
+    place = GrantPlace(
+        b"v" * 16, "c", 1, 7, identity_of(owner, strongest_kem()), identity_of(alice, kem)
+    )
+    bundle = Bundle.first(SecretKey.generate()).next()
+    grant = make_grant(owner, place, bundle)
+    opened = open_grant(alice, place, grant)
+    assert (opened.secret, opened.carried) == (bundle.secret, bundle.carried)
+    elsewhere = [
+        GrantPlace(b"w" * 16, "c", 1, 7, place.owner, place.recipient),
+        GrantPlace(b"v" * 16, "d", 1, 7, place.owner, place.recipient),
+        GrantPlace(b"v" * 16, "c", 2, 7, place.owner, place.recipient),
+        GrantPlace(b"v" * 16, "c", 1, 8, place.owner, place.recipient),
+        GrantPlace(b"v" * 16, "c", 1, 7, place.owner, identity_of(owner, kem)),
+    ]
+    for other in elsewhere:
+        with pytest.raises(TamperedError):
+            open_grant(alice, other, grant)
+    with pytest.raises(TamperedError):
+        open_grant(owner, place, grant)
+
+
+@pytest.mark.parametrize("kem", [X25519, HYBRID])
+def test_every_bit_of_a_grant_counts(kem: int) -> None:
+    owner, alice = SecretKey.generate(), SecretKey.generate()
+    place = GrantPlace(
+        b"v" * 16, "c", 0, 7, identity_of(owner, strongest_kem()), identity_of(alice, kem)
+    )
+    grant = make_grant(owner, place, Bundle.first(SecretKey.generate()))
+    for position in range(0, len(grant), 7):
+        changed = bytearray(grant)
+        changed[position] ^= 1 << position % 8
+        with pytest.raises((TamperedError, FormatError)):
+            open_grant(alice, place, bytes(changed))
+    for length in (0, 1, 3, 63, 66, len(grant) - 1):
+        with pytest.raises((TamperedError, FormatError)):
+            open_grant(alice, place, grant[:length])
