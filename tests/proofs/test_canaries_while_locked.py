@@ -1,0 +1,119 @@
+"""While a vault is locked, no route of the plugin, no table, no SQL and no download tells a word.
+
+The vault was open and searched before, so that whatever the server might have kept is there to be
+told. Every route that the plugin registers is asked, by several people, in every way.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from canaries import KINDS, canary, spelled_in
+from plugin.conftest import PASSPHRASE, Filled, Serve, Served
+from plugin.test_unlocking import unlocked
+
+from datasette_hybrid.serving import routes
+from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.store import MemoryStore
+
+QUERY = "plums"
+EVERYBODY = {"hybrid-search": True, "hybrid-decrypt": True, "hybrid-write": True}
+BEARER = {"Authorization": "Bearer nothing"}  # cookies alone post no JSON on 0.65
+BASE = "/notes/-/hybrid"
+SQL = (
+    f"select hybrid_search('{QUERY}') found",
+    f"select * from hybrid_search('{QUERY}')",
+    f"select hybrid_explain('{QUERY}') stages",
+    "select id, memory_text(id) text, * from memories",
+    "select *, topic_hash('fruit', id) hash from collections",
+    "select * from memory_bodies",
+)
+
+
+def fill(filled: Filled) -> tuple[dict[str, str], dict[str, str]]:
+    """Words of their own in every field, and the ids of a memory and its collection."""
+    words = {kind: canary(kind) for kind in KINDS}
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        collection = store.create_collection(words["collection"])
+        memory = store.add(
+            f"On {QUERY} and {words['text']} #{words['hashtag']}",
+            title=words["title"],
+            topics=(words["topic"], "fruit"),
+            metadata={"box": words["metadata"]},
+            source=f"/home/{words['path']}",
+            ref=words["source"],
+            collection=words["collection"],
+        )
+    return words, {"id": memory.id, "collection": collection.id}
+
+
+def examples(ids: dict[str, str]) -> list[str]:
+    """Addresses that together meet every route."""
+    one, collection = f"{BASE}/memories/{ids['id']}", f"{BASE}/collections/{ids['collection']}"
+    ends = ("", ".json", "/edit", "/done", "/reopen", "/topics", "/publish", "/delete")
+    return [
+        *("/-/hybrid", "/-/hybrid/openapi.json", BASE, f"{BASE}.json", f"{BASE}.csv"),
+        *(f"{BASE}/{end}" for end in ("unlock", "lock", "import", "import.json", "new")),
+        *(f"{BASE}/import/1.json", f"{BASE}/import/1"),
+        *(f"{BASE}/{end}" for end in ("audit", "audit.json", "audit.csv", "keys", "keys.json")),
+        *(f"{BASE}/memories{end}.json" for end in ("", "/edit", "/delete")),
+        *(f"{one}{end}" for end in ends),
+        *(f"{one}{end}.json" for end in ("/done", "/reopen", "/publish")),
+        *(f"{BASE}/collections", f"{BASE}/collections.json", f"{collection}.json"),
+        *(f"{collection}/members/alice.json", f"{BASE}/nothing.json", f"{BASE}/nothing"),
+    ]
+
+
+def native() -> list[str]:
+    """Datasette's own pages of the same file."""
+    tables = ("memories", "memory_bodies", "memory_topics", "memory_sources", "collections")
+    queries = [f"/notes{end}?{urlencode({'sql': sql})}" for sql in SQL for end in ("", ".json")]
+    return [
+        *(f"/notes/{table}{end}" for table in tables for end in ("", ".json", ".csv")),
+        *(f"/notes/memories?_hybrid={QUERY}", f"/notes/memories?_search={QUERY}"),
+        *("/", "/notes", "/notes.json", "/notes.db", "/-/databases.json", "/-/metadata.json"),
+        *queries,
+    ]
+
+
+@pytest.mark.parametrize("how", ["never opened", "locked after use"])
+async def test_a_locked_vault_tells_nobody_a_word(
+    filled: Filled, serve: Serve, how: str, capfd: Any
+) -> None:
+    words, ids = fill(filled)
+    served = await serve(filled.path, options={"notes": {"allow": EVERYBODY}})
+    somebody = served
+    if how == "locked after use":
+        somebody = await unlocked(served, PASSPHRASE)
+        before = b"".join([whole(await somebody.get(path)) for path in (*examples(ids), *native())])
+        assert spelled_in(before, words) == set(KINDS), "all of it is shown while it is open"
+        vaults_of(served.datasette).lock_all()
+    addresses, asked = examples(ids), {"q": QUERY, "text": "new", "ids": [ids["id"]]}
+    for actor in (served.by(None), served.by("root"), served.by("alice"), somebody):
+        for path in (*addresses, *native()):
+            answer = await actor.get(f"{path}{'&' if '?' in path else '?'}q={QUERY}")
+            assert spelled_in(whole(answer), words) == set(), path
+            assert answer.status_code != 500, path
+        for path in addresses:
+            for method in ("POST", "PATCH", "PUT", "DELETE"):
+                answer = await actor.send(method, path, asked, headers=BEARER)
+                assert spelled_in(whole(answer), words) == set(), (method, path)
+                assert answer.status_code != 500, (method, path)
+    written = capfd.readouterr()
+    assert spelled_in((written.out + written.err).encode(), words) == set()
+
+
+def whole(answer: Any) -> bytes:
+    """The body of an answer and its headers."""
+    return bytes(answer.content) + json.dumps([*answer.headers.items()]).encode()
+
+
+def test_every_route_is_asked(served: Served) -> None:
+    """A route that is added later has to be added here."""
+    addresses = examples({"id": "a" * 36, "collection": "b" * 36})
+    for pattern, _ in routes():
+        assert any(re.search(pattern, path) for path in addresses), pattern
