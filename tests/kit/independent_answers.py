@@ -6,10 +6,13 @@ It uses nothing of ``memory_store``. Another implementation would do the same.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from independent_reader import open_vault
 from independent_sealing import (
     Place,
     Refused,
@@ -88,7 +91,29 @@ def slot_vector(vector: Vector) -> Vector:
     return {"root": root.hex()}
 
 
+def vault_vector(vector: Vector) -> Vector:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript((KIT / "vault.sql").read_text("utf-8"))
+        connection.executescript(vector["change"])
+        vault = open_vault(connection, **vector["given"])
+        names = vault.collections()
+        notes = sorted(vault.notes(), key=lambda note: note.id)
+    return {
+        "memories": [
+            {
+                "id": note.id,
+                "collection": names[note.collection],
+                "title": note.title,
+                "topics": list(note.topics),
+                "text": note.text,
+            }
+            for note in notes
+        ]
+    }
+
+
 ANSWERS = {
+    "vault": vault_vector,
     "sealed-values": value_vector,
     "derivations": derivation_vector,
     "slots": slot_vector,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from memory_store.crypto.blinding import Blinder, Tagger
@@ -16,6 +18,7 @@ from memory_store.crypto.keys import (
 from memory_store.crypto.sealing import Place, SealingKey, padded_length, unseal
 from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.sqlite import connect
+from memory_store.store import MemoryStore
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.manifest import element
@@ -26,6 +29,16 @@ from memory_store.vault.slots import Argon2Parameters, Secret, Slot, insert_slot
 Vector = Mapping[str, Any]
 
 COMPLAINTS = {
+    "a vault of format": "unknown format",
+    "which a vault never has": "hostile schema",
+    "account knows": "account",
+    "account is missing": "account",
+    "changed since it was written": "clear column",
+    "names another memory's body": "another body",
+    "its body is missing": "missing body",
+    "its topic hashes are others": "topics",
+    "the owner's key": "missing key",
+    "the vault has no settings": "missing row",
     "not a recovery code": "not a recovery code",
     "too short to be a sealed value": "too short",
     "sealed in format": "unknown format",
@@ -43,8 +56,12 @@ COMPLAINTS = {
 
 def outcome_of(error: MemoryStoreError) -> str:
     """The kit's word for a refusal; the message itself where it has none."""
-    found = [word for part, word in COMPLAINTS.items() if part in str(error)]
-    return found[0] if len(found) == 1 else str(error)
+    return _word(str(error))
+
+
+def _word(message: str) -> str:
+    found = {word for part, word in COMPLAINTS.items() if part in message}
+    return found.pop() if len(found) == 1 else message
 
 
 def answered(answer: Callable[[Vector], Any], vector: Vector) -> tuple[str | None, Any]:
@@ -151,6 +168,47 @@ def slot(vector: Vector) -> dict[str, str]:
         return {"root": opened.root.buffer.hex()}
     finally:
         connection.close()
+
+
+# -- a whole vault --------------------------------------------------------------------------
+
+
+def vault_file(path: Path, change: str) -> Path:
+    """The kit's vault as a file, with a change made to it."""
+    with closing(connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / "vault.sql").read_text("utf-8"))
+        connection.executescript(change)
+    return path
+
+
+def opened_vault(path: Path, key_file: Path, kind: str, secret: str) -> MemoryStore:
+    """The vault, opened by a secret as its user writes it."""
+    if kind == "key-file":
+        key_file.write_text(secret)
+        key_file.chmod(0o600)
+        return MemoryStore.open(path, key_file=key_file)
+    if kind == "recovery":
+        return MemoryStore.open(path, recovery_code=secret)
+    return MemoryStore.open(path, passphrase=secret)
+
+
+def memories(store: MemoryStore) -> list[dict[str, Any]]:
+    """Everything that the vault holds, as the kit writes it."""
+    return [
+        {
+            "id": memory.id,
+            "collection": memory.collection,
+            "title": memory.title,
+            "topics": list(memory.topics),
+            "text": memory.text,
+        }
+        for memory in sorted(store.list(limit=1_000), key=lambda memory: memory.id)
+    ]
+
+
+def refusals(store: MemoryStore) -> set[str]:
+    """The kit's words for everything that verification finds."""
+    return {_word(failure) for failure in store.verify()["failures"]}
 
 
 ANSWERS: dict[str, Callable[[Vector], dict[str, Any]]] = {

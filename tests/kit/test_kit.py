@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import lzma
+import sqlite3
 from collections import Counter
+from contextlib import closing
+from pathlib import Path
 
 import independent_answers
 import make_kit
 import pytest
-from our_answers import ANSWERS, answered
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from independent_reader import open_vault
+from our_answers import ANSWERS, answered, memories, opened_vault, outcome_of, refusals, vault_file
 
-FILES = tuple(ANSWERS)
+from memory_store.errors import MemoryStoreError
+from memory_store.records import MemoryDraft
+from memory_store.store import MemoryStore
+
+FILES = (*ANSWERS, "vault")
 VECTORS = {name: json.loads((make_kit.HERE / f"{name}.json").read_text("utf-8")) for name in FILES}
 ALL = [(name, vector) for name in FILES for vector in VECTORS[name]["vectors"]]
 
@@ -19,7 +31,7 @@ def named(value: object) -> str | None:
     return value["id"] if isinstance(value, dict) else None
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", ANSWERS)
 def test_this_package_answers_as_the_kit_says(name: str) -> None:
     for vector in VECTORS[name]["vectors"]:
         outcome, result = answered(ANSWERS[name], vector)
@@ -27,6 +39,22 @@ def test_this_package_answers_as_the_kit_says(name: str) -> None:
             assert outcome == vector["outcome"], vector["id"]
         else:
             assert result == {key: vector.get(key) for key in result}, vector["id"]
+
+
+def test_this_package_reads_the_kit_s_vault_and_refuses_every_change_to_it(
+    tmp_path: Path, private_folders: Path
+) -> None:
+    (tmp_path / "keys").mkdir()
+    for vector in VECTORS["vault"]["vectors"]:
+        path = vault_file(tmp_path / f"{vector['id']}.db", vector["change"])
+        try:
+            with opened_vault(path, tmp_path / "keys" / "kit.key", **vector["given"]) as store:
+                said = refusals(store)
+                held = None if said else memories(store)
+        except MemoryStoreError as error:
+            said, held = {outcome_of(error)}, None
+        assert held == vector.get("memories"), vector["id"]
+        assert held or vector["outcome"] in said, (vector["id"], said)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -52,3 +80,58 @@ def test_the_kit_holds_what_is_promised() -> None:
         if name != "derivations" and vector["outcome"] != "opens"
     ]
     assert len(faults) == len(set(faults))
+
+
+def test_the_independent_reader_uses_nothing_of_this_package() -> None:
+    for file in make_kit.HERE.glob("independent_*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.startswith("memory_store") for name in names), file.name
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
+DRAFTS = st.lists(
+    st.builds(
+        MemoryDraft,
+        TEXTS.filter(lambda text: bool(text.strip("\x00\ufeff \t\r\n"))),
+        title=TEXTS.map(lambda text: " ".join(text.split())[:100]),
+        topics=st.lists(TEXTS.map(lambda text: text[:30]), max_size=4).map(tuple),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drafts=DRAFTS, rotate=st.booleans())
+def test_the_independent_reader_reads_what_this_package_wrote(
+    store: MemoryStore, key_file: Path, drafts: list[MemoryDraft], rotate: bool
+) -> None:
+    store.add_many(drafts, embed=False)
+    if rotate:
+        store.rotate_keys("personal")
+    with closing(sqlite3.connect(store.path)) as connection:
+        vault = open_vault(connection, "key-file", key_file.read_text())
+        names, notes = vault.collections(), vault.notes()
+    read = {(note.id, names[note.collection], note.title, note.topics, note.text) for note in notes}
+    assert read == {
+        (memory.id, memory.collection, memory.title, memory.topics, memory.text)
+        for memory in store.list(limit=10_000)
+    }
+
+
+FORMATS = Path(__file__).parents[1] / "formats"
+RELEASED = sorted(FORMATS.glob("format-*.db.xz"))
+
+
+@pytest.mark.parametrize("packed", RELEASED, ids=lambda path: path.name)
+def test_the_independent_reader_reads_every_format_released(packed: Path, tmp_path: Path) -> None:
+    name, _, profile = packed.name.removesuffix(".db.xz").rpartition("-")
+    known = json.loads((FORMATS / f"{name}.json").read_text("utf-8"))[profile]["memories"]
+    path = tmp_path / "kept.db"
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
+    with closing(sqlite3.connect(path)) as connection:
+        notes = open_vault(connection, "key-file", (FORMATS / "formats.key").read_text()).notes()
+    read = {(note.id, note.title, note.topics, note.text) for note in notes}
+    assert read == {(one["id"], one["title"], tuple(one["topics"]), one["text"]) for one in known}
