@@ -147,7 +147,12 @@ def _with_files(
 
 def _source_path(path: str | Path) -> str:
     """How a source is remembered: the absolute path as given, links resolved."""
-    return STDIN if str(path) == STDIN else str(home_path(path).resolve())
+    if str(path) == STDIN:
+        return STDIN
+    try:
+        return str(home_path(path).resolve())
+    except ValueError:  # no system has such a name, as the walk will say
+        return str(path)
 
 
 def _found_files(

@@ -124,7 +124,11 @@ def walk(
 
 def shown(path: str | Path) -> str:
     """A path fit for a message: no control characters, no undecodable bytes."""
-    text = os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    try:
+        raw = os.fspath(path).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a pair: no system has such a name, but a caller may
+        raw = os.fspath(path).encode("utf-8", "surrogatepass")
+    text = raw.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
