@@ -30,12 +30,13 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 CHECKED_HERE = re.compile(r"/[^/]+/-/hybrid/(?:new|memories/[^/]+/edit|import(?:\.json)?)")
 """The forms that hold what somebody has written, and those with files, which 0.65's guard cannot
 read with a new ``python-multipart``; :func:`is_forged` is asked by their views."""
-OUR_JSON = re.compile(r"/-/hybrid(?:/.+)?\.json$")
+OUR_DATA = re.compile(r"/-/hybrid(?:/.+)?\.(?:json|csv)$")
 FORM_KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
 ADVICE = (
     "this Datasette takes no JSON that comes with cookies, which another site could have sent: "
     "send a token in the Authorization header and no cookies"
 )
+ELSEWHERE = "this was sent by another site, so nothing was done"
 
 
 def is_checked_here(datasette: Any, scope: Mapping[str, Any]) -> bool:
@@ -48,11 +49,7 @@ def is_checked_here(datasette: Any, scope: Mapping[str, Any]) -> bool:
 
 def comes_from_elsewhere(request: Any) -> bool:
     """Whether a browser says that another site sent the request. Programs say nothing."""
-    site = request.headers.get("sec-fetch-site")
-    if site:
-        return site not in ("same-origin", "none")
-    origin = request.headers.get("origin")
-    return bool(origin) and urlsplit(origin).netloc != request.host
+    return _from_elsewhere(request.headers)
 
 
 def is_forged(request: Any, token: str) -> bool:
@@ -63,15 +60,35 @@ def is_forged(request: Any, token: str) -> bool:
 
 
 def refused_json(scope: Mapping[str, Any]) -> Any:
-    """The answer to JSON with cookies on Datasette 0.65, which would refuse it without a reason."""
-    if not BY_TOKEN or scope["method"] in SAFE_METHODS or not OUR_JSON.search(_path(scope)):
+    """The answer to JSON that Datasette 0.65 would refuse without a reason, or take from elsewhere.
+
+    A token without cookies is nothing that a browser sends by itself; so it may come from any site.
+    """
+    if not BY_TOKEN or scope["method"] in SAFE_METHODS or not OUR_DATA.search(_path(scope)):
         return None
     headers = {
         name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
     }
+    if _from_elsewhere(headers) and not (_has_bearer(headers) and not headers.get("cookie")):
+        return refusal(ELSEWHERE, 403)
     kind = headers.get("content-type", "").partition(";")[0]
     taken = kind in FORM_KINDS or "x-csrftoken" in headers or _has_bearer(headers)
     return None if taken or not headers.get("cookie") else refusal(ADVICE, 403)
+
+
+def _from_elsewhere(headers: Mapping[str, str]) -> bool:
+    site = headers.get("sec-fetch-site")
+    if site:
+        return site not in ("same-origin", "none")
+    origin = headers.get("origin")
+    return bool(origin) and _host_in(origin) != headers.get("host", "")
+
+
+def _host_in(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:  # such as http://[
+        return None
 
 
 def _has_bearer(headers: Mapping[str, str]) -> bool:

@@ -27,6 +27,7 @@ from ..vaults.vault import Vault
 from . import asking
 from .admission import QueueFullError, TooManyAttemptsError
 from .cross_site import SAFE_METHODS, comes_from_elsewhere
+from .courtesy import let_others_go_first
 from .parts import part
 
 INLINE_SCRIPT = re.compile(r"<script(?:\s+type=\"module\")?>(.*?)</script>", re.DOTALL)
@@ -60,6 +61,7 @@ def page(*methods: str) -> Callable[[View], View]:
                 text = asking.report_fault(error)
                 return await message(datasette, request, "This did not work", text, 500)
 
+        answer.methods = methods  # type: ignore[attr-defined]
         return answer
 
     return decorate
@@ -181,6 +183,7 @@ async def render(
 ) -> Response:
     """One of our templates, with the headers all of our pages carry."""
     shown = {"lockbar": lockbar(datasette, request), "part": part, **context}
+    await let_others_go_first()
     body = whole_characters(await datasette.render_template(template, shown, request=request))
     policy = await content_policy(datasette)
     protective = {

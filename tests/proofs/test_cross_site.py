@@ -1,0 +1,302 @@
+"""Which requests from browsers and programs are let in, for every address that changes something.
+
+The rule (docs/permissions.md): what a browser sends for another site changes nothing, but for the
+JSON API with a token and no cookies, which no browser sends by itself; uploads are forms. Cookies
+alone are enough for this site's own pages: by the headers of browsers on Datasette 1.0, by a token
+in the form on 0.65.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from counts import FULL
+from datasette import hookimpl
+from datasette.plugins import pm
+from plugin.conftest import Filled, Serve, Served
+from plugin.test_uploading import form
+
+from datasette_hybrid.requests.cross_site import BY_TOKEN, SAFE_METHODS
+from datasette_hybrid.serving import routes
+from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.store import MemoryStore
+
+SOURCES: dict[str, dict[str, str]] = {
+    "a program": {},
+    "this site": {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"},
+    "this site, an old browser": {"Origin": "http://localhost"},
+    "another site": {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+    "another site, an old browser": {"Origin": "https://evil.example"},
+    "another host of this domain": {"Sec-Fetch-Site": "same-site"},
+    "a page without an origin": {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
+    "a broken origin": {"Origin": "http://["},
+}
+ELSEWHERE = frozenset([*SOURCES][3:])
+CREDENTIALS = ("nothing", "cookie", "cookie and token", "bearer", "bearer and cookie")
+HOME = "/notes/-/hybrid"
+
+
+def lets_in(source: str, credential: str, *, html: bool) -> bool:
+    """The rule."""
+    if credential == "nothing":  # nobody is signed in, and anonymous may do nothing
+        return False
+    if source in ELSEWHERE:
+        return credential == "bearer" and not html
+    return not (BY_TOKEN and credential == "cookie")
+
+
+class Bearer:
+    """Tokens for both versions of Datasette: 0.65 makes none."""
+
+    __name__ = "bearer"  # Datasette lists its plugins
+
+    @hookimpl
+    def actor_from_request(self, request: Any) -> dict[str, str] | None:
+        bearer = request.headers.get("authorization") == "Bearer root"
+        return {"id": "root"} if bearer else None
+
+
+@pytest.fixture(autouse=True)
+def _bearer() -> Iterator[None]:
+    plugin = Bearer()
+    pm.register(plugin)
+    yield
+    pm.unregister(plugin)
+
+
+@dataclass
+class Site:
+    """A running Datasette, what a signed-in browser holds, and its vault beside it."""
+
+    served: Served
+    recovery_code: str
+    cookies: dict[str, str] = field(default_factory=dict)
+    token: str = ""
+    made: int = 0
+
+    @property
+    def store(self) -> MemoryStore:
+        vault = vaults_of(self.served.datasette).of("notes")
+        assert vault._store is not None
+        return vault._store
+
+    def memory(self) -> str:
+        return self.store.add("a note to lose", title="A note").id
+
+    def collection(self) -> str:
+        self.made += 1
+        collection = self.store.create_collection(f"made {self.made}", owner="root").id
+        self.store.set_member(collection, "bob", "reader")
+        return collection
+
+    def state(self) -> Any:
+        """Everything that a request could have changed."""
+        if vaults_of(self.served.datasette).of("notes").locked:
+            return "locked"
+        memories = [(one.id, one.version, one.type) for one in self.store.list(limit=10_000)]
+        names = [(one.id, one.name, one.memories) for one in self.store.collections()]
+        return memories, names, {k: dict(v) for k, v in self.store.membership().items()}
+
+
+@dataclass(frozen=True)
+class Act:
+    """A good request: where to, and its fields (of a form) or its value (of JSON)."""
+
+    method: str
+    path: str
+    value: Any = None
+    files: dict[str, bytes] | None = None
+
+
+def edited(site: Site) -> Act:
+    memory = site.memory()
+    return Act(
+        "POST", f"{HOME}/memories/{memory}/edit", {"text": "x", "version": "1", "id": memory}
+    )
+
+
+ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
+    ("/-/hybrid", "POST"): lambda site: Act("POST", "/-/hybrid", {"q": "tomatoes"}),
+    ("", "POST"): lambda site: Act("POST", HOME, {"q": "tomatoes"}),
+    (".json", "POST"): lambda site: Act("POST", f"{HOME}.json", {"q": "tomatoes"}),
+    (".csv", "POST"): lambda site: Act("POST", f"{HOME}.csv", {"q": "tomatoes"}),
+    ("/unlock", "POST"): lambda site: Act("POST", f"{HOME}/unlock", {"secret": site.recovery_code}),
+    ("/lock", "POST"): lambda site: Act("POST", f"{HOME}/lock", {}),
+    ("/new", "POST"): lambda site: Act("POST", f"{HOME}/new", {"text": "a new note"}),
+    ("/memories/{id}", "POST"): lambda site: Act(
+        "POST", f"{HOME}/memories/{site.memory()}", {"q": "tomatoes"}
+    ),
+    ("/memories/{id}/edit", "POST"): edited,
+    **{
+        (f"/memories/{{id}}/{what}", "POST"): (
+            lambda site, what=what, fields=fields: Act(
+                "POST", f"{HOME}/memories/{site.memory()}/{what}", fields
+            )
+        )
+        for what, fields in (
+            ("done", {}),
+            ("reopen", {}),
+            ("topics", {"add": "garden"}),
+            ("publish", {"collection": "shelf"}),
+            ("delete", {"version": "1"}),
+            ("done.json", None),
+            ("reopen.json", None),
+            ("publish.json", {"collection": "shelf"}),
+        )
+    },
+    ("/memories.json", "POST"): lambda site: Act("POST", f"{HOME}/memories.json", {"text": "new"}),
+    ("/memories/edit.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/memories/edit.json", {"memories": [{"id": site.memory(), "title": "b"}]}
+    ),
+    ("/memories/delete.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/memories/delete.json", {"ids": [site.memory()]}
+    ),
+    ("/memories/{id}.json", "PATCH"): lambda site: Act(
+        "PATCH", f"{HOME}/memories/{site.memory()}.json", {"title": "b"}
+    ),
+    ("/memories/{id}.json", "DELETE"): lambda site: Act(
+        "DELETE", f"{HOME}/memories/{site.memory()}.json"
+    ),
+    ("/collections", "POST"): lambda site: Act(
+        "POST",
+        f"{HOME}/collections",
+        {"do": "rename", "collection": site.collection(), "name": f"other {site.made}"},
+    ),
+    ("/collections.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/collections.json", {"name": f"new {len(site.store.collections())}"}
+    ),
+    ("/collections/{id}.json", "PATCH"): lambda site: Act(
+        "PATCH", f"{HOME}/collections/{site.collection()}.json", {"members": {"alice": "reader"}}
+    ),
+    ("/collections/{id}/members/{actor}.json", "PUT"): lambda site: Act(
+        "PUT", f"{HOME}/collections/{site.collection()}/members/alice.json", {"role": "reader"}
+    ),
+    ("/collections/{id}/members/{actor}.json", "DELETE"): lambda site: Act(
+        "DELETE", f"{HOME}/collections/{site.collection()}/members/bob.json"
+    ),
+    ("/import", "POST"): lambda site: Act("POST", f"{HOME}/import", {}, {"a.md": b"words"}),
+    ("/import.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/import.json", {}, {"a.md": b"words"}
+    ),
+}
+"""Address below a database's (or the whole of it), and method → a good request."""
+
+NEEDS_A_JOB = {("/import/{job}", "POST"), ("/import/{job}.json", "DELETE")}
+
+
+def changing() -> set[tuple[str, str]]:
+    """Every address of the plugin with every method that is not safe, but for those of nowhere."""
+    found = set()
+    for pattern, view in routes():
+        path = re.sub(r"\(\?P<(\w+)>\[\^/\]\+\)", r"{\1}", pattern.strip("^$")).replace("\\", "")
+        if "[./]" not in path:
+            found |= {
+                (path.removeprefix("/{database}/-/hybrid"), method)
+                for method in set(view.methods) - SAFE_METHODS
+            }
+    return found
+
+
+def test_every_address_that_changes_something_is_tried() -> None:
+    assert {*ACTS, *NEEDS_A_JOB} == changing()
+    assert len(SOURCES) * len(CREDENTIALS) >= 24
+
+
+@pytest.fixture
+async def site(filled: Filled, serve: Serve) -> Site:
+    settings = {"key-file": str(filled.key_file), "allow": {"hybrid-audit": {"id": "root"}}}
+    for action in ("search", "decrypt", "write"):
+        settings["allow"][f"hybrid-{action}"] = {"id": "root"}
+    served = (await serve(filled.path, options={"notes": settings})).by("root")
+    shown = await served.get(f"{HOME}/new")
+    token = re.search(r'name="csrftoken" value="([^"]+)"', shown.text)
+    made = Site(served, filled.recovery_code)
+    made.cookies = {**served.cookies, **dict(shown.cookies)}
+    made.token = token[1] if token else ""
+    made.store.create_collection("shelf")
+    return made
+
+
+async def sent(site: Site, act: Act, source: str, credential: str) -> Any:
+    """Send it as whoever says it comes from there, with those credentials."""
+    headers = dict(SOURCES[source])
+    if "bearer" in credential:
+        headers["Authorization"] = "Bearer root"
+    cookies = site.cookies if "cookie" in credential else {}
+    tokens = {"csrftoken": site.token} if "token" in credential else {}
+    options: dict[str, Any] = {}
+    if act.files is not None:
+        body, headers["Content-Type"] = form(act.files, **tokens, dry_run="1")
+        options["content"] = body
+    elif re.search(r"\.(json|csv)$", act.path):
+        headers["Content-Type"] = "application/json"
+        options["content"] = json.dumps(act.value).encode() if act.value is not None else b""
+        headers |= {"X-CSRFToken": site.token} if tokens else {}
+    else:
+        options["data"] = {**act.value, **tokens}
+    return await site.served.datasette.client.request(
+        act.method, act.path, headers=headers, cookies=cookies, **options
+    )
+
+
+async def settled(site: Site, answer: Any, unlock: Callable[[], Awaitable[None]]) -> None:
+    """After a request that was let in: the import it began is over, the vault is open again."""
+    await unlock()
+    job = answer.headers.get("location", "")
+    if answer.headers["content-type"].startswith("application/json"):
+        data = answer.json()
+        job = f"x/import/{data['job']}" if isinstance(data, dict) and "job" in data else job
+    for _ in range(200 if "/import/" in job else 0):
+        state = await site.served.get(f"{HOME}/import/{job.rpartition('/')[2]}.json")
+        if state.json()["state"] != "running":
+            return
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize(("path", "method"), sorted(ACTS))
+async def test_the_rule_decides_who_is_let_in(site: Site, path: str, method: str) -> None:
+    html = not re.search(r"\.(json|csv)$", path) or path == "/import.json"  # a form, too
+    vault = vaults_of(site.served.datasette).of("notes")
+
+    async def unlock() -> None:
+        if vault.locked:
+            await asyncio.to_thread(vault.unlock, site.recovery_code)
+
+    combinations = [*itertools.product(SOURCES, CREDENTIALS)]
+    share = 1 if FULL else 5  # each address tries others of them
+    for source, credential in combinations[sorted(ACTS).index((path, method)) % share :: share]:
+        expected = lets_in(source, credential, html=html)
+        if credential == "nothing" and path in ("/unlock", "/-/hybrid"):
+            # the secret is the credential; the page across all vaults shows nobody's memories
+            expected = source not in ELSEWHERE
+        act = ACTS[path, method](site)
+        before = site.state()
+        answer = await sent(site, act, source, credential)
+        told = (path, method, source, credential, answer.status_code, answer.text[:300])
+        if expected:
+            assert answer.status_code < 400, told
+            await settled(site, answer, unlock)
+        else:
+            assert answer.status_code == 403, told
+            assert site.state() == before, told
+
+
+async def test_an_import_is_stopped_by_the_same_rule(site: Site) -> None:
+    upload = Act("POST", f"{HOME}/import.json", {}, {"a.md": b"words"})
+    begun = await sent(site, upload, "a program", "bearer")
+    await settled(site, begun, lambda: asyncio.sleep(0))
+    job = begun.json()["job"]
+    for (path, method), source, credential in itertools.product(
+        sorted(NEEDS_A_JOB), SOURCES, CREDENTIALS
+    ):
+        act = Act(method, f"{HOME}{path.replace('{job}', job)}", {} if method == "POST" else None)
+        answer = await sent(site, act, source, credential)
+        expected = lets_in(source, credential, html=method == "POST")
+        assert (answer.status_code < 400) == expected, (path, source, credential, answer.text[:300])
