@@ -110,6 +110,17 @@ def test_python_stores_or_refuses(notes: MemoryStore) -> None:
     assert notes.verify()["failures"] == []
 
 
+def test_python_imports_no_path_that_is_none(notes: MemoryStore, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for text in some(8):
+        with bounded(text):
+            report = notes.import_paths([f"{empty}/{text}x", f"{text}\0"], dry_run=True)
+        assert report.imported == 0
+        assert len(report.failures) + len(report.skips) >= 1, text
+    assert len(notes.list(limit=9)) == 2
+
+
 SQL = (
     "select hybrid_search(?)",
     "select hybrid_search('tomatoes', ?)",
@@ -194,7 +205,8 @@ def at_home(
 def test_the_command_answers_or_refuses(at_home: Path) -> None:
     ways = itertools.cycle(WORDS)
     for text, way in zip(some(4), ways, strict=False):
-        words = [word.format(db=at_home, text="{text}").replace("{text}", text) for word in way]
+        typed = os.fsdecode(as_bytes(text).replace(b"\0", b""))  # as a shell hands it over
+        words = [word.format(db=at_home, text="{text}").replace("{text}", typed) for word in way]
         with bounded(text):
             orderly(main, words, as_bytes(text))
 

@@ -1,0 +1,247 @@
+"""Floods: of searches, passphrases, slow bodies, options and patterns. What is too much is refused.
+
+A real server is flooded; its memory is bounded, others are answered meanwhile, every refusal says
+when to come again, and afterwards it is as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import pytest
+from counts import FULL, counted
+from plugin.conftest import Filled
+from servers import Server, served_process
+
+from memory_store.errors import BadInputError
+from memory_store.store import MemoryStore
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="memory is measured the Linux way"
+)
+
+MEGABYTE = 1024**2
+AT_ONCE = max(100, counted(500))
+MOST_MEMORY = 160 * MEGABYTE  # above the server at rest: 500 connections, two passphrases at work
+SEARCH = "/notes/-/hybrid.json?q=tomatoes+water&deep=1"
+
+
+@pytest.fixture(scope="module")
+def server(original: Filled, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served_process(original, tmp_path_factory.mktemp("flooded")) as running:
+        assert asyncio.run(flooded(running, [get(SEARCH)])) == Counter({200: 1})
+        yield running
+
+
+def get(path: str, *headers: str) -> bytes:
+    lines = (f"GET {path} HTTP/1.1", "Host: localhost", "Authorization: Bearer root", *headers)
+    return "\r\n".join((*lines, "Connection: close", "", "")).encode()
+
+
+def post(path: str, body: bytes, kind: str = "application/x-www-form-urlencoded") -> bytes:
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer root\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def answered(server: Server, request: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of one request over a connection of its own."""
+    reader, writer = await asyncio.open_connection(*server.place)
+    writer.write(request)
+    await writer.drain()
+    answer = await asyncio.wait_for(reader.read(), 120)
+    writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
+    return int(first.split()[1]), headers, body
+
+
+async def flooded(server: Server, requests: list[bytes]) -> Counter[int]:
+    """How often which status was answered; fails for a refusal that says no time to come again."""
+    answers = await asyncio.gather(*(answered(server, request) for request in requests))
+    for status, headers, body in answers:
+        assert status != 429 or int(headers["retry-after"]) > 0, body[:300]
+    return Counter(status for status, _, _ in answers)
+
+
+def as_before(server: Server, rest: int) -> None:
+    """It held little, answers searches and everything else, and lives."""
+    assert server.peak - rest < MOST_MEMORY, (server.peak - rest) // MEGABYTE
+    healthy = [get(SEARCH), get("/-/versions.json"), get("/notes/-/hybrid?q=tomatoes")]
+    for request in healthy:
+        assert asyncio.run(flooded(server, [request])) == Counter({200: 1})
+    assert server.process.poll() is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        SEARCH,
+        "/notes/-/hybrid?q=tomatoes&explain=1",
+        "/notes/-/hybrid.json?q=tomatoes&reranker=maxsim",
+        "/notes.json?_shape=array&sql=" + quote("select hybrid_search('tomatoes')"),
+        "/notes/memories.json?_hybrid=tomatoes",
+    ],
+    ids=["deep", "page", "reranked", "SQL", "table"],
+)
+def test_a_flood_of_searches_is_let_in_as_far_as_there_is_room(server: Server, path: str) -> None:
+    rest = server.at_rest()
+
+    async def flood() -> tuple[Counter[int], int]:
+        flooding = asyncio.ensure_future(flooded(server, [get(path)] * AT_ONCE))
+        await asyncio.sleep(0)
+        status, _, _ = await answered(server, get("/-/versions.json"))  # somebody else
+        return await flooding, status
+
+    seen, other = asyncio.run(flood())
+    assert other == 200
+    assert seen[200] >= 1
+    assert set(seen) <= {200, 302, 429}
+    as_before(server, rest)
+
+
+def test_a_flood_of_passphrases_is_checked_one_by_one(server: Server) -> None:
+    rest = server.at_rest()
+    guesses = [
+        post("/notes/-/hybrid/unlock", urlencode({"secret": f"guess {n}"}).encode())
+        for n in range(AT_ONCE)
+    ]
+    seen = asyncio.run(flooded(server, guesses))
+    assert set(seen) <= {403, 429}
+    assert seen[403] <= 5  # of one address in a minute
+    assert seen[429] >= AT_ONCE - 5
+    as_before(server, rest)
+
+
+def test_a_flood_of_writes_waits_or_is_refused(server: Server) -> None:
+    rest = server.at_rest()
+    body = json.dumps([{"text": f"a note {n}"} for n in range(20)]).encode()
+    path = "/notes/-/hybrid/memories.json"
+    seen = asyncio.run(flooded(server, [post(path, body, "application/json")] * AT_ONCE))
+    assert set(seen) <= {201, 429}
+    assert seen[201] >= 1
+    as_before(server, rest)
+
+
+def test_a_flood_of_uploads_leaves_one_at_work(server: Server) -> None:
+    rest = server.at_rest()
+    part = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\nwords\r\n'
+    upload = post(
+        "/notes/-/hybrid/import.json", part + b"--b--\r\n", "multipart/form-data; boundary=b"
+    )
+    seen = asyncio.run(flooded(server, [upload] * AT_ONCE))
+    assert set(seen) <= {202, 409, 429}
+    assert seen[202] >= 1
+    as_before(server, rest)
+
+
+def test_bodies_that_never_arrive_hold_up_nobody(server: Server) -> None:
+    rest = server.at_rest()
+    head = (
+        "POST /notes/-/hybrid/memories.json HTTP/1.1\r\nHost: localhost\r\n"
+        "Authorization: Bearer root\r\nContent-Type: application/json\r\n"
+        "Content-Length: 1000\r\n\r\n{"
+    )
+
+    async def hang() -> tuple[Counter[int], list[bytes]]:
+        hanging = [await asyncio.open_connection(*server.place) for _ in range(AT_ONCE)]
+        for _, writer in hanging:
+            writer.write(head.encode())
+        seen = await flooded(server, [get(SEARCH), get("/-/versions.json")])
+        waits = (reader.read(60) for reader, _ in hanging)
+        answers = await asyncio.wait_for(asyncio.gather(*waits), 60) if FULL else []
+        for _, writer in hanging:
+            writer.close()
+        return seen, answers
+
+    seen, answers = asyncio.run(hang())
+    assert seen == Counter({200: 2})
+    assert all(b" 408 " in answer for answer in answers)  # after half a minute: with PROOFS=full
+    as_before(server, rest)
+
+
+@pytest.mark.parametrize(
+    ("what", "request_of"),
+    [
+        ("options", get(SEARCH + "&topic=a" * 5_000)),
+        ("facets", get("/notes/-/hybrid?q=tomatoes" + "&narrow=type:note" * 3_000)),
+        ("options of a form", post("/notes/-/hybrid", b"q=a" + b"&topic=a" * 100_000)),
+        ("options of a table", get("/notes/memories.json?_hybrid=a" + "&_hybrid_topic=a" * 3_000)),
+        ("a cookie", get(SEARCH, "Cookie: ds_actor=" + "a" * 60_000)),
+        ("many cookies", get(SEARCH, "Cookie: " + "; ".join(f"c{n}=x" for n in range(5_000)))),
+        ("a header", get(SEARCH, "X-Long: " + "a" * 60_000)),
+        ("headers", get(SEARCH, *(f"X-{n}: a" for n in range(2_000)))),
+        ("a path", get("/notes/-/hybrid/memories/" + "a" * 50_000)),
+        ("parts of a path", get("/notes/-/hybrid" + "/a" * 20_000)),
+        ("a query", post("/notes/-/hybrid.json", b"q=" + b"a+" * 1_000_000)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_too_much_of_anything_in_one_request_is_refused(
+    server: Server, what: str, request_of: bytes
+) -> None:
+    rest = server.at_rest()
+    begun = time.monotonic()
+    (status,) = asyncio.run(flooded(server, [request_of]))
+    assert status < 500, what
+    assert time.monotonic() - begun < 60
+    as_before(server, rest)
+
+
+PATTERNS = (
+    *(
+        "/well water (a+)+$/",
+        "/well water (a|a)*b/",
+        "/well water (.*a){20}/",
+        "/well water (a*)*b/",
+        "/well water (water|a)*\\d+x/",
+    ),
+    *(
+        "/well water " + "(a?){30}a{30}/",
+        "/well water .*.*.*.*.*.*=/",
+        "/well water (?:a{1,100}){1,10}/",
+    ),
+    *(
+        "/well water (x+x+)+y/",
+        "/well water " + "(" * 49 + "a" + ")*" * 49 + "/",
+        "/well water [a-z]*[a-z]*[a-z]*!/",
+    ),
+)
+REFUSED = (
+    *(
+        "/well water (a{1000}){1000}/",
+        "/well water \\1/",
+        "/well water (?=a)/",
+        "/well water " + "(" * 60 + ")" * 60 + "/",
+    ),
+    *(
+        "/well water [/",
+        "/.*/",
+        "/" + "a|" * 600 + "water/",
+        "/well water *?+/",
+    ),
+)
+
+
+def test_no_pattern_takes_longer_than_its_text_is(store: MemoryStore) -> None:
+    for number in range(5):
+        store.add(f"{number} well water " + "a" * 50_000 + " " + "x" * 50_000)
+    for pattern in PATTERNS:
+        begun = time.process_time()
+        store.search(pattern, mode="literal")
+        assert time.process_time() - begun < 5, pattern
+    for pattern in REFUSED:
+        begun = time.process_time()
+        with pytest.raises(BadInputError) as refused:
+            store.search(pattern, mode="literal")
+        assert refused.value.parameter == "q"
+        assert time.process_time() - begun < 5, pattern
