@@ -281,19 +281,22 @@ def _in_one_leg(lists: Sequence[LegList], recipe: Recipe, context: SearchContext
     Several lists (of variants, or of several models, whose scores do not compare) are interleaved
     by rank; what they score stays what it is in a vault with one.
     """
-    best: dict[int, Fused] = {}
-    for one in lists:
-        for item in _on_own_scale(one, recipe):
-            known = best.get(item.ordinal)
-            if known is None or item.score > known.score:
-                best[item.ordinal] = item
     places = rrf(
         [one.ordinals for one in lists],
         k=recipe.rrf_k,
         weights=[_share_of(one, recipe) for one in lists],
     )
-    ids = _id_order(list(best), context)
-    ordered = sorted(best.values(), key=lambda item: (-places[item.ordinal], ids[item.ordinal]))
+    if len(lists) == 1:
+        ordered = _on_own_scale(lists[0], recipe)
+    else:
+        best: dict[int, Fused] = {}
+        for one in lists:
+            for item in _on_own_scale(one, recipe):
+                known = best.get(item.ordinal)
+                if known is None or item.score > known.score:
+                    best[item.ordinal] = item
+        ids = _id_order(list(best), context)
+        ordered = sorted(best.values(), key=lambda item: (-places[item.ordinal], ids[item.ordinal]))
     if not recipe.leg_scores and all(one.leg != "recent" for one in lists):
         return _by_place(ordered, places)
     by_range = recipe.keyword_scale == "range" and any(one.leg == "keyword" for one in lists)
