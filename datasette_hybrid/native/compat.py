@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from datasette.plugins import pm
 
@@ -95,11 +96,31 @@ def configured(said: Mapping[str, Any], own: Mapping[str, Any] | None) -> dict[s
     return {name: value for name, value in said.items() if name not in not_said}
 
 
+_unsaid: WeakKeyDictionary[Any, dict[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = (
+    WeakKeyDictionary()
+)
+"""By Datasette and database: the user's own metadata, and what we add to it."""
+
+
 def unsaid(
     datasette: Any, database: str, tables: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """What 0.65's hook ``get_metadata`` adds to a user's own metadata, which it goes under."""
-    local = getattr(datasette, "_metadata_local", None) or {}
+    """What 0.65's hook ``get_metadata`` adds to a user's own metadata, which it goes under.
+
+    In new mappings each time, since Datasette writes the user's own into them. It asks for every
+    permission, a dozen times for a page.
+    """
+    local = getattr(datasette, "_metadata_local", None)
+    databases = _unsaid.setdefault(datasette, {})
+    known = databases.get(database)
+    if known is None or known[0] is not local:
+        known = databases[database] = (local, _worked_out(local or {}, database, tables))
+    return {table: _copied(said) for table, said in known[1].items()}
+
+
+def _worked_out(
+    local: Mapping[str, Any], database: str, tables: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
     own = ((local.get("databases") or {}).get(database) or {}).get("tables") or {}
     return {
         table: {
@@ -108,6 +129,10 @@ def unsaid(
         }
         for table, said in tables.items()
     }
+
+
+def _copied(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: dict(value) if type(value) is dict else value for name, value in said.items()}
 
 
 def _configure(datasette: Any, database: str, tables: Mapping[str, Mapping[str, Any]]) -> None:

@@ -17,9 +17,8 @@ from markupsafe import Markup
 from memory_store.errors import NotAVaultError
 from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
-from .. import compat
 from ..memories.menu import Link, memory_actions
-from ..permissions.grants import asker
+from ..permissions.grants import asker, may_see
 from ..requests.framing import hybrid_path
 from ..vaults.registry import names_found, vaults_of
 from ..vaults.vault import Vault
@@ -41,7 +40,7 @@ def menu(datasette: Any, actor: Any) -> Links:
 
     async def links() -> list[Link]:
         for vault in vaults_of(datasette).all():
-            if await compat.may_view(datasette, actor, vault.database):
+            if await may_see(datasette, actor, vault.database):
                 return [{"href": datasette.urls.path("/-/hybrid"), "label": "Search memories"}]
         return []
 

@@ -13,8 +13,7 @@ from datasette import NotFound, Response
 from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.sql.permitted import NotPermittedError
 
-from .. import compat
-from ..permissions.grants import asker
+from ..permissions.grants import asker, may_see
 from ..requests import asking
 from ..requests.admission import QueueFullError, work
 from ..requests.framing import hybrid_path, page, render, sentence
@@ -55,7 +54,7 @@ async def across(datasette: Any, request: Any) -> Response:
     shown = [
         vault
         for vault in vaults_of(datasette).all()
-        if await compat.may_view(datasette, request.actor, vault.database)
+        if await may_see(datasette, request.actor, vault.database)
     ]
     # one vault that keeps queries out of addresses is enough: the question goes to all of them
     private = any(vault.settings.private_queries for vault in shown)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from datasette import hookimpl
+from datasette.plugins import pm
 
 from datasette_hybrid.requests import asking
 from datasette_hybrid.vaults.registry import vaults_of
@@ -222,3 +225,47 @@ async def test_an_import_ends_with_the_lock_whoever_unlocks_next(
     vault.unlock(PASSPHRASE)
     result = await ended(wanda, begun.json()["job"])
     assert (result["state"], result["imported"]) == ("locked", 0)
+
+
+class Tokens:
+    """Another plugin, by whose tokens actors are known until they are revoked."""
+
+    __name__ = "Tokens"
+
+    def __init__(self) -> None:
+        self.known = {"Bearer of wanda's": {"id": "wanda"}}
+
+    @hookimpl
+    def actor_from_request(self, request: Any) -> Any:
+        async def looked_up() -> Any:
+            return self.known.get(request.headers.get("authorization", ""))
+
+        return looked_up
+
+
+@pytest.fixture
+def tokens() -> Iterator[Tokens]:
+    plugin = Tokens()
+    pm.register(plugin, name="tokens")
+    yield plugin
+    pm.unregister(plugin, name="tokens")
+
+
+@pytest.mark.parametrize("revoked", [False, True], ids=["valid", "revoked"])
+async def test_a_token_that_is_revoked_meanwhile_is_worth_nothing(
+    closed: tuple[Served, str], tokens: Tokens, revoked: bool
+) -> None:
+    served, _ = closed
+    bearer = next(iter(tokens.known))
+    new = {"text": "A late thought", "title": "Late"}
+
+    async def memories() -> int:
+        return int((await served.by("wanda").get(".json?q=plums")).json()["total"])
+
+    before = await memories()
+    path = f"{served.base}/memories.json"
+    async with late(served, "POST", path, new, authorization=bearer) as request:
+        if revoked:
+            tokens.known.clear()
+    assert request.status == (403 if revoked else 201), request.answer
+    assert (await memories()) - before == (0 if revoked else 1)
