@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from memory_store.titles import shown_title
+
 TYPES = (
     "fact",
     "note",
@@ -213,6 +215,11 @@ class SearchResult:
     rerank_score: float | None = None
     passages: tuple[Passage, ...] = ()
     title_highlights: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def shown_title(self) -> str:
+        """The title, or the first words of what is shown of the text; empty without either."""
+        return shown_title(self.title, self.preview, self.passages[0].start if self.passages else 0)
 
     def as_dict(self) -> dict[str, Any]:
         """The row as JSON-ready data, keys in the order of the SQL columns, then passages."""

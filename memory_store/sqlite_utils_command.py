@@ -83,7 +83,7 @@ def hybrid_search(
     options = {name: value for name, value in parameters.items() if name not in OUTPUT}
     columns = _columns(column, short=bool(output["table"] or output["fmt"]))
     response = _found(path, q, key_file, options)
-    rows = [row.as_dict() for row in response.rows]
+    rows = [{**row.as_dict(), "title": row.shown_title} for row in response.rows]
     listed = ", ".join(f"json_extract(value, '$.{name}') as {name}" for name in columns)
     sql = f"select {listed} from json_each(:rows)"
     ctx.invoke(

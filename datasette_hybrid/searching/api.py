@@ -18,7 +18,6 @@ from datasette import NotFound, Response
 from memory_store.errors import BadInputError
 from memory_store.records import RESULT_COLUMNS, SearchResponse
 from memory_store.sql import permitted
-from memory_store.sql.functions import Grants
 from memory_store.text.canonical import whole_characters
 from memory_store.text.plain_json import write_json
 
@@ -114,8 +113,8 @@ async def search(datasette: Any, request: Any) -> Response:
     asked = asking.question(given, strict=True)
     response = await asking.search(vault, grants, asked)
     if shape == "compact":
-        return answer(compact(response, _rows(response, vault, grants)))
-    data = {**response.as_dict(), "rows": _rows(response, vault, grants)}
+        return answer(compact(response, _rows(response, vault)))
+    data = {**response.as_dict(), "rows": _rows(response, vault)}
     if shape == "array":
         return answer(data["rows"])
     data["next_url"] = _next_url(datasette, request, response)
@@ -131,7 +130,7 @@ async def search_csv(datasette: Any, request: Any) -> Response:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(RESULT_COLUMNS)
-    for data in _rows(response, vault, grants):
+    for data in _rows(response, vault, titled=True):
         data["topics"] = ", ".join(data["topics"] or ())
         writer.writerow([safe_cell(data[name]) for name in RESULT_COLUMNS])
     headers = {**HEADERS, "Content-Disposition": 'attachment; filename="search.csv"'}
@@ -163,8 +162,8 @@ async def nowhere(datasette: Any, request: Any) -> Response:
     raise NotFound("there is no such address")
 
 
-def _rows(response: SearchResponse, vault: Vault, grants: Grants) -> list[dict[str, Any]]:
-    return [permitted.row_data(row, strict=vault.strict) for row in response.rows]
+def _rows(response: SearchResponse, vault: Vault, *, titled: bool = False) -> list[dict[str, Any]]:
+    return [permitted.row_data(row, strict=vault.strict, titled=titled) for row in response.rows]
 
 
 def _shape(given: Mapping[str, Any]) -> str:

@@ -17,7 +17,6 @@ from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchRes
 from memory_store.search.degraded import NO_RERANKER
 from memory_store.search.previews import after_heading
 from memory_store.sql.functions import Grants
-from memory_store.titles import shown_title
 
 from ..requests.framing import sentence
 from .addresses import Asked, address
@@ -187,9 +186,7 @@ def _result(
 
 def _title(row: SearchResult) -> Markup:
     """The title, or the first words of what is shown of the text; the words looked for marked."""
-    start = row.passages[0].start if row.passages else 0
-    title = shown_title(row.title, row.preview, start) or "Untitled"
-    return marked(title, row.title_highlights)
+    return marked(row.shown_title or "Untitled", row.title_highlights)
 
 
 def _excerpts(row: SearchResult, code: bool) -> list[Excerpt]:

@@ -139,6 +139,8 @@ def search(
         return
     if form == "table":
         rows = [_for_people(row) for row in response.rows]
+    elif form == "csv":
+        rows = [{**row.as_dict(), "title": row.shown_title} for row in response.rows]
     else:
         rows = [row.as_dict() for row in response.rows]
     write_rows(form, rows, _TABLE_COLUMNS if form == "table" else RESULT_COLUMNS)

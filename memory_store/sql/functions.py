@@ -311,7 +311,9 @@ def _second_argument(second: Any) -> dict[str, Any]:
 def _rows(found: _Found | None) -> list[dict[str, Any]]:
     if found is None:
         return []
-    return [permitted.row_data(row, strict=found.strict) for row in found.response.rows]
+    return [
+        permitted.row_data(row, strict=found.strict, titled=True) for row in found.response.rows
+    ]
 
 
 def _explanation(found: _Found | None) -> list[dict[str, Any]]:

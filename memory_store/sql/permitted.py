@@ -178,10 +178,15 @@ def _asked(store: MemoryStore, grants: Grants, query: str, options: Mapping[str,
     return Scope.of(known[one.casefold()] for one in given if one.casefold() in known)
 
 
-def row_data(row: SearchResult, *, strict: bool) -> dict[str, Any]:
-    """A result of :func:`search` as JSON data, with null for all that its asker may not see."""
+def row_data(row: SearchResult, *, strict: bool, titled: bool = False) -> dict[str, Any]:
+    """A result of :func:`search` as JSON data, with null for all that its asker may not see.
+
+    ``titled``: for a table that is read as it is, where first words stand in for a missing title.
+    """
     data = row.as_dict()
-    return data if row.collection else without_text(data, strict=strict)  # sealed ones have none
+    if not row.collection:  # sealed ones have none
+        return without_text(data, strict=strict)
+    return {**data, "title": row.shown_title} if titled else data
 
 
 def _whole_id(store: MemoryStore, like: str) -> str:

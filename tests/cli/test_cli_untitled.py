@@ -36,7 +36,10 @@ def test_an_answer_cites_them(untitled: Any, language_models: Any) -> None:
     assert f"[1] {FIRST}" in untitled.run("ask", "boiler", "--model", "writer").stdout
 
 
-def test_json_and_csv_keep_the_title_that_is_stored(untitled: Any) -> None:
+def test_in_a_table_of_the_results_as_well(untitled: Any) -> None:
+    assert f",{FIRST}," in untitled.run("search", "boiler", "--csv").stdout
+
+
+def test_json_keeps_the_title_that_is_stored(untitled: Any) -> None:
     assert untitled.json("list")[0]["title"] == ""
     assert untitled.json("search", "boiler")["rows"][0]["title"] == ""
-    assert FIRST not in untitled.run("search", "boiler", "--csv").stdout

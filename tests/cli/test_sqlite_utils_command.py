@@ -134,3 +134,11 @@ def test_the_functions_take_like_through_query(
     options = json.dumps({"like": bread, "limit": 1})
     result = CliRunner().invoke(cli, ["query", str(vault.path), sql, "-p", "o", options])
     assert rows(result) == [{"title": "Lease of the flat"}]
+
+
+def test_first_words_stand_in_for_a_missing_title(search: Any, vault: Vault) -> None:
+    result = vault.run("add", "Descale the kettle in spring.")
+    assert result.exit_code == 0, result.output
+    assert (
+        rows(search("kettle", "--mode", "keyword"))[0]["title"] == "Descale the kettle in spring."
+    )

@@ -120,6 +120,18 @@ async def test_too_many_parameters_are_a_400_that_says_so(served: Served, path: 
         assert "more than 200 parameters" in posted.text
 
 
+async def test_first_words_stand_in_for_a_missing_title_in_csv_alone(served: Served) -> None:
+    root = served.by("root")
+    new = {"text": "Descale the kettle in spring."}
+    assert (await root.send("POST", "/memories.json", new, headers=TOKEN)).status_code == 201
+    asked = "q=kettle&limit=1&mode=keyword"
+    row = next(csv.DictReader(io.StringIO((await root.get(f".csv?{asked}")).text)))
+    assert row["title"] == new["text"]
+    assert (await root.get(f".json?{asked}")).json()["rows"][0]["title"] == ""
+    unread = next(csv.DictReader(io.StringIO((await served.by("alice").get(f".csv?{asked}")).text)))
+    assert unread["title"] == ""
+
+
 @pytest.mark.parametrize("start", [*"=+-@＝＋－＠"])
 async def test_no_cell_of_csv_is_a_formula(served: Served, start: str) -> None:
     root = served.by("root")

@@ -289,3 +289,13 @@ for number in range(5):
 def environment(filled: Filled) -> dict[str, str]:
     """The variables of a shell in which the vault's key is named."""
     return {**os.environ, "MEMORY_STORE_KEY_FILE": str(filled.key_file)}
+
+
+def test_first_words_stand_in_for_a_missing_title(store: MemoryStore, ask: Any) -> None:
+    store.add("Descale the kettle. With citric acid, in spring.", collection="personal")
+    sql = "select title from hybrid_search('kettle', 1)"
+    assert ask(sql) == [{"title": "Descale the kettle. With citric acid, in spring."}]
+    (scalar,) = ask("select hybrid_search('kettle', 1) ->> '$[0].title' as title")
+    assert scalar["title"].startswith("Descale the kettle.")
+    unread = Grants(search=EVERYTHING)
+    assert [row["title"] for row in ask(sql, by=unread)] == [None]
