@@ -20,8 +20,10 @@ from .native.hooks import describe_new
 from .permissions.grants import NOBODY, asker, renewing
 from .requests.admission import seats_in_sql, work
 from .requests.caching import uncached
+from .requests.courtesy import Requests, let_others_go_first
 from .vaults.registry import vaults_of
 
+OURS = "/-/hybrid"  # in the address of every page and endpoint of this plugin
 SQL_SHARE = 0.8
 """Of Datasette's time limit: a search that uses it up would be reported as an interrupted query."""
 
@@ -41,6 +43,7 @@ def start(datasette: Any) -> Callable[[], Awaitable[None]]:
 def wrapper(datasette: Any) -> Callable[[Any], Any]:
     """ASGI middleware around the whole of Datasette."""
     reference = weakref.ref(datasette)
+    requests = Requests()
 
     def wrap(app: Any) -> Any:
         async def wrapped(scope: Any, receive: Any, send: Any) -> None:
@@ -55,10 +58,13 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
                 return
             # A request made by Datasette inside another one must neither see nor leave an asker.
             token = asker.set(NOBODY)
-            shown = page.set(Page(scope.get("path", "")))
+            path = scope.get("path", "")
+            shown = page.set(Page(path))
             try:
-                await describe_new(reference())
-                await app(scope, renewing(receive), uncached(send))
+                with requests.answering(search=OURS in path):
+                    await let_others_go_first()
+                    await describe_new(reference())
+                    await app(scope, renewing(receive), uncached(send))
             finally:
                 page.reset(shown)
                 asker.reset(token)

@@ -26,8 +26,8 @@ from ..unlocking.lockbar import lockbar
 from ..vaults.vault import Vault
 from . import asking
 from .admission import QueueFullError, TooManyAttemptsError
-from .cross_site import SAFE_METHODS, comes_from_elsewhere
 from .courtesy import let_others_go_first
+from .cross_site import SAFE_METHODS, comes_from_elsewhere
 from .parts import part
 
 INLINE_SCRIPT = re.compile(r"<script(?:\s+type=\"module\")?>(.*?)</script>", re.DOTALL)

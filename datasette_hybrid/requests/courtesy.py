@@ -1,0 +1,84 @@
+"""Whose turn it is when many search: Datasette's other pages go first, for a moment.
+
+One thread answers everybody, and does one thing at a time. A page of Datasette's own comes back to
+it a hundred times (for each of its queries), a search page keeps it for several milliseconds:
+beside eight searchers the home page took six times as long as alone. So while several searches are
+on their way, each of them lets other requests that have begun finish before it goes on, and waits
+no longer than ``PATIENCE`` for them in all. Somebody who searches alone never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from time import monotonic
+
+PATIENCE = 0.15
+"""Seconds that one search waits for others: Datasette's home page takes a tenth of a second."""
+
+
+class Requests:
+    """The requests that one server is answering now."""
+
+    def __init__(self) -> None:
+        self._searches = 0
+        self._others = 0
+        self._no_others = asyncio.Event()
+        self._no_others.set()
+
+    @contextmanager
+    def answering(self, *, search: bool) -> Iterator[None]:
+        """While a request is answered. One made inside of another belongs to that one."""
+        if _turn.get() is not None:
+            yield
+            return
+        token = _turn.set(Turn(self, PATIENCE if search else 0.0))
+        self._count(1, search=search)
+        try:
+            yield
+        finally:
+            self._count(-1, search=search)
+            _turn.reset(token)
+
+    def _count(self, one: int, *, search: bool) -> None:
+        if search:
+            self._searches += one
+            return
+        self._others += one
+        if self._others:
+            self._no_others.clear()
+        else:
+            self._no_others.set()
+
+    async def no_others(self, seconds: float) -> None:
+        """Wait until nothing else is being answered, if several searches are."""
+        if self._searches > 1 and self._others:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._no_others.wait(), seconds)
+
+
+class Turn:
+    """One request, and how long it still waits for others."""
+
+    def __init__(self, requests: Requests, patience: float) -> None:
+        self._requests = requests
+        self._left = patience
+
+    async def let_others_go_first(self) -> None:
+        """See :func:`let_others_go_first`."""
+        if self._left > 0:
+            begun = monotonic()
+            await self._requests.no_others(self._left)
+            self._left -= monotonic() - begun
+
+
+_turn: ContextVar[Turn | None] = ContextVar("hybrid_turn", default=None)
+
+
+async def let_others_go_first() -> None:
+    """To be awaited before a piece of work that keeps the server's thread for milliseconds."""
+    turn = _turn.get()
+    if turn is not None:
+        await turn.let_others_go_first()

@@ -1,0 +1,110 @@
+"""While several search, other requests go first, for a moment; nobody waits for long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any
+
+from datasette import Response, hookimpl
+from datasette.plugins import pm
+
+from datasette_hybrid.requests.courtesy import PATIENCE, Requests, let_others_go_first
+
+from .conftest import Filled, Serve
+
+SHORT = PATIENCE / 3
+
+
+async def waited(requests: Requests, *, search: bool, steps: int = 1) -> float:
+    """Seconds that a request waits for others in so many steps."""
+    with requests.answering(search=search):
+        await asyncio.sleep(0)  # the others have begun, too
+        begun = monotonic()
+        for _ in range(steps):
+            await let_others_go_first()
+        return monotonic() - begun
+
+
+@asynccontextmanager
+async def unfinished(requests: Requests, *searches: bool) -> AsyncIterator[None]:
+    """Requests that are being answered meanwhile: whether each is a search."""
+    over = asyncio.Event()
+
+    async def answered(search: bool) -> None:
+        with requests.answering(search=search):
+            await over.wait()
+
+    tasks = [asyncio.create_task(answered(search)) for search in searches]
+    await asyncio.sleep(0)
+    yield
+    over.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_who_searches_alone_never_waits() -> None:
+    requests = Requests()
+    async with unfinished(requests, False):
+        assert await waited(requests, search=True) < SHORT
+
+
+async def test_several_searches_wait_until_the_others_are_answered() -> None:
+    requests, ended = Requests(), asyncio.Event()
+
+    async def other() -> float:
+        with requests.answering(search=False):
+            await asyncio.sleep(SHORT)
+            ended.set()
+        return monotonic()
+
+    async def search() -> float:
+        with requests.answering(search=True):
+            await asyncio.sleep(0)
+            await let_others_go_first()
+            assert ended.is_set()
+            return monotonic()
+
+    answered = await asyncio.gather(other(), search(), search())
+    assert answered[0] <= min(answered[1:])
+
+
+async def test_nobody_waits_longer_than_their_patience_in_however_many_steps() -> None:
+    requests = Requests()
+    async with unfinished(requests, False):
+        searches = [waited(requests, search=True, steps=4) for _ in range(2)]
+        took = await asyncio.gather(*searches)
+    assert all(PATIENCE * 0.9 <= seconds < PATIENCE * 3 for seconds in took)
+
+
+async def test_other_pages_wait_for_nobody() -> None:
+    requests = Requests()
+    async with unfinished(requests, True, True, False):
+        assert await waited(requests, search=False) < SHORT
+
+
+async def test_a_page_that_searches_by_itself_does_not_wait_for_itself(
+    filled: Filled, serve: Serve
+) -> None:
+    class Asking:
+        __name__ = "asking"
+
+        @hookimpl
+        def register_routes(self) -> list[tuple[str, Any]]:
+            async def ask(datasette: Any) -> Response:
+                begun = monotonic()
+                reply = await datasette.client.get("/notes/-/hybrid.json?q=")
+                return Response.json([reply.status_code, monotonic() - begun])
+
+            return [(r"^/-/ask$", ask)]
+
+    pm.register(Asking(), "asking")
+    try:
+        served = await serve(filled.path)
+        replies = await asyncio.gather(*(served.by("root").get("/-/ask") for _ in range(3)))
+    finally:
+        pm.unregister(name="asking")
+    statuses, seconds = zip(*(reply.json() for reply in replies), strict=True)
+    assert set(statuses) == {423}
+    assert min(seconds) < PATIENCE
