@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_store.cli.options import (
+    at_terminal,
     database_argument,
     json_option,
     one_format,
@@ -30,12 +31,13 @@ OPTIONS_OF = {
     "set": frozenset({"embedder", "analyser"}),
     "rename": frozenset(),
     "members": frozenset({"add", "remove", "open"}),
+    "delete": frozenset({"yes"}),
 }
 
 
 @click.command()
 @database_argument
-@click.argument("action", required=False, type=click.Choice(["create", "set", "rename", "members"]))
+@click.argument("action", required=False, type=click.Choice([one for one in OPTIONS_OF if one]))
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--embedder", metavar="MODEL", help="Its embedding model: a name, a folder, default")
 @click.option("--analyser", metavar="NAME", help="How it is read: auto, a language (de), or code")
@@ -43,6 +45,7 @@ OPTIONS_OF = {
 @click.option("--add", metavar="ACTOR=ROLE", multiple=True, help="members: let an actor in")
 @click.option("--remove", metavar="ACTOR", multiple=True, help="members: take an actor's role away")
 @click.option("--open", is_flag=True, help="members: take all roles away, so that it is open again")
+@click.option("--yes", is_flag=True, help="delete: without being asked")
 @click.option("--create", metavar="NAME", hidden=True)
 @click.option("--rename", nargs=2, metavar="NAME NEW_NAME", hidden=True)
 @json_option("Print an array as JSON")
@@ -70,6 +73,7 @@ def collections(
     memory-store collections notes.db rename work job
     memory-store collections notes.db members job --add alice=owner --add bob=reader
     memory-store collections notes.db members job --remove bob
+    memory-store collections notes.db delete job
 
     A collection follows the vault unless it has a model or an analyser of its own. After "set",
     reindex renews what the collection holds.
@@ -97,7 +101,7 @@ def collections(
 
 def _check(action: str | None, names: tuple[str, ...], options: dict[str, Any]) -> None:
     """Raise BadInputError for a name too few or too many, or another action's option."""
-    wanted = {None: 0, "create": 1, "set": 1, "rename": 2, "members": 1}[action]
+    wanted = {None: 0, "rename": 2}.get(action, 1)
     if len(names) != wanted:
         given = "one name" if wanted == 1 else "the old name and the new one"
         raise BadInputError(f"collections {action}: give {given}", "name")
@@ -125,10 +129,25 @@ def _change(
         store.set_collection(names[0], embedder=embedder, analyser=analyser)
     elif action == "rename":
         store.rename_collection(*names)
+    elif action == "delete":
+        _confirm(store, names[0], yes=options["yes"])
+        store.delete_collection(names[0])
     elif action == "members" and options["open"]:
         store.open_collection(names[0])
     elif action == "members" and (options["add"] or options["remove"]):
         store.change_members(names[0], dict(map(_member, options["add"])), options["remove"])
+
+
+def _confirm(store: MemoryStore, name: str, *, yes: bool) -> None:
+    """Ask before a collection is deleted. Raises BadInputError where nobody can be asked."""
+    if yes:
+        return
+    if not at_terminal():
+        raise BadInputError("collections delete: give --yes", "yes")
+    found = next((one for one in store.collections() if name in (one.id, one.name)), None)
+    count = found.memories if found else 0
+    what = f"{printable_line(name)} with {count:,} {'memory' if count == 1 else 'memories'}"
+    click.confirm(f"Delete {what}, and its key", abort=True, err=True)
 
 
 def _member(given: str) -> tuple[str, str]:

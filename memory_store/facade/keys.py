@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memory_store.facade.opened import OpenedStore, inside
 from memory_store.keys import new_recovery, secret_to_add
-from memory_store.operations import key_rotation, key_sharing, key_slots
+from memory_store.operations import key_rotation, key_sharing, key_shredding, key_slots
 from memory_store.operations.key_rotation import Rotation
 from memory_store.operations.key_sharing import Holder
 from memory_store.operations.key_slots import KeySlot, NewRoot
@@ -71,6 +71,15 @@ class Keys(OpenedStore):
         """
         recovery, code = new_recovery()
         return key_slots.replace_root(self._vault, recovery), code
+
+    @inside
+    def delete_collection(self, name: str) -> str:
+        """Delete a collection: its key first, so that what remains of it anywhere opens no more.
+
+        Backups made before hold its key and rows, and open as they did. The personal collection
+        stays. Returns its name. Raises NotFoundError, BadInputError.
+        """
+        return key_shredding.delete_collection(self._vault, name)
 
     # -- sharing ------------------------------------------------------------------------
 
@@ -135,7 +144,9 @@ class Keys(OpenedStore):
         what was stopped goes on when it is called again. Raises NotFoundError, BadInputError for
         a key that is not the owner's, TamperedError, ReadOnlyError.
         """
-        return key_rotation.rotate(self._vault, collections, progress)
+        done = key_rotation.rotate(self._vault, collections, progress)
+        key_shredding.finish(self._vault)
+        return done
 
     @inside
     def unfinished_rotations(self) -> list[str]:

@@ -39,7 +39,12 @@ from memory_store.operations.key_rotation import (
 )
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault.grants import length_prefixed
-from memory_store.vault.identities import publish_owner, read_identity, write_identity
+from memory_store.vault.identities import (
+    forget_principal,
+    publish_owner,
+    read_identity,
+    write_identity,
+)
 from memory_store.vault.schema import check_is_vault, mark_shared
 from memory_store.vault.settings import KeyHolder, Settings, read_vault_id
 from memory_store.vault.shares import remove_share
@@ -316,9 +321,4 @@ def _take_back(connection: sqlite3.Connection, kept: KeyHolder, lost: Sequence[s
         [(kept.principal, collection) for collection in lost],
     )
     if not kept.collections:
-        for table, column in (
-            ("vault_slots", "principal"),
-            ("vault_principals", "id"),
-            ("vault_identities", "principal"),
-        ):
-            connection.execute(f"delete from {table} where {column} = ?", (kept.principal,))
+        forget_principal(connection, kept.principal)

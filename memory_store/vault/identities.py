@@ -66,6 +66,13 @@ def forget_holders(connection: sqlite3.Connection) -> None:
     connection.execute("delete from vault_shares")
 
 
+def forget_principal(connection: sqlite3.Connection, principal: int) -> None:
+    """Take somebody away to whom nothing is granted any more (inside the caller's transaction)."""
+    connection.execute("delete from vault_slots where principal = ?", (principal,))
+    connection.execute("delete from vault_principals where id = ?", (principal,))
+    connection.execute(f"delete from {TABLE} where principal = ?", (principal,))
+
+
 def has_table(connection: sqlite3.Connection, table: str) -> bool:
     """Whether the file has a table: those made before there was sharing get it when needed."""
     found = connection.execute(

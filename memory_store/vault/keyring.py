@@ -172,13 +172,20 @@ class Keyring:
             raise LockedError("the vault's root key was replaced: unlock the vault again")
 
     def catch_up(self, connection: sqlite3.Connection) -> None:
-        """Hold what others made meanwhile: in every write first, or it would be sealed in vain.
+        """Hold what others made meanwhile, and let go of what they deleted.
 
-        Raises LockedError where the root key was replaced.
+        At the beginning of a write, before anything of its own: or what it seals would be sealed
+        in vain. Raises LockedError where the root key was replaced.
         """
+        present = {collection for collection, _ in self.look(connection)} | {VAULT_SCOPE}
+        for collection in [one for one in list(self.collections) if one not in present]:
+            self._dropped.append(self.collections.pop(collection))
+
+    def look(self, connection: sqlite3.Connection) -> list[tuple[str, int]]:
+        """Hold what others made meanwhile. Returns (collection, epoch) of all keys there are."""
         self.check_open()
         self._check_generation(connection)
-        rows = connection.execute(
+        rows: list[tuple[str, int]] = connection.execute(
             "select collection, epoch from vault_collection_keys where principal = ?",
             (self.principal,),
         ).fetchall()
@@ -186,7 +193,8 @@ class Keyring:
             held = self.collections.get(collection)
             if held is None or not held.holds(epoch):
                 self.load(connection)
-                return
+                break
+        return rows
 
     def admit(self, revision: int, epochs: Mapping[str, frozenset[int]]) -> None:
         """Open values of these epochs of these collections alone, as settings of a revision say.
@@ -348,6 +356,12 @@ class LimitedKeyring(Keyring):
         """Hold what others made meanwhile, as far as it is of its scope."""
         self._whole.catch_up(connection)
         self.follow()
+
+    def look(self, connection: sqlite3.Connection) -> list[tuple[str, int]]:
+        """The same, without letting go of anything."""
+        rows = self._whole.look(connection)
+        self.follow()
+        return rows
 
     def lacks(self, collection: str) -> bool:
         """Whether a key of its scope is missing."""

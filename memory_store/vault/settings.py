@@ -187,7 +187,7 @@ def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     The keyring holds the keys of that moment afterwards, and opens what is sealed under those.
     """
     with reading(connection):
-        keyring.catch_up(connection)
+        keyring.look(connection)
         if keyring.is_owner:
             settings = _opened(connection, keyring)
             _check_complete(connection, keyring, settings)

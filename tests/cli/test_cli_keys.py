@@ -274,6 +274,17 @@ def test_a_collection_is_shared_and_taken_back_in_the_terminal(
     assert "nobody" in run("keys", "revoke", str(vault.path), "nobody", *opening).stderr
 
 
+def test_a_collection_is_deleted_in_the_terminal_once_that_is_sure(vault: Vault) -> None:
+    opening = ("--key-file", str(vault.key_file))
+    vault.json("collections", "create", "affairs")
+    run("add", str(vault.path), "A secret.", "--collection", "affairs", *opening)
+    asked = run("collections", str(vault.path), "delete", "affairs", *opening)
+    assert (asked.exit_code, "--yes" in asked.stderr) == (2, True)
+    done = vault.json("collections", "delete", "affairs", "--yes")
+    assert [one["name"] for one in done] == ["personal"]
+    assert vault.json("search", "secret", "--mode", "keyword")["rows"] == []
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
