@@ -17,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # killing
 
-from killing import CANARY, KILLS, Scene, in_clear, kills
+from killing import CANARY, KILLS, Scene, die, in_clear, kills
 from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.importing.pipeline import BATCH_MEMORIES, UNEMBEDDED_BATCH
@@ -25,6 +25,7 @@ from memory_store.index.reindexing import BATCH as REINDEX_BATCH
 from memory_store.records import Memory, MemoryDraft
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
+from memory_store.vault.resealing import BATCH as ROTATION_BATCH
 
 pytestmark = pytest.mark.soak
 
@@ -32,6 +33,8 @@ Make = Callable[..., MemoryStore]
 NOTES = 220  # four batches
 KNOWN = 90  # of them, imported before in an earlier generation
 DOOMED = 16  # memories that one worker is told to delete
+ROTATED = 600  # memories that get new keys: heads and bodies in three batches each
+LEFT_KEYS = "select collection, count(*) from vault_collection_keys group by collection"
 ENTRIES = 24  # that one worker adds; every third is edited
 
 
@@ -201,3 +204,33 @@ def test_segments_that_are_merged_while_killed_hold_what_they_held(scene: Scene)
             store.add_many([MemoryDraft(f"Later on {CANARY}.")])
         with copy.reopened() as store:
             assert store.search("later", mode="keyword").rows
+
+
+def test_a_change_of_keys_that_is_killed_goes_on_and_seals_nothing_twice(
+    scene: Scene, tmp_path: Path
+) -> None:
+    fill(scene, tmp_path / "notes", ROTATED)
+    with scene.copied(0) as copy:
+        whole = max(die("rotate", copy.arguments()).numbers("personal"))
+    with scene.reopened() as store:
+        before = {memory.id: memory.text for memory in store.list(limit=ROTATED)}
+    for copy, death in kills(5, "rotate", scene):
+        done = max(death.numbers("personal"), default=0)
+        again: list[tuple[str, int]] = []
+        with copy.reopened() as store:  # some rows under the old keys, some under the new ones
+            assert {memory.id: memory.text for memory in store.list(limit=ROTATED)} == before
+            assert len(store.search("mill race", mode="keyword", limit=32).rows) == 32
+            unfinished = store.unfinished_rotations()
+            store.rotate_keys(
+                *unfinished,
+                progress=lambda name, count, _: again.append((name, count)),  # noqa: B023
+            )
+            assert store.unfinished_rotations() == []
+        if "personal" in unfinished:
+            rest = max(count for name, count in [*again, ("personal", 0)] if name == "personal")
+            assert done + rest <= whole  # what was sealed anew is not sealed once more
+            assert done + rest >= whole - ROTATION_BATCH  # committed, and not yet said
+        for collection, epochs in asked(copy, LEFT_KEYS):
+            assert epochs == 1, f"an old key of {collection} is left"
+        with copy.reopened() as store:
+            assert {memory.id: memory.text for memory in store.list(limit=ROTATED)} == before

@@ -133,6 +133,11 @@ def add_and_edit(store: MemoryStore, arguments: dict[str, Any], say: Say) -> Non
             say(f"edited {memory.id}")
 
 
+def rotate(store: MemoryStore, arguments: dict[str, Any], say: Say) -> None:
+    """Replace every key; says how many rows of a collection are sealed anew, batch by batch."""
+    store.rotate_keys(progress=lambda name, done, total: say(f"{name} {done}"))
+
+
 def write_for_long(store: MemoryStore, arguments: dict[str, Any], say: Say) -> None:
     """Add, edit and delete until the time is up, keeping about as many memories alive.
 
@@ -244,5 +249,13 @@ def resident() -> int:
 
 WORK: dict[str, Callable[[MemoryStore, dict[str, Any], Say], None]] = {
     work.__name__: work
-    for work in (import_folder, reindex, delete, add_and_edit, write_for_long, read_for_long)
+    for work in (
+        import_folder,
+        reindex,
+        delete,
+        add_and_edit,
+        rotate,
+        write_for_long,
+        read_for_long,
+    )
 }
