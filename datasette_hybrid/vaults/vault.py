@@ -221,11 +221,21 @@ class Vault:
                 return
             same_file = self._file is not None and before is not None and self._file[0] == before[0]
             if same_file and opening.vault_in(self.path, self.access) == self.vault_id:
+                self._follow_keys()
                 return
             self.strict = True  # what may be shown of the new one is not known before it is open
             if self._store is not None:
                 self._wipe(exchanged=True)
                 self.tell("locked: its file was exchanged or is gone")
+
+    def _follow_keys(self) -> None:
+        """Wipe the keys when the one that opened the vault was replaced or removed meanwhile.
+
+        A configured key opens it again at the next use, where it still does.
+        """
+        if self._store is not None and self._store.superseded():
+            self._wipe()
+            self.tell("locked: the key that opened it was replaced or removed")
 
     def write_audit(self) -> None:
         """Write what was heard meanwhile, where the vault is open."""

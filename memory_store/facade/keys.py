@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.facade.opened import OpenedStore, inside
 from memory_store.keys import new_recovery, secret_to_add
 from memory_store.operations import key_rotation, key_sharing, key_shredding, key_slots
@@ -80,6 +81,20 @@ class Keys(OpenedStore):
         stays. Returns its name. Raises NotFoundError, BadInputError.
         """
         return key_shredding.delete_collection(self._vault, name)
+
+    def superseded(self) -> bool:
+        """Whether the key that opened the vault was replaced or removed: it must be unlocked anew.
+
+        Looks at the file.
+        """
+        try:
+            with self._vault.gate.entered():
+                self._vault.refresh_settings()
+        except (LockedError, NotFoundError):
+            return True
+        except MemoryStoreError:
+            return False  # whatever else is wrong, whoever uses the vault is told
+        return False
 
     # -- sharing ------------------------------------------------------------------------
 
