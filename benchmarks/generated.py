@@ -43,6 +43,11 @@ TITLE_WORDS = 4
 QUERIES, QUERY_WORDS = 40, 8
 BEGUN = datetime(2015, 1, 1, tzinfo=UTC)  # of the first note; one an hour from then on
 
+# what unlocking counts, where nobody opens anything
+EMPTY_ROW = """
+    insert into memories (id, collection, version, content, head) values (?, ?, 1, ?, x'')
+"""
+
 Places = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
@@ -139,8 +144,9 @@ def draw_vault(
 ) -> Drawn:
     """A new vault of ``notes``, with vectors where there is a ``model`` to search them with.
 
-    Without ``texts`` nothing can be opened, which legs never do. ``also`` is shown every block, so
-    that a peer can be filled with the same notes. ``words`` are the :class:`Writer`'s.
+    Without ``texts`` rows are empty and nothing can be opened, which legs never do. ``also`` is
+    shown every block, so that a peer can be filled with the same notes. ``words`` are the
+    :class:`Writer`'s.
     """
     writer, text_bytes = Writer(words=words), 0
     new_vault(path, key_file).close()
@@ -187,6 +193,8 @@ class _Filling:
             if self._texts:
                 for memory in block.memories(keys.collection):
                     insert_memory(connection, keys, memory, Origin(), strict=False)
+            else:
+                connection.executemany(EMPTY_ROW, [(one, keys.collection, one) for one in ids])
             write_segment(
                 connection,
                 keys,

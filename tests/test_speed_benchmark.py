@@ -59,6 +59,13 @@ def test_a_drawn_vault_is_a_vault_like_any_other(
         assert words.vectors == 300
 
 
+def test_without_texts_legs_run_all_the_same(tmp_path: Path, key_file: Path) -> None:
+    drawn = draw_vault(tmp_path / "drawn.db", key_file, 50, None, texts=False)
+    with MemoryStore.open(drawn.path, key_file=key_file) as store:
+        assert store.rank(drawn.queries[0], mode="keyword").results
+        assert store.stats()["contents"] == 0
+
+
 def _top(fts5: Fts5, query: str) -> list[tuple[str, str]]:
     found = fts5.rank(query)[:20]
     marks = ", ".join("?" * len(found))
