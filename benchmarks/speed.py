@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures: dict[str, Any] = {
         "machine": conditions,
         "versions": versions(),
-        "command": " ".join(["python -m benchmarks.speed", *(["--full"] if given.full else [])]),
+        "command": _command(given),
         "without_qmd": given.qmd is None,
         "lines": [as_data(line) for line in lines],
     }
@@ -161,6 +161,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.json is not None:
         given.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 0
+
+
+def _command(given: argparse.Namespace) -> str:
+    """What was asked for, without the machine's own paths."""
+    said = ["python -m benchmarks.speed", *(["--full"] if given.full else [])]
+    said += [f"--only {part}" for part in given.only or ()]
+    said += [f"--{name} FOLDER" for name in ("qmd", "evals") if getattr(given, name)]
+    return " ".join(said)
 
 
 def _parser() -> argparse.ArgumentParser:
