@@ -112,10 +112,16 @@ def memory_path(datasette: Any, database: str, memory_id: str) -> str:
     return f"{hybrid_path(datasette, database)}/memories/{tilde_encode(memory_id)}"
 
 
-def seeing_other(datasette: Any, request: Any, address: str, message: str) -> Response:
-    """To another page, which tells ``message``: the answer to a form that was carried out."""
+def seeing_other(
+    datasette: Any, request: Any, address: str, message: str, *, posting: bool = False
+) -> Response:
+    """To another page, which tells ``message``: the answer to a form that was carried out.
+
+    ``posting``: with the same fields once more, for a page that finds the search among them.
+    """
     datasette.add_message(request, message, datasette.INFO)
-    return Response.redirect(address, status=303, headers={"Cache-Control": "no-store"})
+    status = 307 if posting else 303
+    return Response.redirect(address, status=status, headers={"Cache-Control": "no-store"})
 
 
 @page("POST")
@@ -135,7 +141,7 @@ async def _changed(datasette: Any, request: Any, method: str, message: str) -> R
     store = vault.use(grants.write)
     change: Callable[[str], Memory] = getattr(store, method)
     changed = await writing.run(lambda: change(whole_id(store, _id(request))))
-    return _back(datasette, request, vault, changed.id, message)
+    return await _back(datasette, request, vault, changed.id, message)
 
 
 @page("POST")
@@ -156,21 +162,27 @@ async def topics(datasette: Any, request: Any) -> Response:
     message = "Topic removed."
     if added:
         message = "Topic added." if len(added) == 1 else "Topics added."
-    return _back(datasette, request, vault, changed.id, message)
+    return await _back(datasette, request, vault, changed.id, message)
 
 
 @page("POST")
 async def publish(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/memories/{id}/publish``: a copy in a chosen ``collection``."""
+    """``/{db}/-/hybrid/memories/{id}/publish``: a copy in a chosen collection, the ``target``.
+
+    A ``collection`` belongs to the search that somebody came from, where that is posted.
+    """
     vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
-    collection = forms.last(await asking.parameters(request), "collection")
+    given = await asking.parameters(request)
+    collection = forms.last(given, "target") or forms.last(given, "collection")
     if not collection:
         raise BadInputError("collection: choose one", "collection")
     copy = await writing.run(lambda: published(vault, grants, _id(request), collection))
     address = memory_path(datasette, vault.database, copy.id) + kept(request)
     if not await work.run(lambda: _is_readable(vault, grants, copy.id)):
-        return _back(datasette, request, vault, _id(request), "Published.")
-    return seeing_other(datasette, request, address, "Published. This is the copy.")
+        return await _back(datasette, request, vault, _id(request), "Published.")
+    posting = await _posts_its_search(request, vault)
+    told = "Published. This is the copy."
+    return seeing_other(datasette, request, address, told, posting=posting)
 
 
 def _is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
@@ -186,13 +198,14 @@ async def delete(datasette: Any, request: Any) -> Response:
         raise Forbidden(f"{vault.database}: no collection here is yours to read and write")
     found = await work.run(lambda: vault.use(scope).get(_id(request), refs=False))
     seen = found.version
-    if request.method == "POST":
-        given = await asking.parameters(request)
+    given = await asking.parameters(request)
+    if request.method == "POST" and forms.last(given, "version"):
         if forms.last(given, "version") == str(found.version):
             with contextlib.suppress(ConflictError):  # it is shown again, as it is now
                 await writing.run(lambda: _delete(vault.use(scope), found))
                 path = hybrid_path(datasette, vault.database) + kept(request)
-                return seeing_other(datasette, request, path, "Deleted for good.")
+                posting = await _posts_its_search(request, vault)
+                return seeing_other(datasette, request, path, "Deleted for good.", posting=posting)
             found = await work.run(lambda: vault.use(scope).get(_id(request), refs=False))
         seen = 0
     context = {
@@ -200,6 +213,7 @@ async def delete(datasette: Any, request: Any) -> Response:
         "path": hybrid_path(datasette, vault.database),
         "here": memory_path(datasette, vault.database, found.id),
         "keep": kept(request),
+        "question": await posted_search(request, vault),
         "memory": found,
         "title": shown_title(found.title, found.text) or "Untitled",
         "changed": not seen,
@@ -212,9 +226,23 @@ def _delete(store: MemoryStore, seen: Memory) -> None:
     store.delete_many({seen.id: seen.version}, refs=False)
 
 
-def _back(datasette: Any, request: Any, vault: Vault, memory_id: str, message: str) -> Response:
+async def _back(
+    datasette: Any, request: Any, vault: Vault, memory_id: str, message: str
+) -> Response:
     address = memory_path(datasette, vault.database, memory_id) + kept(request)
-    return seeing_other(datasette, request, address, message)
+    posting = await _posts_its_search(request, vault)
+    return seeing_other(datasette, request, address, message, posting=posting)
+
+
+async def posted_search(request: Any, vault: Vault) -> list[tuple[str, str]]:
+    """The search that somebody came from, as the fields of a form, where none is in an address."""
+    if request.method != "POST" or not vault.settings.private_queries:
+        return []
+    return pairs_of(forms.understood(await asking.parameters(request)))
+
+
+async def _posts_its_search(request: Any, vault: Vault) -> bool:
+    return bool(await posted_search(request, vault))
 
 
 def kept(request: Any) -> str:
