@@ -54,7 +54,7 @@ class Identity:
             raise FormatError("this is no identity that this version can read")
         _, kem = HEADER.unpack_from(data)
         keys = data[HEADER.size :]
-        if len(keys) != KEY_LENGTHS.get(kem, -1) + VERIFY_BYTES:
+        if kem not in KEY_LENGTHS or len(keys) != KEY_LENGTHS[kem] + VERIFY_BYTES:
             raise FormatError("this identity has keys of a kind that this version cannot use")
         return cls(kem, keys[:-VERIFY_BYTES], keys[-VERIFY_BYTES:])
 

@@ -305,7 +305,7 @@ def _id_words(memory: str) -> tuple[int, int]:
     """The upper and lower 64 bits of a memory's id."""
     try:
         number = uuid.UUID(memory).int
-    except (ValueError, AttributeError):  # a damaged file, whose columns may hold anything
+    except (TypeError, ValueError, AttributeError):  # a damaged file may hold anything
         raise TamperedError("vault_changes: names what is no memory's id") from None
     return number >> 64, number & (2**64 - 1)
 

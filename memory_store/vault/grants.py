@@ -41,8 +41,8 @@ class GrantPlace:
             LABEL_PREFIX.encode() + b"grant",
             self.vault,
             self.collection.encode(),
-            self.epoch.to_bytes(8, "big"),
-            self.principal.to_bytes(8, "big"),
+            _number(self.epoch),
+            _number(self.principal),
             self.owner.encoded(),
             self.recipient.encoded(),
         )
@@ -66,6 +66,8 @@ def open_grant(root: SecretKey, place: GrantPlace, grant: bytes) -> Bundle:
 
     Raises TamperedError unless the owner signed it for this very place and recipient.
     """
+    if not isinstance(grant, bytes):  # a cell may be emptied
+        raise TamperedError(f"{place}: not a grant")
     message, signed = grant[:-SIGNATURE_BYTES], grant[-SIGNATURE_BYTES:]
     if len(message) < HEADER.size:
         raise TamperedError(f"{place}: too short to be a grant")
@@ -81,6 +83,13 @@ def open_grant(root: SecretKey, place: GrantPlace, grant: bytes) -> Bundle:
         return Bundle.decoded(place.epoch, content)
     finally:
         content[:] = bytes(len(content))
+
+
+def _number(value: int) -> bytes:
+    """Eight bytes, signed: a thief may write any SQLite number, or none."""
+    if not isinstance(value, int):
+        raise TamperedError("vault_collection_keys: a number was taken away")
+    return value.to_bytes(8, "big", signed=True)
 
 
 def length_prefixed(*parts: bytes) -> bytes:

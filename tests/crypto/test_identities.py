@@ -6,11 +6,13 @@ import hashlib
 import re
 
 import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hpke
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from rfc5869 import hkdf
 
+from memory_store.crypto import identities
 from memory_store.crypto.identities import (
     HYBRID,
     X25519,
@@ -45,11 +47,23 @@ def test_the_keys_are_derived_from_the_root_key_by_label() -> None:
     assert identity_of(root(), X25519).encoded() == b"\x01\x00\x20" + expected
 
 
+def test_the_hybrid_is_chosen_where_the_library_has_it() -> None:
+    try:
+        from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
+
+        MLKEM768PrivateKey.generate()
+    except (ImportError, UnsupportedAlgorithm):
+        assert strongest_kem() == X25519
+    else:
+        assert strongest_kem() == HYBRID == 0x647A
+
+
 @pytest.mark.skipif(len(KEMS) == 1, reason="this OpenSSL has no ML-KEM")
 def test_the_hybrid_has_an_ml_kem_key_before_that() -> None:
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 
     seed = private("identity-mlkem-d") + private("identity-mlkem-z")
+    assert identities._halves(root(), HYBRID)[0].private_bytes_raw() == seed  # z shows nowhere else
     lattice = MLKEM768PrivateKey.from_seed_bytes(seed).public_key().public_bytes_raw()
     ordinary = identity_of(root(), X25519)
     identity = identity_of(root(), HYBRID)
@@ -74,7 +88,8 @@ def test_what_is_no_identity_is_refused(kem: int) -> None:
     for data in (b"", whole[:2], b"\x00" + whole[1:], b"\x02" + whole[1:]):
         with pytest.raises(FormatError, match=r"^this is no identity that this version can read$"):
             Identity.decoded(data)
-    for data in (whole[:3], whole[:-1], whole + b"\x00", b"\x01\x00\x10" + whole[3:]):
+    strange = [b"\x01\x00\x10" + bytes(length) for length in (0, 31, 32, 33, 64)]
+    for data in (whole[:3], whole[:-1], whole + b"\x00", b"\x01\x00\x10" + whole[3:], *strange):
         with pytest.raises(FormatError, match=r"^this identity has keys of a kind that this"):
             Identity.decoded(data)
 

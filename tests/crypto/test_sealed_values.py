@@ -68,6 +68,12 @@ def test_any_number_that_sqlite_holds_can_stand_in_a_place() -> None:
             unseal(key(), replace(PLACE, version=version), blob)
 
 
+@pytest.mark.parametrize("version", [None, "3", 3.0])
+def test_a_version_that_is_no_whole_number_is_refused(version: object) -> None:
+    with pytest.raises(TamperedError, match=f"{NAMED}its version is no number$"):
+        unseal(key(), replace(PLACE, version=version), seal(key(), PLACE, b"text"))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("suite", sorted(PRIMITIVES))
 @given(
     content=st.binary(max_size=3_000),

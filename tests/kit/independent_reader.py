@@ -39,6 +39,7 @@ PURPOSES = {
     ("memories", "head"): "head",
     ("memory_bodies", "body"): "body",
     ("vault_sources", "head"): "head",
+    ("vault_shares", "sealed"): "share",
     ("vault_segments", "main"): "segment",
     ("vault_segments", "vectors"): "segment",
     ("vault_segments", "pairs"): "segment",
@@ -53,6 +54,7 @@ PLACES = {
     ("memories", "head"): "collection, id, version",
     ("memory_bodies", "body"): "collection, id || '|' || lower(hex(tag)), 0",
     ("vault_sources", "head"): "collection, id, 0",
+    ("vault_shares", "sealed"): "collection, collection, 0",
     ("vault_segments", "main"): "collection, id || '|' || model || '|' || documents, sequence",
     ("vault_segments", "vectors"): "collection, id || '|' || model || '|' || documents, sequence",
     ("vault_segments", "pairs"): "collection, id || '|' || model || '|' || documents, sequence",
@@ -274,7 +276,10 @@ class Vault:
             table, column = "vault_collection_keys", "wrapped"
             place = Place(self.id, collection, table, column, principal, epoch)
             yield Cell(table, column, rowid, wrap, 0, place, blob)
+        names = {row[0] for row in self.connection.execute("select name from sqlite_master")}
         for (table, column), where in PLACES.items():
+            if table not in names:  # of a vault made before there was such a table
+                continue
             rows = self.connection.execute(
                 f"select rowid, {where}, {column} from {table} where {column} is not null"
             )
