@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -183,7 +184,7 @@ def _language_sample(memory: Memory) -> str:
 
 def _pairs(rows: Iterable[Sequence[int]], blinder: Blinder) -> frozenset[int]:
     """The keyed hashes of all neighbours within the rows."""
-    return frozenset(pair for row in rows for pair in blinder.pairs(row).tolist())
+    return frozenset(chain.from_iterable(blinder.pairs(row).tolist() for row in rows))
 
 
 def _hashed(stems: Sequence[str], language: str, blinder: Blinder) -> list[int]:

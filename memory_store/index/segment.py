@@ -145,9 +145,10 @@ def _topics(entries: Sequence[IndexEntry]) -> Postings:
 
 
 def _pairs(entries: Sequence[IndexEntry]) -> Pairs:
-    hashes = np.fromiter((p >> 32 for e in entries for p in e.pairs), dtype=np.uint32)
+    hashes = _hashes(chain.from_iterable(entry.pairs for entry in entries))
+    upper = (hashes >> np.uint64(32)).astype(np.uint32)
     docs = np.repeat(np.arange(len(entries)), [len(entry.pairs) for entry in entries])
-    return collect_pairs(hashes, docs, len(entries))
+    return collect_pairs(upper, docs, len(entries))
 
 
 def _windows(

@@ -76,6 +76,7 @@ LANGUAGES = (*STEMMED_LANGUAGES, *UNSTEMMED_LANGUAGES)
 """Every language :func:`detect_language` may answer with by itself."""
 
 CONFIDENT = 0.70  # share of the probability among the candidates
+NEGLIGIBLE = 1e-9  # a probability that decides nothing
 SHORTEST = 12  # letters: below, the model guesses ("Buy milk" → Malagasy)
 SAMPLE = 2_000  # characters the model reads, 0.2 ms; more changes no answer
 LEAST_VOTES = 2  # function words that decide without the model …
@@ -177,7 +178,9 @@ def _by_model(prose: str, candidates: Collection[str]) -> str | None:
     ranking = _identifier().rank(prose)
     if ranking[0][0] == _NO_LANGUAGE:
         return None
-    for label, probability in ranking:
+    for label, probability in ranking:  # best first: a hundred labels that are next to nothing
+        if probability < NEGLIGIBLE:
+            break
         code = _SAME.get(label, label)
         if code in shares:
             shares[code] += probability
