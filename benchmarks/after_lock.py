@@ -57,10 +57,11 @@ def things_in(store: MemoryStore, key_file: Path) -> dict[str, list[bytes]]:
     raw = base64.b64decode(key_file.read_bytes())
     snapshot = store.search_context().snapshot
     rows = [row for n in range(snapshot.size) for row in snapshot.document_vectors(n)]
+    halves = [row for part in snapshot.parts for row in part.segment.vectors]  # as they are kept
     return {
         KEYS: sorted(keys_in(store._vault.keyring)),
         KEY_FILE: [raw, base64.b64encode(raw)],
-        VECTORS: [row.astype(kind).tobytes() for row in rows for kind in (np.float32, np.float16)],
+        VECTORS: [row.tobytes() for row in rows] + [row.tobytes() for row in halves],
         TEXTS: [memory.text.encode() for memory in store.list(limit=100_000)],
     }
 
@@ -230,15 +231,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Read a process's memory after a lock.")
     parser.add_argument("--memories", type=int, default=1_000)
     parser.add_argument("--model", help="embedding model; by default the usual one")
+    parser.add_argument("--write", type=Path, help="a JSON file for docs/security.md")
     parser.add_argument("--hold", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.hold:
         hold(**json.loads(given.hold))
         return 0
+    figures = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MEMORY_STORE_STATE"] = str(Path(folder) / "state")
         for profile in PROFILES:
             kind, before, after = looked_at(Path(folder), profile, given.model, given.memories)
+            counts = {
+                name: [found.different, found.copies, after[name].different, after[name].copies]
+                for name, found in before.items()
+            }
+            figures.append(
+                {"profile": profile, "index": kind, "memories": given.memories, **counts}
+            )
             print(f"{profile} ({kind}), {given.memories:,} memories")
             for name, found in before.items():
                 left = after[name]
@@ -246,6 +256,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     f"  {name:8}  open {found.different:,} ({found.copies:,})"
                     f"  locked {left.different:,} ({left.copies:,})"
                 )
+    if given.write:
+        given.write.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
     return 0
 
 

@@ -1,7 +1,8 @@
 """Writes tables from what was measured.
 
 Those of docs/quality.md from what ``make quality`` and ``make tuning`` wrote, that of *more like
-this* in docs/search.md from what ``python -m benchmarks.likeness`` wrote.
+this* in docs/search.md from what ``python -m benchmarks.likeness`` wrote, those of
+docs/security.md from what ``python -m benchmarks.leakage`` and ``benchmarks.after_lock`` wrote.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from memory_store.evaluation.statistics import shown_p
 FIGURES = Path(__file__).with_name("quality.json")
 TUNING = Path(__file__).with_name("tuning.json")
 LIKENESS = Path(__file__).with_name("likeness.json")
+LEAKAGE = Path(__file__).with_name("leakage.json")
+AFTER_LOCK = Path(__file__).with_name("after_lock.json")
 NAMES = {
     "demo": "the demo's notes",
     "scifact": "SciFact",
@@ -41,6 +44,43 @@ ELSEWHERE = {"FTS5": "FTS5, measured apart", "QMD by keyword": "QMD by keyword, 
 TOLD_APART = 0.05  # p below which the test tells two rankings apart
 
 Figures = dict[str, Any]
+
+
+def leaked() -> str:
+    """What a thief reads in the file of a vault of each profile."""
+    profiles: list[Figures] = json.loads(LEAKAGE.read_text("utf-8"))
+    told = {
+        "memories counted": lambda one: f"{one['counted']} of {one['memories']}",
+        "types, times read": lambda one: f"{one['types']}, {one['times']}",
+        "texts whose length no other has, before sealing": lambda one: _share(one["unique_before"]),
+        "the same of what is sealed": lambda one: _share(one["unique_lengths"]),
+        "pairs seen to share a topic": lambda one: f"{one['shared_topics']} of {one['true_pairs']}",
+        "topics guessed by their hash": lambda one: f"{one['guessed']} of {one['topics']}",
+        "the same guesses among hashes without a key": (
+            lambda one: f"{one['control']} of {one['topics']}"
+        ),
+    }
+    rows = [_row("a thief finds", [f"`{one['profile']}`" for one in profiles]), "|---|--:|--:|"]
+    return "\n".join(rows + [_row(name, map(cell, profiles)) for name, cell in told.items()])
+
+
+def after_lock() -> str:
+    """What stands in a process's memory before and after a lock."""
+    profiles: list[Figures] = json.loads(AFTER_LOCK.read_text("utf-8"))
+    heads = [
+        f"`{one['profile']}` ({one['index']}), {when}"
+        for one in profiles
+        for when in ("open", "locked")
+    ]
+    rows = [_row("found", heads), "|---|--:|--:|--:|--:|"]
+    for kind in ("keys", "key file", "vectors", "texts"):
+        cells = [f"{one[kind][at]:,} ({one[kind][at + 1]:,})" for one in profiles for at in (0, 2)]
+        rows.append(_row(kind, cells))
+    return "\n".join(rows)
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def figures() -> list[Figures]:
