@@ -8,6 +8,7 @@ among them, which Datasette prints where ``rich`` is installed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import traceback
@@ -83,12 +84,20 @@ def breaking(chance: random.Random) -> Iterator[str]:
         yield f"{kind} after {steps}"
 
 
+def fresh(path: Path, number: int, content: bytes) -> Path:
+    """The vault as it was, in a folder of its own: earlier connections may still be open."""
+    folder = path.parent / str(number)
+    folder.mkdir()
+    (folder / path.name).write_bytes(content)
+    return folder / path.name
+
+
 def damage(path: Path, chance: random.Random) -> str:
     """Break the file itself."""
     statement = chance.choice(DAMAGE)
-    with sqlite3.connect(path) as thief:
-        thief.execute(statement)
-    thief.close()
+    with contextlib.closing(sqlite3.connect(path)) as thief, contextlib.suppress(sqlite3.Error):
+        with thief:
+            thief.execute(statement)  # in vain where an earlier one took the table away
     return statement
 
 
@@ -138,11 +147,11 @@ async def test_no_fault_makes_a_server_tell_a_word(
     chance, whole, refused = random.Random(8), filled.path.read_bytes(), 0
     settings = {"key-file": str(filled.key_file), "allow": ALLOW}
     for number in range(FAULTS):
-        filled.path.write_bytes(whole)
-        served = await serve(filled.path, options={"notes": settings})
+        path = fresh(filled.path, number, whole)
+        served = await serve(path, options={"notes": settings})
         await served.by("root").get(f"{BASE}.json?q=plums")
         if number % 3 == 0:
-            fault = damage(filled.path, chance)
+            fault = damage(path, chance)
             refused += await asked_in(served, words, fault)
         else:
             for vault in vaults_of(served.datasette).all():
@@ -187,17 +196,17 @@ def test_no_fault_makes_an_exception_tell_a_word(filled: Filled, words: Words) -
         lambda store: store.reindex(),
     )
     for number in range(FAULTS):
-        filled.path.write_bytes(whole)
+        path = fresh(filled.path, number, whole)
         for call in calls:
             try:
                 if number % 3 == 0:
-                    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-                        damage(filled.path, chance)
+                    with MemoryStore.open(path, key_file=filled.key_file) as store:
+                        damage(path, chance)
                         call(store)
                 else:
                     with (
                         breaking(chance),
-                        MemoryStore.open(filled.path, key_file=filled.key_file) as store,
+                        MemoryStore.open(path, key_file=filled.key_file) as store,
                     ):
                         call(store)
             except Exception as error:  # noqa: BLE001 - whatever it is, it tells nothing
