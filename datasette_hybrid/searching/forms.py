@@ -20,6 +20,9 @@ BOXES = ("deep", "sealed", "explain")
 FIELDS = frozenset({"q", "mode", "recipe", "status", "collection", "type", "topic", *PLAIN, *BOXES})
 """What the form has a field for."""
 
+SEALED_WHERE_STRICT = frozenset({"type", "status", "since", "until"})
+"""What a strict vault seals: those who may not read get no field for what would be refused."""
+
 SHOWN_ELSEWHERE = ("narrow", "like")
 """Chosen beside the results, shown and taken away above them."""
 
@@ -49,8 +52,9 @@ class Form:
 
     ``plain`` fields show what was typed, also where that was refused; ``ticked`` names boxes.
     ``others`` are options without a field, each a box to untick; ``hidden`` is chosen elsewhere on
-    the page. ``collections`` is empty where the names may not be read: a text field then.
-    ``in_use`` counts the options that are folded away.
+    the page. ``collections`` is empty where the names may not be read: a text field then; ``types``
+    and ``statuses`` where they would be refused, as ``dated`` says of times. ``in_use`` counts the
+    options that are folded away.
     """
 
     modes: Sequence[Choice]
@@ -65,25 +69,35 @@ class Form:
     others: Sequence[tuple[str, str]]
     hidden: Sequence[tuple[str, str]]
     in_use: int
+    dated: bool = True
 
 
-def form(given: Mapping[str, Any], grants: Grants, *, collections: Iterable[str] = ()) -> Form:
-    """The form for a search as asked."""
+def form(
+    given: Mapping[str, Any],
+    grants: Grants,
+    *,
+    collections: Iterable[str] = (),
+    strict: bool = False,
+) -> Form:
+    """The form for a search as asked, in a vault that is ``strict`` or not."""
+    refused = SEALED_WHERE_STRICT if strict and not grants.decrypt else frozenset()
     chosen, types, topics = (values(given, name) for name in ("collection", "type", "topic"))
     collection = chosen[0] if chosen else ""
     others = [
         *(("collection", name) for name in chosen[1:]),
-        *(("type", name) for name in types[1:]),
+        *(("type", name) for name in types[1:] if not refused),
         *(("topic", name) for name in topics[1:]),
-        *_without_field(given),
+        *_without_field(given, refused),
     ]
     ticked = [name for name in BOXES if last(given, name).lower() in YES]
-    folded = sum(bool(values(given, name)) for name in FOLDED)
+    folded = sum(bool(values(given, name)) for name in FOLDED if name not in refused)
     return Form(
         modes=_choices(_modes(grants), last(given, "mode"), "hybrid", MODE_NAMES),
         recipes=_choices(RECIPES, last(given, "recipe"), "default", {"default": "Default"}),
-        statuses=_choices(STATUS_NAMES, last(given, "status"), "all", STATUS_NAMES),
-        types=_any_of(TYPES, types[0] if types else "", "Any"),
+        statuses=[]
+        if refused
+        else _choices(STATUS_NAMES, last(given, "status"), "all", STATUS_NAMES),
+        types=[] if refused else _any_of(TYPES, types[0] if types else "", "Any"),
         collections=_any_of(list(collections), collection, "All"),
         collection=collection,
         topic=topics[0] if topics else "",
@@ -92,6 +106,7 @@ def form(given: Mapping[str, Any], grants: Grants, *, collections: Iterable[str]
         others=others,
         hidden=[(name, value) for name in SHOWN_ELSEWHERE for value in values(given, name)],
         in_use=folded + len(others) + len({"deep", "sealed"}.intersection(ticked)),
+        dated=not refused,
     )
 
 
@@ -130,8 +145,9 @@ def last(given: Mapping[str, Any], name: str) -> str:
     return (values(given, name) or [""])[-1]
 
 
-def _without_field(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [pair for pair in carried(given) if pair[0] not in {*FIELDS, *SHOWN_ELSEWHERE}]
+def _without_field(given: Mapping[str, Any], refused: frozenset[str]) -> list[tuple[str, str]]:
+    shown = {*FIELDS, *SHOWN_ELSEWHERE} - refused
+    return [pair for pair in carried(given) if pair[0] not in shown]
 
 
 def _modes(grants: Grants) -> Sequence[str]:

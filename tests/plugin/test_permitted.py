@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from bs4 import BeautifulSoup
 
 from memory_store.search.why import IDS_ONLY
 from memory_store.store import MemoryStore
@@ -164,6 +165,23 @@ async def test_a_strict_vault_tells_a_searcher_neither_types_nor_times(
     assert (row["type"], row["created"], row["collection"]) == (None, None, None)
     assert row["score"] > 0
     assert data["rows"][0]["id"] == ONE
+
+
+async def test_a_strict_vault_offers_a_searcher_no_field_that_it_refuses(
+    filled: Filled, serve: Serve, model: Path
+) -> None:
+    served = await filed(filled, serve, "strict", model)
+    sealed = ("type", "status", "since", "until")
+    for actor, offered in (("bob", True), ("alice", False)):
+        page = BeautifulSoup((await served.by(actor).get("?q=tomatoes")).text, "html.parser")
+        assert page.select_one(".hy-form [name=mode]")
+        for name in sealed:
+            assert bool(page.select(f".hy-form [name={name}]")) is offered, (actor, name)
+    asked = await served.by("alice").get("?q=tomatoes&type=task&since=7d")
+    assert asked.status_code == 403
+    form = BeautifulSoup(asked.text, "html.parser")
+    boxes = form.select(".hy-form [type=checkbox][checked]")  # to untick
+    assert {(box["name"], box["value"]) for box in boxes} == {("type", "task"), ("since", "7d")}
 
 
 @pytest.mark.parametrize(
