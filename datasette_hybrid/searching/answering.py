@@ -41,7 +41,9 @@ async def page_context(
         "grants": grants,
         "private_queries": private,
         "q": forms.last(given, "q"),
-        "form": forms.form(given, grants, collections=[one.name for one in collections]),
+        "form": forms.form(
+            given, grants, collections=[one.name for one in collections], strict=vault.strict
+        ),
         "code_collections": {one.name for one in collections if one.analyser == CODE},
         "chips": faceting.chips(given, path),
         "examples": examples(path, [one.name for one in collections]),
