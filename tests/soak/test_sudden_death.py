@@ -222,7 +222,7 @@ def test_a_change_of_keys_that_is_killed_goes_on_and_seals_nothing_twice(
             assert len(store.search("mill race", mode="keyword", limit=32).rows) == 32
             unfinished = store.unfinished_rotations()
             store.rotate_keys(
-                *unfinished,
+                *(name for name in unfinished if name != "settings"),
                 progress=lambda name, count, _: again.append((name, count)),  # noqa: B023
             )
             assert store.unfinished_rotations() == []
