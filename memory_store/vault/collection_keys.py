@@ -35,7 +35,7 @@ from memory_store.errors import LockedError, TamperedError
 
 PURPOSES = ("body", "head", "segment", "manifest", "name", "expansion", "page", "audit", "share")
 CARRIED = ("blind", "dedupe", "source", "expansion-question", "page-tag")
-LEFT_SECONDS = 60.0  # how long a reader who began before may still open values of a left epoch
+LEFT_SECONDS = 300.0  # how long a reader who began before may still open values of a left epoch
 
 
 @dataclass(frozen=True, slots=True, repr=False)

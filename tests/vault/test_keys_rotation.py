@@ -276,6 +276,20 @@ def test_a_row_of_before_that_was_put_back_is_refused(
             again.get(memory)
 
 
+def test_who_had_the_old_key_in_memory_refuses_it_too_once_nobody_can_be_reading_by_it(
+    filled: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = connect(filled.path)
+    memory, head = connection.execute("select id, head from memories limit 1").fetchone()
+    filled.rotate_keys()
+    connection.execute("update memories set head = ? where id = ?", (head, memory))
+    connection.close()
+    monkeypatch.setattr("memory_store.vault.collection_keys.LEFT_SECONDS", -1.0)
+    with pytest.raises(TamperedError, match="replaced"):
+        filled.get(memory)
+    assert len(filled.search('"note 7 on"', mode="keyword").rows) == 1  # its pairs: loaded before
+
+
 def test_a_rotation_names_what_was_tampered_with_and_seals_nothing_of_it_anew(
     filled: MemoryStore,
 ) -> None:
