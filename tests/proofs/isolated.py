@@ -1,0 +1,136 @@
+"""Makes, fills, opens, searches and serves a vault, telling every address that it turns to.
+
+    python isolated.py work  JSON     in this process; prints what was found and what was heard
+    python isolated.py serve HEARD ARGUMENTS…     ``datasette serve``, what was heard into a file
+
+Anything but the machine itself (loopback, a socket in a file) is refused as a network that is down
+would refuse it. Where there is no network at all, ``JSON`` says so, and loopback is switched on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ASKING = {
+    "socket.connect",
+    "socket.sendto",
+    "socket.sendmsg",
+    "socket.getaddrinfo",
+    "socket.gethostbyname",
+    "socket.gethostbyaddr",
+}
+HERE = {"127.0.0.1", "::1", "localhost", None}
+SIOCSIFFLAGS, UP_AND_RUNNING = 0x8914, 0x41  # man 7 netdevice
+QUERY = "heron"
+heard: list[str] = []
+note: Callable[[str], Any] = heard.append
+
+
+def hear(event: str, arguments: tuple[Any, ...]) -> None:
+    """Note and refuse whatever leaves the machine."""
+    if event not in ASKING:
+        return
+    place = arguments[1] if event.startswith("socket.s") or event == "socket.connect" else arguments
+    host = place[0] if isinstance(place, tuple) else None
+    host = host.decode() if isinstance(host, bytes) else host
+    if host not in HERE:
+        note(f"{event} {host}")
+        raise OSError(101, "Network is unreachable")
+
+
+def switch_on_loopback() -> None:
+    """In a network namespace of its own, loopback is down at first."""
+    with socket.socket() as any_socket:
+        flags = struct.pack("16sh14x", b"lo", UP_AND_RUNNING)
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, flags)
+
+
+def work(folder: str, notes: str, alone: bool) -> None:
+    if alone:
+        switch_on_loopback()
+    from memory_store.store import MemoryStore
+
+    path, key_file = Path(folder) / "notes.db", Path(folder) / "keys" / "notes.key"
+    store, _ = MemoryStore.create(path, key_file=key_file)
+    with store:
+        report = store.import_paths([notes])
+        store.verify()
+    found: dict[str, Any] = {"imported": report.imported, "degraded": list(report.degraded)}
+    with MemoryStore.open(path, key_file=key_file) as store:
+        for mode in ("hybrid", "keyword", "vector", "literal"):
+            answer = store.search(QUERY, mode=mode)
+            found[mode] = sorted(row.title for row in answer.rows)
+            found["degraded"] += answer.degraded
+        store.reindex()
+    found["served"] = served(path, key_file)
+    print(json.dumps({"found": found, "heard": heard}))
+
+
+def served(path: Path, key_file: Path) -> Any:
+    """What a served search finds."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings, noted = path.with_suffix(".json"), path.with_suffix(".heard")
+    allowed = {"key-file": str(key_file), "allow": {"hybrid-search": True, "hybrid-decrypt": True}}
+    databases = {"databases": {path.stem: allowed}}
+    settings.write_text(json.dumps({"plugins": {"datasette-hybrid": databases}}))
+    from datasette.app import Datasette
+
+    option = "--config" if hasattr(Datasette, "get_internal_database") else "--metadata"
+    command = [sys.executable, __file__, "serve", str(noted), str(path), option, str(settings)]
+    server = subprocess.Popen([*command, "-p", str(port)], stderr=subprocess.DEVNULL)
+    try:
+        rows = json.loads(answered(f"http://127.0.0.1:{port}/notes/-/hybrid.json?q={QUERY}"))
+        answered(f"http://127.0.0.1:{port}/notes/-/hybrid?q={QUERY}")
+    finally:
+        server.terminate()
+        server.wait(30)
+    heard.extend(noted.read_text().splitlines())
+    return sorted(row["title"] for row in rows["rows"])
+
+
+def answered(address: str) -> bytes:
+    """What stands there, as soon as anybody answers."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=30) as response:
+                return bytes(response.read())
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{address}: {error.code} {error.read()[:300]!r}") from None
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
+def serve(noted: str, *arguments: str) -> None:
+    global note  # a server ends by the signal that stops it: what is heard is written at once
+    sys.argv = ["datasette", "serve", *arguments]
+    from datasette.cli import cli
+
+    with open(noted, "w", buffering=1) as file:
+        note = lambda line: file.write(f"{line}\n")  # noqa: E731
+        cli()
+
+
+if __name__ == "__main__":
+    sys.addaudithook(hear)
+    os.environ.pop("MEMORY_STORE_OFFLINE", None)  # nobody has to forbid what is not tried
+    if sys.argv[1] == "work":
+        work(**json.loads(sys.argv[2]))
+    else:
+        serve(*sys.argv[2:])
