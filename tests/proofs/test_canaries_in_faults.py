@@ -95,9 +95,12 @@ def fresh(path: Path, number: int, content: bytes) -> Path:
 def damage(path: Path, chance: random.Random) -> str:
     """Break the file itself."""
     statement = chance.choice(DAMAGE)
-    with contextlib.closing(sqlite3.connect(path)) as thief, contextlib.suppress(sqlite3.Error):
-        with thief:
-            thief.execute(statement)  # in vain where an earlier one took the table away
+    with (
+        contextlib.closing(sqlite3.connect(path)) as thief,
+        contextlib.suppress(sqlite3.Error),  # an earlier one took the table away
+        thief,
+    ):
+        thief.execute(statement)
     return statement
 
 
