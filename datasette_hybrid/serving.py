@@ -11,6 +11,7 @@ from typing import Any
 from datasette.utils.sqlite import sqlite3
 
 from memory_store.errors import LockedError, NotAVaultError
+from memory_store.searchers.pool import DEPTH
 from memory_store.sql.functions import NO_GRANTS, HybridFunctions, StoreAndGrants
 
 from . import compat
@@ -84,7 +85,8 @@ def _following(reference: weakref.ref[Any], receive: Any) -> Any:
         datasette = reference()
         if datasette is not None:
             if message["type"] == "lifespan.startup":
-                work.widen(await asyncio.to_thread(vaults_of(datasette).search_elsewhere))
+                processes = await asyncio.to_thread(vaults_of(datasette).search_elsewhere)
+                work.widen(processes * DEPTH)
             if message["type"] == "lifespan.shutdown":
                 vaults_of(datasette).lock_all()
         return message

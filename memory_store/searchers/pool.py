@@ -14,6 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from time import monotonic
 from typing import Any
 
@@ -33,11 +34,14 @@ from memory_store.store import MemoryStore, Opening
 COMMAND = (sys.executable, "-P", "-m", "memory_store.searchers.process")
 """``-P``: no module is taken from the folder that the server was started in."""
 SECRETS = ("MEMORY_STORE_PASSPHRASE", "MEMORY_STORE_KEY_FILE")
+DEPTH = 2
+"""Questions that a process has at once: it goes on with the next one while the server, whose
+threads wait for one another, has not looked at the last answer yet (50 pages a second, not 43)."""
 SHORT_LIFE = 60.0  # seconds; a process that dies younger than that is not started again
 
 
 class SearchProcess:
-    """One process with the vault open, for one thread at a time."""
+    """One process with the vault open, asked by many threads and answering in their order."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.begun = monotonic()
@@ -53,6 +57,10 @@ class SearchProcess:
         self._questions: Stream = self._process.stdin  # type: ignore[assignment]
         self._outcomes: Stream = self._process.stdout  # type: ignore[assignment]
         self._store = store
+        self._asked: deque[Future[Outcome]] = deque()
+        self._asking = threading.Lock()
+        self._ended = False
+        self._listener = threading.Thread(target=self._listen, name="hybrid-searcher", daemon=True)
 
     def open(self) -> None:
         """Hand the vault over, and wait until it is open and its models are loaded.
@@ -66,20 +74,37 @@ class SearchProcess:
 
         self._store.lend(lend)
         receive(self._outcomes)
+        self._listener.start()
 
     def ask(self, question: Question) -> Outcome:
         """The outcome. Raises ``OSError`` or ``EOFError`` when the process is gone."""
-        send(self._questions, question)
-        outcome: Outcome = receive(self._outcomes)
-        return outcome
+        outcome: Future[Outcome] = Future()
+        with self._asking:
+            if self._ended:
+                raise EOFError
+            self._asked.append(outcome)
+            send(self._questions, question)
+        return outcome.result()
 
     def kill(self) -> None:
         """End it at once, and wait until it has."""
         self._process.kill()
         self._process.wait()
+        if self._listener.is_alive():
+            self._listener.join()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):  # what was not written need not be any more
                 pipe.close()  # type: ignore[union-attr]
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError, EOFError):
+            while True:
+                outcome = receive(self._outcomes)
+                self._asked.popleft().set_result(outcome)
+        with self._asking:
+            self._ended = True
+        for unanswered in self._asked:
+            unanswered.set_exception(EOFError())
 
 
 class Searchers:
@@ -93,7 +118,7 @@ class Searchers:
         self._store = store
         self._tell = tell
         self._missing = count
-        self._idle: deque[SearchProcess] = deque()
+        self._free: deque[SearchProcess] = deque()  # each as often as it can be asked
         self._all: set[SearchProcess] = set()
         self._stopped = False
         self._lock = threading.Lock()
@@ -106,10 +131,10 @@ class Searchers:
         Raises what the store's method raises.
         """
         self._start_missing()
-        try:
-            process = self._idle.pop()
-        except IndexError:
-            return None
+        with self._lock:
+            if not self._free:
+                return None
+            process = self._free.popleft()
         try:
             outcome = process.ask(Question(views, method, query, options))
         except BaseException as error:  # it may be in the middle of anything
@@ -117,22 +142,24 @@ class Searchers:
             if isinstance(error, OSError | EOFError):
                 return None
             raise
-        self._idle.append(process)
+        with self._lock:
+            if process in self._all:
+                self._free.append(process)
         if outcome.refused is not None:
             raise outcome.refused
         return outcome.found
 
     @property
     def ready(self) -> int:
-        """How many processes are free just now."""
-        return len(self._idle)
+        """How many processes can be asked just now."""
+        return len(set(self._free))
 
     def stop(self) -> None:
         """Kill them all, and start none again."""
         with self._lock:
             self._stopped = True
             ending, self._all = self._all, set()
-            self._idle.clear()
+            self._free.clear()
         for process in ending:
             process.kill()
 
@@ -157,20 +184,23 @@ class Searchers:
             self._discard(process, "a search process did not start")
             return
         with self._lock:
-            if not self._stopped:
-                self._idle.append(process)
+            if process in self._all:
+                self._free.extend([process] * DEPTH)
 
     def _replace(self, process: SearchProcess) -> None:
         """Have another process instead of one that died, unless it died young: so would that."""
-        self._discard(process, "a search process died")
-        if monotonic() - process.begun > SHORT_LIFE:
+        if self._discard(process, "a search process died"):
             with self._lock:
-                self._missing += 1
+                self._missing += monotonic() - process.begun > SHORT_LIFE
 
-    def _discard(self, process: SearchProcess | None, problem: str) -> None:
+    def _discard(self, process: SearchProcess | None, problem: str) -> bool:
+        """Whether it was one of ours until now."""
+        with self._lock:
+            if self._stopped or (process is not None and process not in self._all):
+                return False
+            self._all -= {process}
+            self._free = deque(other for other in self._free if other is not process)
         if process is not None:
-            with self._lock:
-                self._all.discard(process)
             process.kill()
-        if not self._stopped:
-            self._tell(f"{problem}: its searches run in the server itself")
+        self._tell(f"{problem}: its searches run in the server itself")
+        return True

@@ -61,9 +61,7 @@ def _opened(asked: Stream) -> MemoryStore:
     received = receive_bytes(asked)
     root = SecretKey(received)
     received[:] = bytes(len(received))
-    vault = open_with_root(
-        opening.path, opening.principal, root, opening.access, opening.pin
-    )
+    vault = open_with_root(opening.path, opening.principal, root, opening.access, opening.pin)
     return MemoryStore(vault, embedder=opening.embedder, expander=opening.expander)
 
 
