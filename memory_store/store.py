@@ -7,7 +7,7 @@ before: the command line's user holds the key, Datasette asks its grants.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -303,6 +303,13 @@ class MemoryStore(Writing, Collections, Keys):
             offset=offset,
             after=after,
         )
+
+    def every(self) -> Iterator[Memory]:
+        """Every memory with its text, newest first and of one moment, whoever writes meanwhile.
+
+        Holds a few of them in memory, however many there are. One thread has to ask for all.
+        """
+        return reading.every(self._vault)
 
     @inside
     def stats(self) -> dict[str, Any]:

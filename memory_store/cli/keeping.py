@@ -114,7 +114,7 @@ def export(store: MemoryStore, folder: Path, ndjson: bool) -> None:
 
     if folder == STANDARD_OUTPUT and not ndjson:
         raise BadInputError("only --ndjson can be written to standard output", "DIR")
-    memories = store.list(limit=sys.maxsize)  # all of one moment: pages would shift under writers
+    memories = store.every()
     if folder == STANDARD_OUTPUT:
         export_ndjson(memories, sys.stdout)
         return

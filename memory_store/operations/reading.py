@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from memory_store.dates import epoch, parse_moment
 from memory_store.errors import BadInputError, NotFoundError, TamperedError
@@ -18,6 +19,7 @@ from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.operations.collections import collection_ids
 from memory_store.records import STATUSES, Memory, MemoryHead, Reference
+from memory_store.sqlite import storage_faults
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.heads import find_by_ref, read_refs
 from memory_store.vault.rows import (
@@ -29,6 +31,9 @@ from memory_store.vault.rows import (
     topic_tags,
 )
 from memory_store.vault.transactions import reading
+
+AT_ONCE = 64  # memories that are open at a time where all are asked for
+Ordinals = npt.NDArray[np.int64]
 
 
 def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
@@ -145,10 +150,25 @@ def newest_first(
     )
     if after is not None:
         mask &= _behind(snapshot, *after)
-    ordinals = mask.nonzero()[0]
-    high, low = snapshot.id_words[ordinals].T
-    newest = ordinals[np.lexsort((low, high, -snapshot.created[ordinals]))]
+    newest = _newest_first(snapshot, mask.nonzero()[0])
     return shown(vault, open_all(vault, snapshot.ids(newest[offset : offset + limit])))
+
+
+def every(vault: OpenVault) -> Iterator[Memory]:
+    """Every memory, newest first, of one moment by id; a few of them at a time are in memory.
+
+    To be asked by one thread, which holds the vault open until the last one.
+    """
+    with storage_faults(vault.path), vault.gate.entered(), reading(vault.reader()):
+        snapshot = vault.snapshot()
+        newest = _newest_first(snapshot, snapshot.alive.nonzero()[0])
+        for start in range(0, len(newest), AT_ONCE):
+            yield from shown(vault, open_all(vault, snapshot.ids(newest[start : start + AT_ONCE])))
+
+
+def _newest_first(snapshot: Snapshot, ordinals: Ordinals) -> Ordinals:
+    high, low = snapshot.id_words[ordinals].T
+    return ordinals[np.lexsort((low, high, -snapshot.created[ordinals]))]
 
 
 def recent_topics(vault: OpenVault, memories: int) -> list[str]:
