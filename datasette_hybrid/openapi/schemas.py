@@ -72,6 +72,9 @@ OPTIONS: Mapping[str, tuple[str, Schema]] = {
 }
 """Each option of a search: what it is, and what its schema holds besides its type."""
 
+FOR_PAGES = ("title_highlights", "holding")
+"""Fields of an answer that no JSON has."""
+
 
 def of_type(annotation: Any) -> Schema:
     """The schema of a type as the records annotate their fields."""
@@ -110,7 +113,8 @@ def of_record(record: type, *, sealed: bool = False) -> Schema:
     ``sealed``: what somebody without the decrypt grant may not see may be null.
     """
     hints = get_type_hints(record)
-    properties = {one.name: of_type(hints[one.name]) for one in fields(record)}
+    told = [one.name for one in fields(record) if one.name not in FOR_PAGES]
+    properties = {name: of_type(hints[name]) for name in told}
     if sealed:
         properties = {
             name: schema if name in SHOWN else nullable(schema)
