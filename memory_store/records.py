@@ -273,7 +273,9 @@ class SearchResponse:
     values of ``type``, ``status``, ``collection``, ``topic`` and ``created`` (months or years) over
     the whole result. ``budget`` says what a token budget was spent on (``None``: there was none).
     ``degraded`` lists what was missing, each line ending in the command that mends it.
-    ``explain`` holds one report per stage, in order (empty unless asked for).
+    ``explain`` holds one report per stage, in order (empty unless asked for). ``holding`` is how
+    many memories hold a word of the query, where more than words decides what is an answer, too;
+    ``None`` where that was not counted. It is for a page that says so, and not in the JSON.
     """
 
     query: str
@@ -292,6 +294,7 @@ class SearchResponse:
     milliseconds: float = 0.0
     explain: tuple[StageReport, ...] = ()
     why: Mapping[str, Any] | None = None
+    holding: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The response as the JSON API's object (without ``next_url``, which needs a server)."""

@@ -88,6 +88,7 @@ def _answer(
         "response": response,
         "results": results,
         "found": faceting.found(response, given),
+        "holding": faceting.holding(response),
         "understood": understood(response.query, response.mode, asked.options.get("mode", "")),
         "continued": forms.last(given, "continue"),
         **presenting.missing(response.degraded, grants),

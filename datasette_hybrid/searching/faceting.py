@@ -83,6 +83,12 @@ def found(response: SearchResponse, given: Mapping[str, Any]) -> str:
     return f"{number:,}{'+' if _is_part(response) else ''}"
 
 
+def holding(response: SearchResponse) -> str:
+    """How many memories hold a word of the query, where that is more than there are results."""
+    number = sum(response.facets.get("status", {}).values())
+    return f"{response.holding:,}" if response.holding and response.holding > number else ""
+
+
 def chips(given: Mapping[str, Any], path: str, like: str = "") -> list[Chip]:
     """What restricts the search besides its words; ``like`` is the title of that memory."""
     shown: list[Chip] = []

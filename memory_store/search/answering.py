@@ -53,8 +53,9 @@ class Outcome:
     ``rows`` are the page's opened results; ``ranking`` is the whole order as far as it is known,
     sealed rows and those of earlier pages included; ``refused`` are the ordinals in it that were
     opened and are no answers. ``found`` counts all candidates, ``reranked`` those a model read,
-    ``opened`` those decrypted, ``tried`` those of them that no page before had opened. ``marker``
-    gives the highlighter for a row.
+    ``opened`` those decrypted, ``tried`` those of them that no page before had opened, ``holding``
+    the memories that hold a word of the query (``None``: not counted). ``marker`` gives the
+    highlighter for a row.
     """
 
     rows: tuple[Scored, ...]
@@ -64,6 +65,7 @@ class Outcome:
     tried: int = 0
     found: int = 0
     opened: int = 0
+    holding: int | None = None
     reranked: int = 0
     calibrated: bool = False
     degraded: tuple[str, ...] = ()
@@ -76,6 +78,7 @@ class Outcome:
         *,
         found: int,
         opened: int,
+        holding: int | None,
         degraded: Sequence[str],
         embedder: Embedder | None,
         why: Why | None,
@@ -86,6 +89,7 @@ class Outcome:
             self,
             found=found,
             opened=opened,
+            holding=holding,
             degraded=(*degraded, *self.degraded),
             embedder=embedder,
             why=why,
@@ -131,6 +135,7 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
         milliseconds=trace.milliseconds,
         explain=trace.reports if options.explain else (),
         why=None if outcome.why is None else outcome.why([row.id for row in rows]),
+        holding=outcome.holding,
     )
 
 

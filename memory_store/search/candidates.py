@@ -56,6 +56,7 @@ class LegList:
     or its similarity as a share of the best one's; empty where the leg does not tell. ``model``
     is the fingerprint of the model whose vectors were searched (vector leg only).
     ``own_strengths`` are the strengths before a memory's neighbours counted, where they did.
+    ``holding`` is how many memories hold a word of it, however long the list is (keyword leg only).
     """
 
     leg: str
@@ -66,6 +67,7 @@ class LegList:
     strengths: tuple[float, ...] = ()
     model: str = ""
     own_strengths: tuple[float, ...] = ()
+    holding: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,7 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     return outcome.completed(
         found=len(merged.ordered),
         opened=opening.opened,
+        holding=None if conditional or plan.kept is not None else _holding(fetched),
         degraded=(*expanded.degraded, *fetched.degraded, *beyond),
         embedder=fetched.embedder,
         why=partial(why, search) if plan.options.why else None,
@@ -174,6 +175,12 @@ def _fused(
             wide = merge(fetched, analysis, context, plan.recipe, plan.mode, plan.tries)
             merged = reaching(merged, wide, plan.tries)
     return merged, fetched
+
+
+def _holding(fetched: Fetched) -> int | None:
+    """How many memories hold a word of the query as typed; ``None`` for one without words."""
+    keywords = fetched.of("keyword")
+    return None if keywords is None else keywords.holding
 
 
 def _paged(

@@ -11,7 +11,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
-from .conftest import HOSTILE, Served
+from .conftest import ALLOW, HOSTILE, Filled, Serve, Served
 
 
 def soup(response: Any) -> BeautifulSoup:
@@ -78,3 +78,25 @@ async def test_source_code_keeps_its_lines(served: Served, kind: dict[str, str])
     preview = soup(await root.get("?q=compost")).select_one(".hy-result .hy-preview")
     assert "hy-code" in preview["class"]
     assert preview.get_text() == text + "more = 1"
+
+
+async def test_the_page_says_how_many_hold_a_word_where_that_is_more(
+    filled: Filled, serve: Serve
+) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        for number in range(70):
+            store.add(f"Harvest number {number} of the orchard", title=f"Harvest {number}")
+        store.create_collection("closed", owner="wanda")
+        store.add("A harvest that nobody else knows of", collection="closed")
+    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    served = await serve(filled.path, options=settings)
+    told = "70 memories hold a word of it"
+    asked = "?q=harvest&mode=keyword"
+    assert told in (await served.by("bob").get(asked)).text
+    for actor, path in (
+        ("alice", asked),
+        ("bob", f"{asked}&narrow=type:note"),
+        ("bob", "?q=%22harvest+number%22&mode=keyword"),
+        ("bob", "?q=tomatoes&mode=keyword"),
+    ):
+        assert "hold a word" not in (await served.by(actor).get(path)).text, (actor, path)

@@ -106,7 +106,7 @@ def keyword_list(
         title_weight=recipe.title_weight,
         mask=analysis.mask,
     )
-
+    holding = len(found.ordinals)
     near = neighbours_for(snapshot, recipe)
     if near is not None:
         found = lifted_keywords(found, near, recipe, analysis.mask)
@@ -127,6 +127,7 @@ def keyword_list(
             kind,
             strengths=tuple(held.tolist()),
             own_strengths=tuple(own.tolist()),
+            holding=holding,
         )
 
     return enough(best, depth, context, recipe)
