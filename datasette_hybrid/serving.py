@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -85,6 +86,7 @@ def _following(reference: weakref.ref[Any], receive: Any) -> Any:
         datasette = reference()
         if datasette is not None:
             if message["type"] == "lifespan.startup":
+                gc.freeze()  # all modules: looking through them made one page in twenty wait
                 processes = await asyncio.to_thread(vaults_of(datasette).search_elsewhere)
                 work.widen(processes * DEPTH)
             if message["type"] == "lifespan.shutdown":

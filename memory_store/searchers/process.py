@@ -8,6 +8,7 @@ is gone. Nothing but answers leaves it, through the pipe.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -39,6 +40,7 @@ def main() -> int:
     try:
         store = _opened(asked)
         store.warm()
+        gc.freeze()  # what is there now stays: no use in looking through it again and again
         send(answered, READY)
         while True:
             send(answered, _outcome(store, receive(asked)))
