@@ -20,6 +20,7 @@ from our_answers import ANSWERS, answered, memories, opened_vault, outcome_of, r
 
 from memory_store.errors import MemoryStoreError
 from memory_store.records import MemoryDraft
+from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
 FILES = (*ANSWERS, "vault")
@@ -111,7 +112,8 @@ def test_the_independent_reader_reads_what_this_package_wrote(
     store.add_many(drafts, embed=False)
     if rotate:
         store.rotate_keys("personal")
-    with closing(sqlite3.connect(store.path)) as connection:
+    # by the store's own SQLite: two libraries on one file undo each other's locks
+    with closing(connect(store.path, read_only=True)) as connection:
         vault = open_vault(connection, "key-file", key_file.read_text())
         names, notes = vault.collections(), vault.notes()
     read = {(note.id, names[note.collection], note.title, note.topics, note.text) for note in notes}
