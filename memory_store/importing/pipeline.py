@@ -8,6 +8,7 @@ is killed has lost at most the batch at work, and goes on from there when it is 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -82,7 +83,7 @@ def import_paths(
         run.take(source, file)
     run.flush()
     named = [source for source in map(_source_path, paths) if source != STDIN]
-    sources = [source for source in named if Path(source).exists()]
+    sources = [source for source in named if os.path.exists(source)]  # takes any name
     with session.vault.gate.entered():
         if prune:
             filled = _with_files(sources, files, tally)
@@ -151,7 +152,7 @@ def _source_path(path: str | Path) -> str:
         return STDIN
     try:
         return str(home_path(path).resolve())
-    except ValueError:  # no system has such a name, as the walk will say
+    except (OSError, ValueError):  # no system has such a name, as the walk will say
         return str(path)
 
 
