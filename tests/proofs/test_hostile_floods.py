@@ -19,6 +19,7 @@ from counts import FULL, counted
 from plugin.conftest import Filled
 from servers import Server, served_process
 
+from datasette_hybrid.requests.cross_site import BY_TOKEN
 from memory_store.errors import BadInputError
 from memory_store.store import MemoryStore
 
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.skipif(
 MEGABYTE = 1024**2
 AT_ONCE = max(100, counted(500))
 MOST_MEMORY = 160 * MEGABYTE  # above the server at rest: 500 connections, two passphrases at work
+SQL = "/notes.json" if BY_TOKEN else "/notes/-/query.json"
 SEARCH = "/notes/-/hybrid.json?q=tomatoes+water&deep=1"
 
 
@@ -88,7 +90,7 @@ def as_before(server: Server, rest: int) -> None:
         SEARCH,
         "/notes/-/hybrid?q=tomatoes&explain=1",
         "/notes/-/hybrid.json?q=tomatoes&reranker=maxsim",
-        "/notes.json?_shape=array&sql=" + quote("select hybrid_search('tomatoes')"),
+        f"{SQL}?_shape=array&sql=" + quote("select hybrid_search('tomatoes')"),
         "/notes/memories.json?_hybrid=tomatoes",
     ],
     ids=["deep", "page", "reranked", "SQL", "table"],

@@ -195,7 +195,7 @@ def uploaded(server: Server, name: str, content: bytes) -> dict[str, Any]:
     status, answer = asked(server, "/notes/-/hybrid/import.json", *form({name: content}))
     if status != 202:
         return {"imported": 0, "failures": [[name, answer["error"]]], "skips": []}
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while answer["state"] == "running":
         assert time.monotonic() < until
         request = urllib.request.Request(answer["job_url"], headers=ROOT)

@@ -52,7 +52,8 @@ TOUCHED = """
   const bad = [...window.__seen];
   for (const element of document.querySelectorAll('*')) {
     for (const { name, value } of element.attributes) {
-      if (name.startsWith('on') || name === 'srcdoc') bad.push(`${element.tagName} has ${name}`);
+      if ((name.startsWith('on') || name === 'srcdoc') && value.includes('__pwned'))
+        bad.push(`${element.tagName} has ${name}`);
       if (['href', 'src', 'action', 'formaction', 'data', 'xlink:href'].includes(name)
           && /^[\\s\\x00-\\x1f]*(javascript|vbscript|data):/i.test(value))
         bad.push(`${element.tagName} leads to ${value}`);
