@@ -81,7 +81,7 @@ def _from_elsewhere(headers: Mapping[str, str]) -> bool:
     if site:
         return site not in ("same-origin", "none")
     origin = headers.get("origin")
-    return bool(origin) and _host_in(origin) != headers.get("host", "")
+    return origin is not None and origin != "" and _host_in(origin) != headers.get("host", "")
 
 
 def _host_in(origin: str) -> str | None:
