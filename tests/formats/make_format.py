@@ -62,6 +62,7 @@ def fill(store: MemoryStore) -> None:
     store.delete(store.add("Regretted at once.").id)
     store.add_many([MemoryDraft(f"Entry {n} of the mill's log.") for n in range(3)], embed=False)
     store.keep_audit([EVENT], days=0, most=100)
+    store.rotate_keys("mill")  # since format 2
 
 
 def described(store: MemoryStore) -> dict[str, Any]:
