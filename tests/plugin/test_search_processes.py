@@ -29,7 +29,7 @@ EVERYBODY = dict.fromkeys(("hybrid-search", "hybrid-decrypt"), True)
 def searching() -> set[int]:
     """The search processes of the servers that this test started."""
     listed = subprocess.run(
-        ["ps", "-A", "-ww", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
+        ["ps", "-Awwo", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
     ).stdout.splitlines()
     rows = [line.split(None, 3) for line in listed]
     ours = {pid for pid, parent, _, _ in rows if int(parent) == os.getpid()}
