@@ -108,16 +108,18 @@ class SearchProcess:
 
 
 class Searchers:
-    """So many search processes over one opened store. Safe to use from many threads.
+    """At most so many search processes over one opened store. Safe to use from many threads.
 
-    They start with the first search, which the store does itself, like every other one until they
-    are ready: a vault that nobody searches costs no memory twice.
+    One is started when a search finds none that is free, and another one when that happens again.
+    The store does such a search itself. So a vault that nobody searches, or one at a time, costs
+    no more memory than it is worth.
     """
 
     def __init__(self, store: MemoryStore, count: int, tell: Callable[[str], None]) -> None:
         self._store = store
         self._tell = tell
         self._missing = count
+        self._starting = False
         self._free: deque[SearchProcess] = deque()  # each as often as it can be asked
         self._all: set[SearchProcess] = set()
         self._stopped = False
@@ -130,11 +132,11 @@ class Searchers:
 
         Raises what the store's method raises.
         """
-        self._start_missing()
         with self._lock:
-            if not self._free:
-                return None
-            process = self._free.popleft()
+            process = self._free.popleft() if self._free else None
+        if process is None:
+            self._start_another()
+            return None
         try:
             outcome = process.ask(Question(views, method, query, options))
         except BaseException as error:  # it may be in the middle of anything
@@ -163,13 +165,13 @@ class Searchers:
         for process in ending:
             process.kill()
 
-    def _start_missing(self) -> None:
-        while self._missing:
-            with self._lock:
-                if self._stopped or not self._missing:
-                    return
-                self._missing -= 1
-            threading.Thread(target=self._start, name="hybrid-searcher", daemon=True).start()
+    def _start_another(self) -> None:
+        with self._lock:
+            if self._stopped or self._starting or not self._missing:
+                return
+            self._missing -= 1
+            self._starting = True
+        threading.Thread(target=self._start, name="hybrid-searcher", daemon=True).start()
 
     def _start(self) -> None:
         process = None
@@ -182,8 +184,8 @@ class Searchers:
             process.open()
         except (OSError, EOFError, LockedError):
             self._discard(process, "a search process did not start")
-            return
         with self._lock:
+            self._starting = False
             if process in self._all:
                 self._free.extend([process] * DEPTH)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from memory_store.errors import BadInputError, LockedError, MemoryStoreError, Mo
 from memory_store.records import SearchResponse
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.searchers import pool
-from memory_store.searchers.pool import Searchers
+from memory_store.searchers.pool import DEPTH, Searchers
 from memory_store.store import MemoryStore
 
 TEXTS = (
@@ -70,9 +71,10 @@ class Scene:
             time.sleep(0.02)
 
     def begin(self, count: int = 1) -> None:
-        """Have a search start the processes, and wait until they are ready."""
-        assert self.ask("pump") is None
-        self.until(lambda: self.searchers.ready == count)
+        """Have searches start the processes, as many at once as it takes, until they are ready."""
+        with ThreadPoolExecutor(DEPTH * count) as crowd:
+            while self.searchers.ready < count:
+                list(crowd.map(self.ask, ["pump"] * (DEPTH * count)))
 
     def ask(self, query: str, *scopes: Scope, **options: Any) -> SearchResponse | None:
         """What a process answers; ``None`` if none did."""
@@ -200,7 +202,7 @@ def test_a_process_that_dies_is_missed_by_nobody(
     for process in scene.processes():
         os.kill(process, signal.SIGKILL)
     assert [scene.store.search("pump").rows[0].rank for _ in range(3)] == [1, 1, 1]
-    scene.until(lambda: scene.searchers.ready == 2)
+    scene.begin(2)
     assert len(scene.told) == 2
     assert "died" in scene.told[0]
 
@@ -212,6 +214,13 @@ def test_a_process_that_dies_young_is_not_started_again(scene: Scene) -> None:
     assert scene.ask("pump") is None
     assert scene.ask("pump") is None
     assert scene.processes() == []
+
+
+@pytest.mark.parametrize("scene", [2], indirect=True)
+def test_who_searches_alone_needs_one_process(scene: Scene) -> None:
+    scene.begin()
+    assert all(scene.ask("pump") for _ in range(3))
+    assert len(scene.processes()) == 1
 
 
 @pytest.mark.parametrize("scene", [2], indirect=True)
