@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
-
-import platformdirs
+from typing import TYPE_CHECKING
 
 from memory_store.errors import BadInputError
+
+if TYPE_CHECKING:
+    from platformdirs import PlatformDirs
 
 APPLICATION = "memory-store"
 
@@ -23,16 +26,12 @@ def cache_folder() -> Path:
 
     Raises :class:`BadInputError` naming the variable when the folder cannot be made or trusted.
     """
-    return _private_folder(
-        "MEMORY_STORE_CACHE", platformdirs.user_cache_path(APPLICATION, appauthor=False)
-    )
+    return _private_folder("MEMORY_STORE_CACHE", lambda usual: usual.user_cache_path)
 
 
 def config_folder() -> Path:
     """What the user chose. ``MEMORY_STORE_CONFIG`` overrides the place; raises as above."""
-    return _private_folder(
-        "MEMORY_STORE_CONFIG", platformdirs.user_config_path(APPLICATION, appauthor=False)
-    )
+    return _private_folder("MEMORY_STORE_CONFIG", lambda usual: usual.user_config_path)
 
 
 def state_folder() -> Path:
@@ -40,9 +39,7 @@ def state_folder() -> Path:
 
     Raises as :func:`cache_folder` does.
     """
-    return _private_folder(
-        "MEMORY_STORE_STATE", platformdirs.user_state_path(APPLICATION, appauthor=False)
-    )
+    return _private_folder("MEMORY_STORE_STATE", lambda usual: usual.user_state_path)
 
 
 def home_path(given: str | Path) -> Path:
@@ -56,9 +53,9 @@ def home_path(given: str | Path) -> Path:
         return Path(given)
 
 
-def _private_folder(variable: str, default: Path) -> Path:
+def _private_folder(variable: str, default: Callable[[PlatformDirs], Path]) -> Path:
     chosen = os.environ.get(variable)
-    folder = home_path(chosen).absolute() if chosen else default
+    folder = home_path(chosen).absolute() if chosen else default(_usual())
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = folder.stat().st_mode
@@ -75,3 +72,10 @@ def _private_folder(variable: str, default: Path) -> Path:
             variable,
         )
     return folder
+
+
+def _usual() -> PlatformDirs:
+    """Where programs keep their files here. Imported late: ``--help`` keeps none."""
+    from platformdirs import PlatformDirs
+
+    return PlatformDirs(APPLICATION, appauthor=False)
