@@ -51,7 +51,7 @@ demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them
 	@PORT=$(PORT) SERVE=$(SERVE) BIN=$(BIN) $(BIN)/python demo/run.py
 
 test: $(VENV)/.test ## run the tests (DATASETTE=next: on the newest 1.0 alpha)
-	$(BIN)/python -m pytest -n 2 -m "not soak" $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" $(ARGS)
 
 lint: $(VENV)/.lint ## formatting, lint, types, import contracts, generated documentation
 	$(BIN)/ruff format --check .
