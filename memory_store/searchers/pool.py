@@ -37,6 +37,7 @@ SECRETS = ("MEMORY_STORE_PASSPHRASE", "MEMORY_STORE_KEY_FILE")
 DEPTH = 2
 """Questions that a process has at once: it goes on with the next one while the server, whose
 threads wait for one another, has not looked at the last answer yet (50 pages a second, not 43)."""
+WORTH = 3  # searches; for one or two, starting a process takes longer than they do
 SHORT_LIFE = 60.0  # seconds; a process that dies younger than that is not started again
 
 
@@ -110,9 +111,9 @@ class SearchProcess:
 class Searchers:
     """At most so many search processes over one opened store. Safe to use from many threads.
 
-    One is started when a search finds none that is free, and another one when that happens again.
-    The store does such a search itself. So a vault that nobody searches, or one at a time, costs
-    no more memory than it is worth.
+    One is started with the third search, and another one when a search finds none that is free.
+    The store does such searches itself. So a vault that is hardly searched, or by one at a time,
+    costs no more memory than it is worth.
     """
 
     def __init__(self, store: MemoryStore, count: int, tell: Callable[[str], None]) -> None:
@@ -120,6 +121,7 @@ class Searchers:
         self._tell = tell
         self._missing = count
         self._starting = False
+        self._unanswered = 0
         self._free: deque[SearchProcess] = deque()  # each as often as it can be asked
         self._all: set[SearchProcess] = set()
         self._stopped = False
@@ -167,7 +169,9 @@ class Searchers:
 
     def _start_another(self) -> None:
         with self._lock:
-            if self._stopped or self._starting or not self._missing:
+            self._unanswered += 1
+            worth = self._unanswered >= WORTH and not self._starting
+            if self._stopped or not worth or not self._missing:
                 return
             self._missing -= 1
             self._starting = True

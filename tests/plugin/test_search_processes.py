@@ -17,7 +17,7 @@ from datasette.app import Datasette
 from datasette.utils import StartupError
 
 from datasette_hybrid import configuration
-from memory_store.searchers.pool import COMMAND
+from memory_store.searchers.pool import COMMAND, WORTH
 
 from .browsing import serving
 from .conftest import Filled, Serve, plain_datasette
@@ -67,7 +67,7 @@ def titles(address: str, query: str) -> list[str]:
 def test_a_server_searches_in_processes_that_end_with_it(filled: Filled, tmp_path: Path) -> None:
     with served(filled, tmp_path, **{"search-processes": 1}) as address:
         assert searching() == set()
-        by_itself = titles(address, "tomatoes")
+        by_itself = [titles(address, "tomatoes") for _ in range(WORTH)][-1]
         assert by_itself
         until(lambda: len(searching()) == 1)
         assert titles(address, "tomatoes") == by_itself
@@ -86,7 +86,7 @@ def _processor_time(process: int) -> int:
 def test_a_vault_that_rests_leaves_no_process_with_its_keys(filled: Filled, tmp_path: Path) -> None:
     soon = {"idle-minutes": 0.1, "search-processes": 1}
     with served(filled, tmp_path, **soon) as address:
-        assert titles(address, "tomatoes")
+        assert all(titles(address, "tomatoes") for _ in range(WORTH))
         until(lambda: len(searching()) == 1)
         until(lambda: searching() == set())
         assert titles(address, "tomatoes"), "the next use opens it again"
@@ -94,7 +94,7 @@ def test_a_vault_that_rests_leaves_no_process_with_its_keys(filled: Filled, tmp_
 
 def test_a_server_searches_by_itself_where_it_is_told_to(filled: Filled, tmp_path: Path) -> None:
     with served(filled, tmp_path, **{"search-processes": 0}) as address:
-        assert titles(address, "tomatoes")
+        assert all(titles(address, "tomatoes") for _ in range(WORTH))
         assert searching() == set()
 
 

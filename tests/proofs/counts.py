@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 
 FULL = os.environ.get("PROOFS") == "full"
-SHARE = 50  # of the full count, in a usual run of the tests
+SHARE = 100  # of the full count, in a usual run of the tests
 
 
 def counted(full: int) -> int:
-    """So many times with ``PROOFS=full``, else a fiftieth of them, and once at least."""
+    """So many times with ``PROOFS=full``, else a hundredth of them, and once at least."""
     return full if FULL else max(1, full // SHARE)

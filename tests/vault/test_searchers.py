@@ -19,7 +19,7 @@ from memory_store.errors import BadInputError, LockedError, MemoryStoreError, Mo
 from memory_store.records import SearchResponse
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.searchers import pool
-from memory_store.searchers.pool import DEPTH, Searchers
+from memory_store.searchers.pool import DEPTH, WORTH, Searchers
 from memory_store.store import MemoryStore
 
 TEXTS = (
@@ -187,8 +187,9 @@ def test_a_process_finds_what_was_written_before_it_was_asked(scene: Scene) -> N
 
 def test_the_store_searches_by_itself_until_a_process_is_ready(scene: Scene) -> None:
     scene.store.elsewhere = scene.searchers.ask
-    assert scene.processes() == []
-    assert scene.store.search("pump").rows
+    for _ in range(WORTH):
+        assert scene.processes() == []
+        assert scene.store.search("pump").rows
     scene.until(lambda: scene.searchers.ready == 1)
 
 
@@ -234,7 +235,7 @@ def test_no_process_outlives_the_end_of_the_searches(scene: Scene) -> None:
 
 
 def test_processes_that_are_still_starting_end_as_well(scene: Scene) -> None:
-    assert scene.ask("pump") is None
+    assert [scene.ask("pump") for _ in range(WORTH)] == [None] * WORTH
     scene.until(lambda: len(scene.processes()) == 1)
     scene.searchers.stop()
     assert scene.processes() == []
@@ -245,7 +246,7 @@ def test_a_locked_vault_is_handed_to_no_process(scene: Scene) -> None:
     scene.store.close()
     with pytest.raises(LockedError):
         scene.store.lend(lambda *_: pytest.fail("a key was handed out"))
-    assert scene.ask("pump") is None
+    assert [scene.ask("pump") for _ in range(WORTH)] == [None] * WORTH
     scene.until(lambda: bool(scene.told))
     assert "did not start" in scene.told[0]
 
@@ -270,8 +271,8 @@ from memory_store.store import MemoryStore
 
 store = MemoryStore.open(sys.argv[1], key_file=sys.argv[2])
 searchers = Searchers(store, 1, print)
-searchers.ask((), "search", "pump", {})
 while not searchers.ready:
+    searchers.ask((), "search", "pump", {})
     time.sleep(0.02)
 (process,) = searchers._all
 print(process._process.pid, flush=True)
