@@ -100,7 +100,7 @@ def test_an_export_that_is_imported_into_a_new_vault_is_the_same_vault(
 
 
 def test_an_export_holds_a_few_memories_at_a_time(make_store: Make, tmp_path: Path) -> None:
-    store, count = make_store(), counted(20_000)
+    store, count = make_store(), max(800, counted(20_000))
     text = "The miller's daughter keeps the sluice. " * 400  # 16 kB
     store.add_many([MemoryDraft(f"{number}. {text}") for number in range(count)], embed=False)
     store.search("sluice", mode="keyword")
