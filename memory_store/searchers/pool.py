@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -98,14 +99,18 @@ class SearchProcess:
                 pipe.close()  # type: ignore[union-attr]
 
     def _listen(self) -> None:
-        with contextlib.suppress(OSError, EOFError):
+        """Hand out answers until there are no more. Whatever ends that, nobody is left waiting."""
+        try:
             while True:
                 outcome = receive(self._outcomes)
                 self._asked.popleft().set_result(outcome)
-        with self._asking:
-            self._ended = True
-        for unanswered in self._asked:
-            unanswered.set_exception(EOFError())
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return  # gone, or no answers: those who wait are told below
+        finally:
+            with self._asking:
+                self._ended = True
+            for unanswered in self._asked:
+                unanswered.set_exception(EOFError())
 
 
 class Searchers:

@@ -264,6 +264,24 @@ def test_no_key_is_in_what_others_may_see_of_a_process(
         assert secret.strip().encode() not in seen
 
 
+ANSWERS_NONSENSE = """
+import sys
+from memory_store.searchers.wire import READY, receive, receive_bytes, send, send_bytes
+
+asked, answered = open(0, "rb", buffering=0), open(1, "wb", buffering=0)
+receive(asked), receive_bytes(asked), send(answered, READY)
+receive(asked), send_bytes(answered, b"no pickle"), receive(asked)
+"""
+
+
+def test_nobody_waits_for_a_process_that_answers_nonsense(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "COMMAND", (sys.executable, "-c", ANSWERS_NONSENSE))
+    scene.until(lambda: scene.ask("pump") is None and bool(scene.told))
+    assert ["died" in line for line in scene.told] == [True]
+
+
 ENDS_SUDDENLY = """
 import os, sys, time
 from memory_store.searchers.pool import Searchers
