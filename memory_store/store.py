@@ -231,7 +231,7 @@ class MemoryStore(Writing, Collections, Keys):
         return self._embedders.state(self._collection_id(collection))
 
     def _collection_id(self, name: str | None) -> str | None:
-        return None if name is None else self._vault.find_collection(name)
+        return None if name is None else self._vault.collections.find(name)
 
     @inside
     def warm(self) -> None:

@@ -20,12 +20,12 @@ class Collections(OpenedStore):
     @inside
     def collections(self) -> list[CollectionInfo]:
         """The collections this key may read, with counts."""
-        return self._vault.collection_infos()
+        return self._vault.collections.told()
 
     @inside
     def collection_names(self) -> dict[str, str]:
         """Id → name of the collections this key may read, in the order they were made."""
-        return self._vault.collection_names()
+        return self._vault.collections.names()
 
     @inside
     def create_collection(
@@ -63,7 +63,7 @@ class Collections(OpenedStore):
 
     @inside
     def rename_collection(self, name: str, new_name: str) -> None:
-        self._vault.rename_collection(name, new_name)
+        self._vault.collections.rename(name, new_name)
 
     # -- members ------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class Collections(OpenedStore):
 
         Cheap enough for every request: made anew only when the settings changed.
         """
-        return self._vault.membership()
+        return self._vault.collections.membership()
 
     @inside
     def topics(self, *, collection: str | Sequence[str] = ()) -> dict[str, int]:

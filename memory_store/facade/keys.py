@@ -166,5 +166,5 @@ class Keys(OpenedStore):
     @inside
     def unfinished_rotations(self) -> list[str]:
         """The names of collections whose keys are being replaced, ``settings`` for the vault's."""
-        names = self._vault.collection_names()
+        names = self._vault.collections.names()
         return [names.get(one, "settings") for one in key_rotation.unfinished(self._vault)]

@@ -45,7 +45,7 @@ def run_imports(
     try:
         for some, kept in runs:
             with vault.gate.entered():
-                collection = vault.find_or_create_collection(kept.collection)
+                collection = vault.collections.find_or_create(kept.collection)
                 session = ImportSession(vault, collection, preparer)
             reports.append(
                 import_paths(session, some, kept, dry_run=dry_run, prune=prune, progress=progress)
@@ -71,7 +71,7 @@ def run_upload(
         preparer = Preparer(vault, embedders)
     try:
         with vault.gate.entered():
-            collection = vault.find_or_create_collection(options.collection)
+            collection = vault.collections.find_or_create(options.collection)
             session = ImportSession(vault, collection, preparer)
         return import_files(
             session,

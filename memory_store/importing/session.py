@@ -187,7 +187,7 @@ class ImportSession:
     def _memory(self, item: Pending) -> Memory:
         collection = self.collection
         if item.draft.collection is not None:
-            collection = self.vault.find_or_create_collection(item.draft.collection)
+            collection = self.vault.collections.find_or_create(item.draft.collection)
         memory = memory_from_draft(item.draft, collection)
         if item.replaces is None:
             return memory

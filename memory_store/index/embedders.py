@@ -114,7 +114,7 @@ class WritingEmbedders:
             mend = f"{error.remedy}, then memory-store reindex {self._vault.path}"
             line = f"stored without vectors: {error}; {mend}"
             if self._vault.settings.chosen(collection).embedder:
-                line = f"collection {self._vault.collection_names()[collection]!r} {line}"
+                line = f"collection {self._vault.collections.names()[collection]!r} {line}"
             self.degraded = tuple(dict.fromkeys((*self.degraded, line)))
             return None
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memory_store.errors import BadInputError, NotFoundError
+from memory_store.index.collections import Collections
 from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import EVERYTHING, Scope
@@ -53,6 +54,11 @@ class LimitedVault(OpenVault):
         self.gate, self.index, self.expansions = whole.gate, whole.index, whole.expansions
         self.warnings = whole.warnings
         self.keyring = LimitedKeyring(whole.keyring, scope)
+
+    @property
+    def collections(self) -> LimitedCollections:
+        """Its collections: what they are told by is what this view of the vault may tell."""
+        return LimitedCollections(self)
 
     @property
     def settings(self) -> Settings:
@@ -94,60 +100,10 @@ class LimitedVault(OpenVault):
         """Make ``embedder`` the model of a collection that has its own, else of the vault."""
         self.whole.adopt_model(connection, embedder, collection)
 
-    def choose(self, choice: CollectionSettings) -> None:
-        """Set how one of its collections is indexed from now on."""
-        self.keyring.of(choice.collection)
-        self.whole.choose(choice)
-
-    def find_collection(self, given: str | None) -> str:
-        """As in the whole vault; without a name BadInputError where the personal one is hidden.
-
-        No refusal lists the names there are: whoever may write here need not be a reader.
-        """
-        if given is None and not self.settings.personal:
-            raise BadInputError("collection: say which; the personal one is hidden", "collection")
-        try:
-            return super().find_collection(given)
-        except NotFoundError:
-            raise NotFoundError(f"no collection {given!r}") from None
-
-    def find_or_create_collection(self, given: str | None) -> str:
-        """As in the whole vault; BadInputError for an unknown name unless ``creating``."""
-        if self.creating or given is None:
-            return super().find_or_create_collection(given)
-        try:
-            return self.find_collection(given)
-        except NotFoundError as error:
-            raise BadInputError(f"collection: {error}", "collection") from None
-
-    def change_members(
-        self,
-        collection: str,
-        change: Callable[[Mapping[str, str]], Mapping[str, str]],
-        sealed_name: bytes | None = None,
-    ) -> None:
-        """Give one of its collections other members."""
-        self.keyring.of(collection)
-        self.whole.change_members(collection, change, sealed_name)
-
-    def membership(self) -> Mapping[str, Mapping[str, str]]:
-        """Of its collections alone, what :meth:`OpenVault.membership` says."""
-        known = self.whole.membership()
-        self.keyring.follow()
-        return {name: roles for name, roles in known.items() if name in self.keyring.collections}
-
     def follow_settings(self) -> None:
         """Read the settings again if another process has written newer ones."""
         self.whole.follow_settings()
         self.keyring.follow()
-
-    def insert_collection(
-        self, name: str, choice: CollectionSettings | None, owner: str | None
-    ) -> str:
-        """A new collection in the vault, and in here from now on."""
-        collection = self.whole.insert_collection(name, choice, owner)
-        self.keyring.extend(collection)
-        return collection
 
     def limited_to(
         self, scope: Scope, *, creating: bool = False, named: Scope = EVERYTHING
@@ -170,14 +126,70 @@ class LimitedVault(OpenVault):
         """The collections that go by their ids here."""
         return frozenset(one for one in self.keyring.readable() if one not in self.named)
 
-    def collection_names(self) -> dict[str, str]:
-        """Id → opened name of each of its collections; the id itself where names are sealed."""
-        names = super().collection_names()
-        return {one: name if one in self.named else one for one, name in names.items()}
-
     def whole_vault(self) -> OpenVault:
         """Refused: this is a part of it."""
         raise BadInputError("this is done with a whole vault, not with some of its collections")
 
     def lock(self) -> None:
         """Nothing: the whole vault is locked by whoever opened it, and this one with it."""
+
+
+class LimitedCollections(Collections):
+    """The collections of a :class:`LimitedVault`."""
+
+    def __init__(self, vault: LimitedVault) -> None:
+        super().__init__(vault)
+        self._limited = vault
+
+    def names(self) -> dict[str, str]:
+        """Id → opened name of each of its collections; the id itself where names are sealed."""
+        names = super().names()
+        return {one: name if one in self._limited.named else one for one, name in names.items()}
+
+    def find(self, given: str | None) -> str:
+        """As in the whole vault; without a name BadInputError where the personal one is hidden.
+
+        No refusal lists the names there are: whoever may write here need not be a reader.
+        """
+        if given is None and not self._limited.settings.personal:
+            raise BadInputError("collection: say which; the personal one is hidden", "collection")
+        try:
+            return super().find(given)
+        except NotFoundError:
+            raise NotFoundError(f"no collection {given!r}") from None
+
+    def find_or_create(self, given: str | None) -> str:
+        """As in the whole vault; BadInputError for an unknown name unless ``creating``."""
+        if self._limited.creating or given is None:
+            return super().find_or_create(given)
+        try:
+            return self.find(given)
+        except NotFoundError as error:
+            raise BadInputError(f"collection: {error}", "collection") from None
+
+    def insert(self, name: str, choice: CollectionSettings | None, owner: str | None) -> str:
+        """A new collection in the vault, and in here from now on."""
+        collection = self._limited.whole.collections.insert(name, choice, owner)
+        self._limited.keyring.extend(collection)
+        return collection
+
+    def choose(self, choice: CollectionSettings) -> None:
+        """Set how one of its collections is indexed from now on."""
+        self._limited.keyring.of(choice.collection)
+        self._limited.whole.collections.choose(choice)
+
+    def change_members(
+        self,
+        collection: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        sealed_name: bytes | None = None,
+    ) -> None:
+        """Give one of its collections other members."""
+        self._limited.keyring.of(collection)
+        self._limited.whole.collections.change_members(collection, change, sealed_name)
+
+    def membership(self) -> Mapping[str, Mapping[str, str]]:
+        """Of its collections alone, what :meth:`Collections.membership` says."""
+        known, keyring = self._limited.whole.collections.membership(), self._limited.keyring
+        keyring.follow()
+        return {name: roles for name, roles in known.items() if name in keyring.collections}

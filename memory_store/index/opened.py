@@ -16,31 +16,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_store.crypto.keys import SecretKey
-from memory_store.errors import BadInputError, ModelMismatchError, NotFoundError
+from memory_store.errors import ModelMismatchError
+from memory_store.index.collections import Collections
 from memory_store.index.gate import Gate
 from memory_store.index.live import LiveIndex
 from memory_store.index.marks import wanted_mark
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import IndexModel, delete_batch
-from memory_store.records import CollectionInfo
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
 from memory_store.vault import audit
 from memory_store.vault.audit import AuditEvent
-from memory_store.vault.collections import (
-    check_named,
-    checked_name,
-    insert_collection,
-    open_name,
-    seal_name,
-)
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import counters, remember, rollback_warning
-from memory_store.vault.members import OWNER_ROLE, changed_members
 from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import (
-    CollectionSettings,
     Settings,
     read_settings,
     read_vault_id,
@@ -48,13 +39,12 @@ from memory_store.vault.settings import (
     write_settings,
 )
 from memory_store.vault.slots import Secret, open_root
-from memory_store.vault.transactions import erase_traces, reading, transaction
+from memory_store.vault.transactions import erase_traces, reading
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
-RENAME = "update collections set name = ? where id = ?"
 
 
 class OpenVault:
@@ -75,7 +65,7 @@ class OpenVault:
         self._readers_lock = threading.Lock()
         self._local = threading.local()
         self._settings = read_settings(self._writer, keyring)
-        self._membership: tuple[Settings, Mapping[str, Mapping[str, str]]] | None = None
+        self._collections = Collections(self)
         keyring.strict = self.settings.profile == "strict"
         self.expansions = Expansions(
             path,
@@ -91,6 +81,11 @@ class OpenVault:
     def settings(self) -> Settings:
         """The settings as they were last read."""
         return self._settings
+
+    @property
+    def collections(self) -> Collections:
+        """The collections that its key may read."""
+        return self._collections
 
     @property
     def strict(self) -> bool:
@@ -155,7 +150,7 @@ class OpenVault:
         if kept.fingerprint not in ("", embedder.fingerprint):
             where = self.path.name
             if collection and self.settings.chosen(collection).embedder:
-                where = f"collection {self.collection_names()[collection]!r} of {where}"
+                where = f"collection {self.collections.names()[collection]!r} of {where}"
             raise ModelMismatchError(
                 f"the vectors of {where} come from {kept.embedder} "
                 f"(fingerprint {kept.fingerprint[:12]}), but {embedder.name} "
@@ -218,157 +213,6 @@ class OpenVault:
     def unnamed(self) -> frozenset[str]:
         """The collections that go by their ids here."""
         return frozenset()
-
-    # -- collections --------------------------------------------------------------------
-
-    def collection_names(self) -> dict[str, str]:
-        """Id → opened name of every collection this key may read."""
-        connection = self.reader()
-        known = set(self.keyring.readable())
-        rows = connection.execute("select id, name from collections order by rowid").fetchall()
-        if any(self.keyring.lacks(collection) for collection, _ in rows):
-            self.keyring.load(connection)
-            known = set(self.keyring.readable())
-        names = {
-            collection: open_name(self.keyring.of(collection), name)
-            for collection, name in rows
-            if collection in known
-        }
-        if len(names) < len(known):
-            check_named(connection, self.keyring.principal)
-        return names
-
-    def collection_infos(self) -> list[CollectionInfo]:
-        """Every readable collection with its count, in the order they were made."""
-        self.follow_settings()
-        names = self.collection_names()
-        counts = dict(
-            self.reader()
-            .execute("select collection, count(*) from memories group by collection")
-            .fetchall()
-        )
-        created = dict(self.reader().execute("select id, created from collections").fetchall())
-        held = {collection: self.settings.of(collection) for collection in names}
-        return [
-            CollectionInfo(
-                collection,
-                name,
-                int(counts.get(collection, 0)),
-                created[collection],
-                held[collection].analyser,
-                held[collection].embedder or None,
-                bool(self.settings.chosen(collection).embedder),
-            )
-            for collection, name in names.items()
-        ]
-
-    def find_collection(self, given: str | None) -> str:
-        """The id of the collection of that name or id; the personal one for None."""
-        if given is None:
-            return self.settings.personal or self._only_collection()
-        names = self.collection_names()
-        if given in names:
-            return given
-        for collection, name in names.items():
-            if name == given:
-                return collection
-        known = ", ".join(sorted(names.values()))
-        raise NotFoundError(f"no collection {given!r}; there is: {known}")
-
-    def _only_collection(self) -> str:
-        """The one collection that is shared. Raises BadInputError where there are several."""
-        shared = self.keyring.readable()
-        if len(shared) != 1:
-            raise BadInputError("collection: say which; the personal one is hidden", "collection")
-        return shared[0]
-
-    def find_or_create_collection(self, given: str | None) -> str:
-        """As :meth:`find_collection`, making a collection of a name that is not there yet."""
-        try:
-            return self.find_collection(given)
-        except NotFoundError:
-            return self.create_collection(str(given))
-
-    def create_collection(
-        self, name: str, choice: CollectionSettings | None = None, owner: str | None = None
-    ) -> str:
-        """A new collection with a key of its own, indexed as chosen. Returns its id.
-
-        With an ``owner`` (an actor's id) it is closed, else open.
-        """
-        name = checked_name(name)
-        if name in self.collection_names().values():
-            raise BadInputError(f"there is a collection {name!r} already", "collection")
-        return self.insert_collection(name, choice, owner)
-
-    def insert_collection(
-        self, name: str, choice: CollectionSettings | None, owner: str | None
-    ) -> str:
-        """As :meth:`create_collection`, of a name that was looked at before."""
-        with self.writing() as connection, transaction(connection, self.keyring):
-            known = self.stored_settings(connection)
-            collection = insert_collection(connection, self.keyring, name)
-            owners = {} if owner is None else changed_members({}, {owner: OWNER_ROLE}, ())
-            chosen = replace(choice or CollectionSettings(""), collection=collection)
-            self.change_settings(
-                connection,
-                present=known,
-                collections=(*known.collections, collection),
-                choices=known.with_choice(chosen),
-                members=known.with_members(collection, owners),
-            )
-            return collection
-
-    def choose(self, choice: CollectionSettings) -> None:
-        """Set how a collection is indexed from now on. What is there is stale until reindexed."""
-        with self.writing() as connection, transaction(connection, self.keyring):
-            known = self.stored_settings(connection)
-            self.change_settings(connection, choices=known.with_choice(choice))
-
-    def change_members(
-        self,
-        collection: str,
-        change: Callable[[Mapping[str, str]], Mapping[str, str]],
-        sealed_name: bytes | None = None,
-    ) -> None:
-        """Give a collection the members (actor → role) that ``change`` makes of the present ones.
-
-        No members at all open it. With :meth:`sealed_name`, it gets that name at once.
-        """
-        with self.writing() as connection, transaction(connection, self.keyring):
-            known = self.stored_settings(connection)
-            roles = change(known.members_of(collection))
-            if sealed_name is not None:
-                connection.execute(RENAME, (sealed_name, collection))
-            self.change_settings(connection, members=known.with_members(collection, roles))
-
-    def membership(self) -> Mapping[str, Mapping[str, str]]:
-        """Collection id → actor → role, of every collection; no actor where it is open.
-
-        Follows what other processes write, at the cost of one look at the settings' revision.
-        """
-        self.follow_settings()
-        settings, known = self.settings, self._membership
-        if known is None or known[0] is not settings:
-            known = self._membership = (settings, settings.membership())
-        return known[1]
-
-    def rename_collection(self, given: str, name: str) -> None:
-        """Give a collection another name. Its id and its memories stay as they are."""
-        collection = self.find_collection(given)
-        sealed = self.sealed_name(collection, name)
-        if sealed is not None:
-            with self.writing() as connection:
-                connection.execute(RENAME, (sealed, collection))
-
-    def sealed_name(self, collection: str, name: str) -> bytes | None:
-        """Another name of a collection, as it is kept; ``None`` if that is its name already."""
-        name = checked_name(name)
-        if self.collection_names().get(collection) == name:
-            return None
-        if name in self.collection_names().values():
-            raise BadInputError(f"there is a collection {name!r} already", "collection")
-        return seal_name(self.keyring.of(collection), name)
 
     # -- forgetting --------------------------------------------------------------------------
 

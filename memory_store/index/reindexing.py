@@ -113,7 +113,7 @@ def _named(
     """The error, saying which collection it is about where that is not every one."""
     if not vault.settings.chosen(collection).embedder:
         return error
-    name = vault.collection_names()[collection]
+    name = vault.collections.names()[collection]
     return ModelUnavailableError(f"collection {name!r}: {error}", error.remedy)
 
 

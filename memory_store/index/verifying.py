@@ -47,7 +47,7 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
     (problem,) = connection.execute("pragma integrity_check").fetchone()
     yield "database", lambda: _refuse_unless(problem == "ok", f"SQLite says: {problem}")
     yield "settings", vault.refresh_settings
-    yield "collections", lambda: _refuse_unless(bool(vault.collection_names()), "none is readable")
+    yield "collections", lambda: _refuse_unless(bool(vault.collections.names()), "none is readable")
     for collection in vault.keyring.readable():
         yield f"account of collection {collection}", _account_check(vault, connection, collection)
     readable = set(vault.keyring.readable())

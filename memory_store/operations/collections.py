@@ -22,7 +22,7 @@ from memory_store.vault.settings import AUTO, CollectionSettings
 
 def collection_ids(vault: OpenVault, names: Sequence[str]) -> tuple[str, ...] | None:
     """The ids of collections by name or id; ``None``, for all, where none is named."""
-    return tuple(vault.find_collection(name) for name in names) or None
+    return tuple(vault.collections.find(name) for name in names) or None
 
 
 def checked_analyser(name: str) -> str:
@@ -45,7 +45,7 @@ def create_collection(
     """A new collection with a choice of its own; see :meth:`MemoryStore.create_collection`."""
     choice = CollectionSettings("", checked_analyser(analyser))
     choice = embedders.chosen(choice, embedder) if embedder else choice
-    return _info(vault, vault.create_collection(name, choice, owner))
+    return _info(vault, vault.collections.create(name, choice, owner))
 
 
 def set_collection(
@@ -53,21 +53,21 @@ def set_collection(
 ) -> CollectionInfo:
     """Another choice for a collection; see :meth:`MemoryStore.set_collection`."""
     vault.follow_settings()
-    collection = vault.find_collection(name)
+    collection = vault.collections.find(name)
     choice = vault.settings.chosen(collection)
     if analyser is not None:
         choice = replace(choice, analyser=checked_analyser(analyser))
     if embedder is not None:
         choice = embedders.chosen(choice, embedder)
     if choice != vault.settings.chosen(collection):
-        vault.choose(choice)
+        vault.collections.choose(choice)
     return _info(vault, collection)
 
 
 def stale(vault: OpenVault) -> dict[str, int]:
     """Collection name → how many of its memories are indexed with earlier settings."""
     snapshot = vault.snapshot()
-    names = vault.collection_names()
+    names = vault.collections.names()
     counts = Counter(map(snapshot.collection, snapshot.stale.nonzero()[0].tolist()))
     return {names[collection]: count for collection, count in counts.items()}
 
@@ -81,9 +81,9 @@ def topics(vault: OpenVault, names: Sequence[str]) -> dict[str, int]:
 def topic_hash(vault: OpenVault, text: str, name: str | None) -> str:
     """The keyed hash of a topic as ``memory_topics`` stores it, in hex."""
     vault.follow_settings()  # or the hash might be one of before a change of the key
-    keys = vault.keyring.of(vault.find_collection(name))
+    keys = vault.keyring.of(vault.collections.find(name))
     return keys.stored(keys.blinder.topic(normalise_topic(text))).hex()
 
 
 def _info(vault: OpenVault, collection: str) -> CollectionInfo:
-    return next(info for info in vault.collection_infos() if info.id == collection)
+    return next(info for info in vault.collections.told() if info.id == collection)

@@ -97,7 +97,7 @@ def add_once(
     def attempt() -> list[Addition]:
         # only now, when nothing is wrong with any row, may a collection be made
         wanted = [
-            replace(memory, collection=vault.find_or_create_collection(draft.collection))
+            replace(memory, collection=vault.collections.find_or_create(draft.collection))
             for memory, draft in zip(made, drafts, strict=True)
         ]
         taken = read_rows(vault.reader(), [memory.id for memory in wanted])
@@ -206,7 +206,7 @@ def _moved(vault: OpenVault, memory: Memory, edit: MemoryEdit) -> Memory:
     """The memory in the collection that the edit names, which may be made for it."""
     if edit.collection is None:
         return memory
-    return replace(memory, collection=vault.find_or_create_collection(edit.collection))
+    return replace(memory, collection=vault.collections.find_or_create(edit.collection))
 
 
 def _refuse_stale(befores: Sequence[Memory], edits: Sequence[MemoryEdit]) -> None:

@@ -53,7 +53,7 @@ def rotate(
     """
     check_owner(vault)
     with vault.gate.entered():
-        scopes = [vault.find_collection(name) for name in names]
+        scopes = [vault.collections.find(name) for name in names]
         if not names:
             vault.follow_settings()
             scopes = [VAULT_SCOPE, *vault.settings.collections]
@@ -81,7 +81,7 @@ def rotate_scope(vault: OpenVault, scope: str, progress: Progress | None = None)
         resumed = vault.settings.epoch_of(scope).before is not None
         if not resumed:
             begin(vault, scope)
-        name = None if scope == VAULT_SCOPE else vault.collection_names()[scope]
+        name = None if scope == VAULT_SCOPE else vault.collections.names()[scope]
     _reseal(vault, scope, name or "settings", progress)
     epoch = vault.settings.epoch_of(scope).epoch
     return Rotation(None if scope == VAULT_SCOPE else scope, name, epoch, resumed)

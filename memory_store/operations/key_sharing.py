@@ -201,7 +201,7 @@ def own_identity(vault: OpenVault) -> Holder:
     keyring = vault.whole_vault().keyring
     if not keyring.is_owner:
         identity = keyring.identity(vault.reader())
-        names = tuple(vault.collection_names().values())
+        names = tuple(vault.collections.names().values())
         return Holder("", keyring.principal, identity.fingerprint(), names)
     present = read_identity(vault.reader(), OWNER)
     identity = keyring.identity(vault.reader())
@@ -209,14 +209,14 @@ def own_identity(vault: OpenVault) -> Holder:
         with vault.writing() as connection, transaction(connection, keyring):
             mark_shared(connection)
             identity = publish_owner(connection, keyring.root)
-    return Holder("", OWNER, identity.fingerprint(), tuple(vault.collection_names().values()))
+    return Holder("", OWNER, identity.fingerprint(), tuple(vault.collections.names().values()))
 
 
 def holders(vault: OpenVault) -> list[Holder]:
     """With whom what is shared, as the owner's sealed settings say."""
     check_owner(vault)
     vault.follow_settings()
-    names = vault.collection_names()
+    names = vault.collections.names()
     return [_told(holder, names) for holder in vault.settings.holders]
 
 
@@ -232,7 +232,7 @@ def share(vault: OpenVault, name: str, who: bytes | str) -> Holder:
     The caller has compared the fingerprint. Raises NotFoundError, BadInputError, TamperedError.
     """
     check_owner(vault)
-    collection = vault.find_collection(name)
+    collection = vault.collections.find(name)
     new = read_introduction(vault, who) if isinstance(who, bytes) else None
     with vault.writing() as connection:
         with transaction(connection, vault.keyring):
@@ -248,7 +248,7 @@ def share(vault: OpenVault, name: str, who: bytes | str) -> Holder:
             for epoch, bundle in vault.keyring.of(collection).bundles().items():
                 grant_all(connection, vault, [holder], collection, epoch, bundle)
         vault.refresh_settings()
-    return _told(holder, vault.collection_names())
+    return _told(holder, vault.collections.names())
 
 
 def _let_in(connection: sqlite3.Connection, settings: Settings, new: Introduction) -> KeyHolder:
@@ -293,7 +293,7 @@ def revoke(
     with vault.gate.entered():
         vault.follow_settings()
         holder = _found(vault.settings, who)
-        lost = holder.collections if name is None else (vault.find_collection(name),)
+        lost = holder.collections if name is None else (vault.collections.find(name),)
     if not set(lost) <= set(holder.collections):
         raise NotFoundError(f"{name!r} is not shared with {holder.name!r}")
     for collection in lost:  # a new key that is being made is known to him already

@@ -53,10 +53,10 @@ def delete_collection(vault: OpenVault, name: str) -> str:
     """
     check_owner(vault)
     vault.follow_settings()
-    collection = vault.find_collection(name)
+    collection = vault.collections.find(name)
     if collection == vault.settings.personal:
         raise BadInputError("collection: the personal one stays: delete its memories", "collection")
-    told = vault.collection_names()[collection]
+    told = vault.collections.names()[collection]
     with vault.writing() as connection:
         with transaction(connection, vault.keyring):
             _destroy_key(connection, vault, collection)

@@ -15,8 +15,8 @@ from memory_store.vault.members import ROLES, changed_members
 
 def members(vault: OpenVault, name: str) -> Mapping[str, str]:
     """Actor → role in a collection; empty where it is open. Raises NotFoundError."""
-    known = vault.membership()  # first: it follows what others have made
-    return known[vault.find_collection(name)]
+    known = vault.collections.membership()  # first: it follows what others have made
+    return known[vault.collections.find(name)]
 
 
 def change_members(
@@ -34,14 +34,14 @@ def change_members(
     ``new_name`` in the same transaction. Raises NotFoundError, BadInputError when no owner would be
     left.
     """
-    collection = vault.find_collection(name)
-    sealed = None if new_name is None else vault.sealed_name(collection, new_name)
+    collection = vault.collections.find(name)
+    sealed = None if new_name is None else vault.collections.sealed_name(collection, new_name)
 
     def change(present: Mapping[str, str]) -> Mapping[str, str]:
         _check_manages(present, by)
         return changed_members(present, add, remove)
 
-    vault.change_members(collection, change, sealed)
+    vault.collections.change_members(collection, change, sealed)
     return members(vault, collection)
 
 
@@ -49,14 +49,14 @@ def open_collection(
     vault: OpenVault, name: str, *, by: str | None = None, new_name: str | None = None
 ) -> None:
     """Take away all members of a collection: it is open again. As :func:`change_members`."""
-    collection = vault.find_collection(name)
-    sealed = None if new_name is None else vault.sealed_name(collection, new_name)
+    collection = vault.collections.find(name)
+    sealed = None if new_name is None else vault.collections.sealed_name(collection, new_name)
 
     def change(present: Mapping[str, str]) -> Mapping[str, str]:
         _check_manages(present, by)
         return {}
 
-    vault.change_members(collection, change, sealed)
+    vault.collections.change_members(collection, change, sealed)
 
 
 def _check_manages(present: Mapping[str, str], by: str | None) -> None:

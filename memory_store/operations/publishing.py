@@ -47,7 +47,7 @@ def publish(
     original = open_one(vault, memory_id)
     if original.collection not in readable:
         raise NotFoundError(f"no memory {memory_id!r}")
-    target = vault.find_collection(collection)
+    target = vault.collections.find(collection)
     if target == original.collection:
         raise BadInputError("collection: the memory is in that collection itself", "collection")
     wanted = replace(original, collection=target, version=1, updated=now(), **LEFT_BEHIND)

@@ -65,7 +65,7 @@ def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
 
 def shown(vault: OpenVault, memories: Sequence[Memory]) -> list[Memory]:
     """Memories as callers see them: with their collection's name for its id."""
-    names = vault.collection_names()
+    names = vault.collections.names()
     for memory in memories:
         if memory.collection not in names:
             raise TamperedError(f"collections of {memory.collection}: its name is missing")
@@ -79,7 +79,7 @@ def get(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
 
 def heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
     """Id → head of those memories, less those that are gone or not this key's to read."""
-    names = vault.collection_names()
+    names = vault.collections.names()
     opened = {}
     for row in read_rows(vault.reader(), ids).values():
         if row.collection in names:

@@ -82,7 +82,7 @@ def search_context(
         embedder=embedder,
         reranker=_load_reranker,
         open_memories=open_ordinals,
-        collection_names=vault.collection_names(),
+        collection_names=vault.collections.names(),
         page_keys=lambda: PageKeys.of(keyring, vault.limits),
         unnamed=vault.unnamed,
         indexed_with={c: settings.of(c) for c in snapshot.collections},

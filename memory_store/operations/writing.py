@@ -46,7 +46,7 @@ def add_many(
 ) -> list[Memory]:
     """Add memories, a batch a transaction. Raises BadInputError or ConflictError, adding none."""
     memories = [
-        memory_from_draft(draft, vault.find_or_create_collection(draft.collection))
+        memory_from_draft(draft, vault.collections.find_or_create(draft.collection))
         for draft in drafts
     ]
     taken = read_rows(vault.reader(), [memory.id for memory in memories])
