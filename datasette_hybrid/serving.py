@@ -22,6 +22,7 @@ from .native.hooks import describe_new
 from .permissions.grants import NOBODY, asker, renewing
 from .requests.admission import seats_in_sql, work
 from .requests.caching import uncached
+from .requests.cookies import refused_cookies
 from .requests.courtesy import Requests, let_others_go_first
 from .tracebacks import print_no_variables
 from .vaults.registry import vaults_of
@@ -56,13 +57,13 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
                 return
             from .requests.cross_site import refused_json  # with every endpoint: not while starting
 
-            refusal = refused_json(scope)
-            if refusal is not None:
+            path = scope.get("path", "")
+            refusal = (OURS in path and refused_cookies(scope)) or refused_json(scope)
+            if refusal:
                 await refusal.asgi_send(send)
                 return
             # A request made by Datasette inside another one must neither see nor leave an asker.
             token = asker.set(NOBODY)
-            path = scope.get("path", "")
             shown = page.set(Page(path))
             try:
                 with requests.answering(search=OURS in path):
