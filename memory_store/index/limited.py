@@ -20,7 +20,7 @@ from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import sqlite3
-from memory_store.vault.keyring import LimitedKeyring
+from memory_store.vault.limited_keyring import LimitedKeyring
 from memory_store.vault.settings import CollectionSettings, Settings
 
 if TYPE_CHECKING:

@@ -21,11 +21,12 @@ from memory_store.vault import audit, expansions
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace
 from memory_store.vault.identities import known_identity
-from memory_store.vault.keyring import VAULT_SCOPE, insert_key
+from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.resealing import STEPS, Done, Step, new_account, rows_of, veil_topics
 from memory_store.vault.schema import mark_shared
 from memory_store.vault.settings import Epoch, KeyHolder, Settings
 from memory_store.vault.transactions import erase_traces, transaction
+from memory_store.vault.wrapped_keys import insert_key
 
 Progress = Callable[[str, int, "int | None"], None]
 

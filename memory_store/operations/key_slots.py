@@ -15,7 +15,7 @@ from memory_store.index.opened import OpenVault
 from memory_store.operations.key_rotation import check_owner
 from memory_store.sqlite import sqlite3
 from memory_store.vault.identities import forget_holders, publish_owner
-from memory_store.vault.keyring import OWNER, Keyring, insert_key, next_root
+from memory_store.vault.keyring import OWNER, Keyring
 from memory_store.vault.schema import mark_shared
 from memory_store.vault.slots import (
     Secret,
@@ -27,6 +27,7 @@ from memory_store.vault.slots import (
     rewrapped,
 )
 from memory_store.vault.transactions import erase_traces, transaction
+from memory_store.vault.wrapped_keys import insert_key, next_root
 
 SHORTEST_PREFIX = 4  # characters of a slot's id that name it, if only one begins with them
 

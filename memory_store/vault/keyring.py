@@ -21,18 +21,17 @@ from typing import Final
 from memory_store.crypto.identities import Identity, identity_of, strongest_kem
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import OpenCounter, Place, SealingKey, seal, unseal
-from memory_store.errors import BadInputError, LockedError, NotFoundError, TamperedError
-from memory_store.scopes import Scope
+from memory_store.errors import BadInputError, LockedError, NotFoundError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CARRIED, Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace, make_grant, open_grant
 from memory_store.vault.identities import known_identity, read_identity
 from memory_store.vault.slots import OWNER, OpenedSlot
+from memory_store.vault.wrapped_keys import insert_key, root_generation
 
-__all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring", "LimitedKeyring"]
+__all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring"]
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
-ROOT_SETTING = "root"  # in clear: how often the owner's root key was replaced
 
 
 @dataclass(slots=True, repr=False)
@@ -323,104 +322,3 @@ class Keyring:
     def __repr__(self) -> str:
         state = "locked" if self.locked else f"{len(self.collections)} collections"
         return f"<Keyring {state}>"
-
-
-class LimitedKeyring(Keyring):
-    """The keys of some collections alone, for as long as the keyring that they come from.
-
-    Holds no root key and no other collection's. Of the vault's own scope it has what tells of
-    no collection: the tags of contents, the seals of pages and of expansions, not the settings.
-    """
-
-    __slots__ = ("_scope", "_whole")
-
-    def __init__(self, whole: Keyring, scope: Scope) -> None:
-        self._whole = whole
-        self._scope = scope
-        self.vault, self.principal = whole.vault, whole.principal
-        self.counter, self.strict = whole.counter, whole.strict
-        self.collections = {}
-        self.follow()
-
-    @property
-    def locked(self) -> bool:
-        """Whether the keyring behind it is."""
-        return self._whole.locked
-
-    def load(self, connection: sqlite3.Connection) -> None:
-        """Hold those keys of its scope that came into the vault meanwhile."""
-        self._whole.load(connection)
-        self.follow()
-
-    def catch_up(self, connection: sqlite3.Connection) -> None:
-        """Hold what others made meanwhile, as far as it is of its scope."""
-        self._whole.catch_up(connection)
-        self.follow()
-
-    def look(self, connection: sqlite3.Connection) -> list[tuple[str, int]]:
-        """The same, without letting go of anything."""
-        rows = self._whole.look(connection)
-        self.follow()
-        return rows
-
-    def lacks(self, collection: str) -> bool:
-        """Whether a key of its scope is missing."""
-        return collection in self._scope and collection not in self.collections
-
-    def extend(self, collection: str) -> None:
-        """Hold the keys of one more collection."""
-        self._scope |= Scope.of([collection])
-        self.follow()
-
-    def follow(self) -> None:
-        """Hold what the keyring behind it holds by now of its scope."""
-        held = {name: keys for name, keys in self._whole.held().items() if name in self._scope}
-        held[VAULT_SCOPE] = self._whole.of(VAULT_SCOPE).only("page", "expansion")
-        self.collections = held
-
-    def create_collection_key(
-        self, connection: sqlite3.Connection, collection: str | None = None
-    ) -> CollectionKeys:
-        """Refused: the keyring that this one comes from makes keys."""
-        raise NotFoundError("these keys are limited to some collections: they make no new ones")
-
-    def wipe(self) -> None:
-        """Let go of the keys; they are wiped where they come from."""
-        self.collections = {}
-
-
-def insert_key(
-    connection: sqlite3.Connection, collection: str, epoch: int, principal: int, wrapped: bytes
-) -> None:
-    """Store a collection's wrapped key for a principal (inside the caller's transaction)."""
-    connection.execute(
-        """
-        insert or replace into vault_collection_keys (collection, epoch, principal, wrapped)
-        values (?, ?, ?, ?)
-        """,
-        (collection, epoch, principal, wrapped),
-    )
-
-
-def root_generation(connection: sqlite3.Connection) -> int:
-    """How often the owner's root key was replaced. In clear: it only says whom to ask again."""
-    row = connection.execute(
-        "select value from vault_settings where name = ?", (ROOT_SETTING,)
-    ).fetchone()
-    try:
-        return int(row[0]) if row else 0
-    except (TypeError, ValueError):
-        raise TamperedError("vault_settings.value of root: not a number") from None
-
-
-def next_root(connection: sqlite3.Connection) -> int:
-    """Note that the owner's root key is another now (inside the caller's transaction)."""
-    generation = root_generation(connection) + 1
-    connection.execute(
-        """
-        insert into vault_settings (name, value) values (?, ?)
-        on conflict (name) do update set value = excluded.value
-        """,
-        (ROOT_SETTING, str(generation)),
-    )
-    return generation

@@ -1,0 +1,73 @@
+"""The keys of some collections alone, for as long as the keyring that they come from.
+
+Boundary: holds no root key and no other collection's. Of the vault's own scope it has what tells of
+no collection: the tags of contents, the seals of pages and of expansions, not the settings.
+"""
+
+from __future__ import annotations
+
+from memory_store.errors import NotFoundError
+from memory_store.scopes import Scope
+from memory_store.sqlite import sqlite3
+from memory_store.vault.collection_keys import CollectionKeys
+from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+
+
+class LimitedKeyring(Keyring):
+    """A keyring of the collections in a scope, and of those added to it; see the module."""
+
+    __slots__ = ("_scope", "_whole")
+
+    def __init__(self, whole: Keyring, scope: Scope) -> None:
+        self._whole = whole
+        self._scope = scope
+        self.vault, self.principal = whole.vault, whole.principal
+        self.counter, self.strict = whole.counter, whole.strict
+        self.collections = {}
+        self.follow()
+
+    @property
+    def locked(self) -> bool:
+        """Whether the keyring behind it is."""
+        return self._whole.locked
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        """Hold those keys of its scope that came into the vault meanwhile."""
+        self._whole.load(connection)
+        self.follow()
+
+    def catch_up(self, connection: sqlite3.Connection) -> None:
+        """Hold what others made meanwhile, as far as it is of its scope."""
+        self._whole.catch_up(connection)
+        self.follow()
+
+    def look(self, connection: sqlite3.Connection) -> list[tuple[str, int]]:
+        """The same, without letting go of anything."""
+        rows = self._whole.look(connection)
+        self.follow()
+        return rows
+
+    def lacks(self, collection: str) -> bool:
+        """Whether a key of its scope is missing."""
+        return collection in self._scope and collection not in self.collections
+
+    def extend(self, collection: str) -> None:
+        """Hold the keys of one more collection."""
+        self._scope |= Scope.of([collection])
+        self.follow()
+
+    def follow(self) -> None:
+        """Hold what the keyring behind it holds by now of its scope."""
+        held = {name: keys for name, keys in self._whole.held().items() if name in self._scope}
+        held[VAULT_SCOPE] = self._whole.of(VAULT_SCOPE).only("page", "expansion")
+        self.collections = held
+
+    def create_collection_key(
+        self, connection: sqlite3.Connection, collection: str | None = None
+    ) -> CollectionKeys:
+        """Refused: the keyring that this one comes from makes keys."""
+        raise NotFoundError("these keys are limited to some collections: they make no new ones")
+
+    def wipe(self) -> None:
+        """Let go of the keys; they are wiped where they come from."""
+        self.collections = {}
