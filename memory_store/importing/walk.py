@@ -8,7 +8,6 @@ taken, and a file's ``ref`` is built from the names met on the way down, so it h
 from __future__ import annotations
 
 import os
-import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from memory_store.errors import BadInputError
+from memory_store.importing.globs import Glob
 
 MAX_FILE_BYTES = 50 * 1024 * 1024  # of a note or JSON document; rows are bounded one by one
 MAX_FOLDER_DEPTH = 64  # folders below the one that was named
@@ -107,7 +106,7 @@ def walk(
     with ``/`` against the path from the folder; ``**`` spans folders. ``-`` is standard
     input, read from ``stdin``. Raises :class:`BadInputError` for a malformed pattern.
     """
-    wanted, unwanted = [_Pattern(g) for g in globs], [_Pattern(e) for e in excludes]
+    wanted, unwanted = [Glob(g) for g in globs], [Glob(e) for e in excludes]
     seen: set[Path] = set()
     for path in paths:
         if str(path) == "-":
@@ -132,47 +131,7 @@ def shown(path: str | Path) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-class _Pattern:
-    """A glob: ``*`` and ``?`` stay within a name, ``**`` spans folders, ``[…]`` is a set."""
-
-    def __init__(self, pattern: str) -> None:
-        trimmed = pattern.strip("/") if pattern.endswith("/") else pattern.removeprefix("/")
-        self.by_path = "/" in pattern.rstrip("/")
-        try:
-            self.expression = re.compile(_translate(trimmed))
-        except re.error as error:
-            raise BadInputError(f"{pattern!r} is not a glob: {error}", "glob") from None
-
-    def matches(self, relative: str) -> bool:
-        subject = relative if self.by_path else relative.rpartition("/")[2]
-        return self.expression.fullmatch(subject) is not None
-
-
-_GLOB_PIECE = re.compile(r"\*\*/|/\*\*\Z|\*+|\?|\[!?\]?[^\]/]*\]|.", re.S)
-
-
-def _translate(pattern: str) -> str:
-    return "(?s:" + "".join(_piece(m[0]) for m in _GLOB_PIECE.finditer(pattern)) + ")"
-
-
-def _piece(piece: str) -> str:
-    if piece == "**/":
-        return "(?:.*/)?"
-    if piece == "/**":
-        return "(?:/.*)?"
-    if piece.startswith("*"):
-        return ".*" if piece == "**" else "[^/]*"
-    if piece == "?":
-        return "[^/]"
-    if len(piece) > 2 and piece.startswith("["):
-        negated, members = piece[1] == "!", piece[1:-1].removeprefix("!")
-        inner = members.replace("\\", r"\\").replace("[", r"\[").replace("]", r"\]")
-        inner = inner.replace("&", r"\&").replace("~", r"\~").replace("|", r"\|")
-        return f"(?!/)[{'^' if negated else ''}{inner.replace('^', chr(92) + '^')}]"
-    return re.escape(piece)
-
-
-def _walk_one(path: Path, wanted: list[_Pattern], unwanted: list[_Pattern]) -> Iterator[Found]:
+def _walk_one(path: Path, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[Found]:
     name = shown(path)
     try:
         resolved = path.expanduser().resolve(strict=True)
@@ -221,9 +180,7 @@ def starts_like_sqlite(path: Path) -> bool:
 class _Folder:
     """One named folder: a walk without recursion, so depth costs no stack."""
 
-    def __init__(
-        self, root: Path, given: Path, wanted: list[_Pattern], unwanted: list[_Pattern]
-    ) -> None:
+    def __init__(self, root: Path, given: Path, wanted: list[Glob], unwanted: list[Glob]) -> None:
         self.root, self.given, self.wanted, self.unwanted = root, given, wanted, unwanted
         self.entered: set[tuple[int, int]] = set()
 
