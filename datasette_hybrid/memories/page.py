@@ -23,12 +23,11 @@ from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 from memory_store.titles import shown_title
 
-from ..requests import asking
+from ..requests import asking, returning
 from ..requests.admission import work, writing
 from ..requests.framing import hybrid_path, page, render
 from ..searching import forms
 from ..searching.addresses import changed as changed_search
-from ..searching.addresses import pairs_of
 from ..vaults.vault import Vault
 from .api import published, whole_id
 from .reading import readable
@@ -56,19 +55,23 @@ class Opened:
 async def memory(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}``: one memory, in full.
 
-    A question that belongs in no address is posted here, and from here back to its results.
+    A question that belongs in no address is posted here, and named in the address instead.
     """
     vault, grants = await asking.vault_for(datasette, request, "decrypt")
     path = hybrid_path(datasette, vault.database)
-    given = forms.understood(await asking.parameters(request))
-    in_address = request.method != "POST" and not vault.settings.private_queries
+    here = memory_path(datasette, vault.database, _id(request))
+    if request.method == "POST":
+        given = forms.understood(await asking.parameters(request))
+        there = changed_search(given, here)
+        if vault.settings.private_queries:
+            there = await returning.named(vault, grants.decrypt, given, here) or here
+        return Response.redirect(there, status=303, headers=returning.NO_STORE)
     found = await work.run(lambda: _opened(vault, grants, _id(request)))
     context = {
         "database": vault.database,
         "path": path,
         "here": memory_path(datasette, vault.database, found.memory.id),
-        "back": changed_search(given, path) if in_address else path,
-        "question": [] if in_address else pairs_of(given),
+        "back": path + kept(request),
         "keep": kept(request),
         "grants": grants,
         "memory": found.memory,
@@ -112,16 +115,10 @@ def memory_path(datasette: Any, database: str, memory_id: str) -> str:
     return f"{hybrid_path(datasette, database)}/memories/{tilde_encode(memory_id)}"
 
 
-def seeing_other(
-    datasette: Any, request: Any, address: str, message: str, *, posting: bool = False
-) -> Response:
-    """To another page, which tells ``message``: the answer to a form that was carried out.
-
-    ``posting``: with the same fields once more, for a page that finds the search among them.
-    """
+def seeing_other(datasette: Any, request: Any, address: str, message: str) -> Response:
+    """To another page, which tells ``message``: the answer to a form that was carried out."""
     datasette.add_message(request, message, datasette.INFO)
-    status = 307 if posting else 303
-    return Response.redirect(address, status=status, headers={"Cache-Control": "no-store"})
+    return Response.redirect(address, status=303, headers={"Cache-Control": "no-store"})
 
 
 @page("POST")
@@ -167,10 +164,7 @@ async def topics(datasette: Any, request: Any) -> Response:
 
 @page("POST")
 async def publish(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/memories/{id}/publish``: a copy in a chosen collection, the ``target``.
-
-    A ``collection`` belongs to the search that somebody came from, where that is posted.
-    """
+    """``/{db}/-/hybrid/memories/{id}/publish``: a copy in a chosen collection, the ``target``."""
     vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
     given = await asking.parameters(request)
     collection = forms.last(given, "target") or forms.last(given, "collection")
@@ -180,9 +174,7 @@ async def publish(datasette: Any, request: Any) -> Response:
     address = memory_path(datasette, vault.database, copy.id) + kept(request)
     if not await work.run(lambda: _is_readable(vault, grants, copy.id)):
         return await _back(datasette, request, vault, _id(request), "Published.")
-    posting = await _posts_its_search(request, vault)
-    told = "Published. This is the copy."
-    return seeing_other(datasette, request, address, told, posting=posting)
+    return seeing_other(datasette, request, address, "Published. This is the copy.")
 
 
 def _is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
@@ -204,8 +196,7 @@ async def delete(datasette: Any, request: Any) -> Response:
             with contextlib.suppress(ConflictError):  # it is shown again, as it is now
                 await writing.run(lambda: _delete(vault.use(scope), found))
                 path = hybrid_path(datasette, vault.database) + kept(request)
-                posting = await _posts_its_search(request, vault)
-                return seeing_other(datasette, request, path, "Deleted for good.", posting=posting)
+                return seeing_other(datasette, request, path, "Deleted for good.")
             found = await work.run(lambda: vault.use(scope).get(_id(request), refs=False))
         seen = 0
     context = {
@@ -213,7 +204,6 @@ async def delete(datasette: Any, request: Any) -> Response:
         "path": hybrid_path(datasette, vault.database),
         "here": memory_path(datasette, vault.database, found.id),
         "keep": kept(request),
-        "question": await posted_search(request, vault),
         "memory": found,
         "title": shown_title(found.title, found.text) or "Untitled",
         "changed": not seen,
@@ -230,25 +220,13 @@ async def _back(
     datasette: Any, request: Any, vault: Vault, memory_id: str, message: str
 ) -> Response:
     address = memory_path(datasette, vault.database, memory_id) + kept(request)
-    posting = await _posts_its_search(request, vault)
-    return seeing_other(datasette, request, address, message, posting=posting)
-
-
-async def posted_search(request: Any, vault: Vault) -> list[tuple[str, str]]:
-    """The search that somebody came from, as the fields of a form, where none is in an address."""
-    if request.method != "POST" or not vault.settings.private_queries:
-        return []
-    return pairs_of(forms.understood(await asking.parameters(request)))
-
-
-async def _posts_its_search(request: Any, vault: Vault) -> bool:
-    return bool(await posted_search(request, vault))
+    return seeing_other(datasette, request, address, message)
 
 
 def kept(request: Any) -> str:
-    """The search that somebody came from, which stays in the address on the way."""
+    """The search that somebody came from, which stays in the address on the way, or its name."""
     given = forms.understood(asking.arguments(request))
-    return changed_search(given, "")
+    return changed_search(given, "", asked=returning.name_in(request))
 
 
 def _id(request: Any) -> str:

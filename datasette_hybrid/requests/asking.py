@@ -50,6 +50,7 @@ BODY_LIMIT = 8 * 1024 * 1024  # bytes: memories posted in bulk; a query has its 
 BODY_SECONDS = 30.0  # for a body to arrive: 8 MiB at 2.2 Mbit/s
 WITHOUT_BODY = frozenset({"GET", "HEAD"})
 BODY_KEPT = "datasette-hybrid body"  # in the request's scope
+QUESTION_KEPT = "datasette-hybrid question"  # there, too: what a name in the address stands for
 
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (BadInputError, 400),
@@ -167,7 +168,7 @@ async def parameters(request: Any) -> dict[str, Any]:
     Raises :class:`BadInputError`, also for too many of them.
     """
     if request.method != "POST":
-        return arguments(request)
+        return {**arguments(request), **request.scope.get(QUESTION_KEPT, {})}
     body = await read_body(request)
     if request.headers.get("content-type", "").startswith("application/json"):
         return {**arguments(request), **json_object(body)}
@@ -252,9 +253,12 @@ async def search(vault: Vault, grants: Grants, asked: Question) -> SearchRespons
 
     Raises :class:`NotPermittedError`, and what the store raises.
     """
-    return await work.run(
-        lambda: permitted.search(vault.use(grants.search), grants, asked.query, asked.options)
-    )
+    return await work.run(lambda: answer(vault, grants, asked))
+
+
+def answer(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
+    """The same in a thread that has nothing else to do."""
+    return permitted.search(vault.use(grants.search), grants, asked.query, asked.options)
 
 
 def report_fault(error: Exception) -> str:

@@ -13,6 +13,7 @@ import secrets
 import sys
 import threading
 import time
+from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,6 +30,7 @@ from ..auditing.noting import Recorder
 from ..configuration import DatabaseSettings
 from ..permissions.membership import Membership
 from . import opening
+from .questions import Pairs, Questions
 
 
 class Moment:
@@ -69,6 +71,7 @@ class Vault:
         self.access = access
         self.opened_by: str | None = None
         self.audit = Recorder(database, settings.audit)
+        self.questions = Questions()
         self.vault_id = ""
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
         self.unlock_id: str | None = None
@@ -112,6 +115,15 @@ class Vault:
                 raise LockedError(f"{self.database} is locked: unlock it first")
             self._used = Moment()
             return self._store.limited_to(scope, creating=creating)
+
+    def keep_question(self, scope: Scope, by: Hashable, asked: Pairs) -> str | None:
+        """A name for a private search, until the lock. A use of the vault by whoever asks.
+
+        Raises :class:`LockedError`.
+        """
+        with self._lock:
+            self.use(scope)
+            return self.questions.keep(by, asked)
 
     def membership(self) -> Membership | None:
         """Who is a member of which collection; ``None`` while locked. Asking counts as no use.
@@ -266,6 +278,7 @@ class Vault:
         store, self._store, self.unlock_id = self._store, None, None
         searchers, self._searchers = self._searchers, None
         self._membership = self._revision = None
+        self.questions.wipe()
         if searchers is not None:
             searchers.stop()
         if store is not None:

@@ -88,9 +88,12 @@ async def test_a_private_question_goes_on_by_a_form(filled: Filled, serve: Serve
     assert between.form["action"] == "/notes/-/hybrid"
     assert PASSPHRASE not in between.response.text
     assert sorted(between.fields) == sorted(question.items())
-    answered = await between.send()
-    assert answered.response.status_code == 200
-    assert "Watering the tomatoes" in unmarked(answered.response.text)
+    sent = await between.send()
+    there = sent.response.headers["location"]
+    assert (sent.response.status_code, "tomatoes" in there) == (303, False)
+    answered = await served.datasette.client.get(there, cookies=sent.cookies)
+    assert answered.status_code == 200
+    assert "Watering the tomatoes" in unmarked(answered.text)
 
 
 async def test_a_private_question_in_an_address_leaves_it(filled: Filled, serve: Serve) -> None:

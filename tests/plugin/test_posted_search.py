@@ -1,13 +1,18 @@
-"""A search that belongs in no address, on its way through a memory's page and its buttons."""
+"""A search that belongs in no address: where it is answered, and its way through other pages."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
 
-from .conftest import Filled, Serve, Served
+from datasette_hybrid.vaults.questions import LONGEST, MOST, Questions
+from datasette_hybrid.vaults.registry import vaults_of
+
+from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
 
 ONE = "00000000-0000-4000-8000-000000000001"
 PAGE = f"/notes/-/hybrid/memories/{ONE}"
@@ -17,30 +22,104 @@ SEARCH = {"q": "tomatoes", "type": "note"}
 @pytest.fixture
 async def private(filled: Filled, serve: Serve) -> Served:
     """The vault, whose queries stand in no address."""
-    settings = {"key-file": str(filled.key_file), "private-queries": True}
+    settings = {"key-file": str(filled.key_file), "private-queries": True, "allow": ALLOW}
     return (await serve(filled.path, options={"notes": settings})).by("root")
 
 
-def form(response: Any, action: str) -> dict[str, str]:
-    """The hidden fields of the form that is sent to ``action``."""
-    assert response.status_code == 200, response.text
-    found = BeautifulSoup(response.text, "html.parser").select_one(f'form[action="{action}"]')
-    assert found is not None, response.text
-    fields = {one["name"]: one["value"] for one in found.select("input[type=hidden]")}
-    del fields["csrftoken"]
-    return fields
-
-
-async def pressed(served: Served, below: str, fields: dict[str, str]) -> Any:
-    """What a button leads to, redirections included, which must take nothing into an address."""
-    done = await served.submit(PAGE + below, fields, PAGE, follow_redirects=True)
+async def pressed(served: Served, below: str, fields: dict[str, str], page: str = PAGE) -> Any:
+    """What a button leads to: an address to be asked again, with nothing of the question in it."""
+    done = await served.submit(below, fields, page, follow_redirects=True)
+    assert done.status_code == 200, done.text
+    assert [step.status_code for step in done.history] == [303]
     assert "tomatoes" not in str(done.url)
-    assert [step.status_code for step in done.history] in ([], [307])
     return done
 
 
+def below(response: Any) -> str:
+    """The address of an answer, without the server."""
+    parts = urlsplit(str(response.url))
+    return f"{parts.path}?{parts.query}"
+
+
+def link(response: Any, words: str) -> str:
+    """Where a link leads."""
+    found = BeautifulSoup(response.text, "html.parser").find("a", string=words)
+    assert found is not None, response.text
+    return str(found["href"])
+
+
+def fields_of(response: Any) -> dict[str, str]:
+    """What the search form of a page says."""
+    form = BeautifulSoup(response.text, "html.parser").select_one("#hy-form")
+    assert form is not None, response.text
+    typed = {one["name"]: one["value"] for one in form.select("input[name=q]")}
+    chosen = {
+        select["name"]: option["value"]
+        for select in form.select("select[name=type]")
+        for option in select.select("option[selected]")
+    }
+    return {name: value for name, value in {**typed, **chosen}.items() if value}
+
+
+async def test_an_answer_has_an_address_to_be_asked_again_at(private: Served) -> None:
+    found = await pressed(private, "", SEARCH, "")
+    assert re.fullmatch(r"/notes/-/hybrid\?asked=[\w-]{22}", below(found))
+    again = await private.get(below(found))
+    assert fields_of(found) == fields_of(again) == SEARCH
+    same = await pressed(private, "", SEARCH, "")
+    assert below(same) == below(found)
+    assert below(await pressed(private, "", {"q": "herons"}, "")) != below(found)
+    nothing = await private.submit("", {"q": ""}, "")
+    assert (nothing.status_code, nothing.headers["location"]) == (303, "/notes/-/hybrid")
+
+
+async def test_a_name_means_nothing_to_anybody_else(private: Served) -> None:
+    address = below(await pressed(private, "", SEARCH, ""))
+    for other in ("alice", "bob"):
+        refused = await private.by(other).get(address)
+        assert (refused.status_code, refused.headers["location"]) == (303, "/notes/-/hybrid")
+        told = await private.by(other).get(address, follow_redirects=True)
+        assert "not kept any longer" in told.text
+        assert fields_of(told) == {}
+    assert (await private.by(None).get(address)).status_code == 403
+
+
+async def test_a_lock_forgets_what_was_asked(private: Served) -> None:
+    address = below(await pressed(private, "", SEARCH, ""))
+    vault = vaults_of(private.datasette).of("notes")
+    vault.lock()
+    assert (await private.get(address)).status_code == 423
+    vault.unlock(PASSPHRASE)
+    told = await private.get(address, follow_redirects=True)
+    assert "not kept any longer" in told.text
+    assert fields_of(told) == {}
+
+
+async def test_a_question_too_long_to_be_kept_is_answered_all_the_same(private: Served) -> None:
+    long = {"q": "tomatoes", "meta": "a=" + "b" * LONGEST}
+    answer = await private.submit("", long)
+    assert answer.status_code == 200
+    assert fields_of(answer)["q"] == "tomatoes"
+
+
+def test_only_so_many_questions_are_kept() -> None:
+    questions = Questions()
+    first = questions.keep("me", [("q", "0")])
+    second = questions.keep("me", [("q", "1")])
+    assert first
+    assert second
+    assert questions.find("me", first) == [("q", "0")]  # which makes it the newest
+    for number in range(2, MOST + 1):
+        questions.keep("me", [("q", str(number))])
+    assert questions.find("me", second) is None
+    assert questions.find("me", first) == [("q", "0")]
+    assert questions.find("you", first) is None
+    questions.wipe()
+    assert questions.find("me", first) is None
+
+
 @pytest.mark.parametrize(
-    ("below", "more"),
+    ("button", "more"),
     [
         ("/done", {}),
         ("/reopen", {}),
@@ -49,13 +128,28 @@ async def pressed(served: Served, below: str, fields: dict[str, str]) -> Any:
     ],
 )
 async def test_the_way_back_stays_after_a_button(
-    private: Served, below: str, more: dict[str, str]
+    private: Served, button: str, more: dict[str, str]
 ) -> None:
-    shown = await pressed(private, "", SEARCH)
-    sent = form(shown, PAGE + ("/done" if below == "/reopen" else below))
-    assert sent == SEARCH
-    after = await pressed(private, below, {**sent, **more})
-    assert form(after, "/notes/-/hybrid") == SEARCH
+    shown = await pressed(private, PAGE, SEARCH)
+    keep = "?" + below(shown).partition("?")[2]
+    after = await pressed(private, PAGE + button + keep, more)
+    assert below(after) == below(shown)
+    assert fields_of(await private.get(link(after, "Back to the results"))) == SEARCH
+
+
+async def test_the_way_back_stays_after_a_change(private: Served) -> None:
+    shown = await pressed(private, PAGE, SEARCH)
+    edit = link(shown, "Edit")
+    form = await private.get(edit)
+    assert link(form, "Cancel") == below(shown)
+    fields = {"id": ONE, "version": "1", "title": "Wet", "text": "Watered.", "type": "note"}
+    wrong = await private.submit(edit, {**fields, "text": ""}, edit)
+    assert (wrong.status_code, link(wrong, "Cancel")) == (400, below(shown))
+    stale = await private.submit(edit, {**fields, "version": "7"}, edit)
+    assert (stale.status_code, link(stale, "Keep theirs")) == (409, below(shown))
+    saved = await pressed(private, edit, fields, edit)
+    assert "Saved." in saved.text
+    assert fields_of(await private.get(link(saved, "Back to the results"))) == SEARCH
 
 
 async def test_a_copy_is_published_with_the_way_back(private: Served) -> None:
@@ -63,27 +157,36 @@ async def test_a_copy_is_published_with_the_way_back(private: Served) -> None:
         "POST", "/collections.json", {"name": "team"}, headers={"Authorization": "Bearer nothing"}
     )
     assert made.status_code == 201, made.text
-    search = {**SEARCH, "collection": "personal"}
-    sent = form(await pressed(private, "", search), f"{PAGE}/publish")
-    after = await pressed(private, "/publish", {**sent, "target": made.json()["rows"][0]["id"]})
+    shown = await pressed(private, PAGE, {**SEARCH, "collection": "personal"})
+    keep = "?" + below(shown).partition("?")[2]
+    target = {"target": made.json()["rows"][0]["id"]}
+    after = await pressed(private, f"{PAGE}/publish{keep}", target)
     assert "This is the copy." in after.text
-    assert form(after, "/notes/-/hybrid") == search
+    assert fields_of(await private.get(link(after, "Back to the results"))) == SEARCH
 
 
 async def test_what_is_left_is_searched_again_after_a_deletion(private: Served) -> None:
-    sent = form(await pressed(private, "", SEARCH), f"{PAGE}/delete")
-    asked = await pressed(private, "/delete", sent)
-    assert "Delete this memory?" in asked.text
-    sure = form(asked, f"{PAGE}/delete")
-    assert {name: sure[name] for name in SEARCH} == SEARCH
-    after = await pressed(private, "/delete", sure)
+    shown = await pressed(private, PAGE, SEARCH)
+    sure = link(shown, "Delete")
+    asked = await private.get(sure)
+    assert link(asked, "Keep it") == below(shown)
+    after = await pressed(private, sure, {"version": "1"}, sure)
     assert "Deleted for good." in after.text
-    assert 'value="tomatoes"' in after.text
+    assert fields_of(after) == SEARCH
     assert ONE not in after.text
 
 
+async def test_across_databases_it_has_an_address_too(private: Served) -> None:
+    found = await pressed(private, "/-/hybrid", {"q": "tomatoes"}, "/-/hybrid")
+    assert "Watering" in (await private.get(below(found))).text
+    vaults_of(private.datasette).of("notes").lock()
+    assert "Watering" not in (await private.get(below(found))).text
+
+
 async def test_elsewhere_the_address_has_the_search(served: Served) -> None:
-    shown = await served.by("root").get(f"{PAGE}?q=tomatoes")
-    assert form(shown, f"{PAGE}/done?q=tomatoes") == {}
     done = await served.by("root").submit(f"{PAGE}/done?q=tomatoes", {}, PAGE)
     assert (done.status_code, done.headers["location"]) == (303, f"{PAGE}?q=tomatoes")
+    posted = await served.by("root").submit(PAGE, {"q": "tomatoes"}, PAGE)
+    assert (posted.status_code, posted.headers["location"]) == (303, f"{PAGE}?q=tomatoes")
+    answered = await served.by("root").submit("", {"q": "tomatoes"}, "")
+    assert answered.status_code == 200

@@ -53,7 +53,8 @@ async def test_a_private_search_carries_its_options_and_each_filter_once(
 ) -> None:
     settings = {"key-file": str(filled.key_file), "private-queries": True}
     served = (await serve(filled.path, options={"notes": settings})).by("root")
-    page = soup(await served.submit("", {"q": "tomatoes", "topic": "garden", "budget": "900"}))
+    asked = {"q": "tomatoes", "topic": "garden", "budget": "900"}
+    page = soup(await served.submit("", asked, follow_redirects=True))
     fields = submitted(page)
     assert ("budget", "900") in fields
     assert fields.count(("topic", "garden")) == 1
