@@ -18,6 +18,7 @@ from memory_store.text.identifiers import CODE
 from memory_store.text.language import LANGUAGES
 from memory_store.vault.heads import count_topics
 from memory_store.vault.settings import AUTO, CollectionSettings
+from memory_store.vault.topic_hashes import asked_epoch
 
 
 def collection_ids(vault: OpenVault, names: Sequence[str]) -> tuple[str, ...] | None:
@@ -82,7 +83,8 @@ def topic_hash(vault: OpenVault, text: str, name: str | None) -> str:
     """The keyed hash of a topic as ``memory_topics`` stores it, in hex."""
     vault.follow_settings()  # or the hash might be one of before a change of the key
     keys = vault.keyring.of(vault.collections.find(name))
-    return keys.stored(keys.blinder.topic(normalise_topic(text))).hex()
+    tag = keys.blinder.topic(normalise_topic(text))
+    return keys.stored(tag, asked_epoch(vault.reader(), keys)).hex()
 
 
 def _info(vault: OpenVault, collection: str) -> CollectionInfo:

@@ -11,18 +11,18 @@ is being left, and every sealed value says which one it is sealed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from memory_store.index.opened import OpenVault
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit, expansions
+from memory_store.vault import audit, expansions, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace
 from memory_store.vault.identities import known_identity
 from memory_store.vault.keyring import VAULT_SCOPE
-from memory_store.vault.resealing import STEPS, Done, Step, new_account, rows_of, veil_topics
+from memory_store.vault.resealing import STEPS, Step, new_account, rows_of
 from memory_store.vault.schema import mark_shared
 from memory_store.vault.settings import Epoch, KeyHolder, Settings
 from memory_store.vault.transactions import erase_traces, transaction
@@ -126,9 +126,8 @@ def begin_in(
         readers = [holder for holder in later.holders if scope in holder.collections]
         grant_all(connection, vault, readers, scope, epoch, bundle)
         if scope != VAULT_SCOPE:
-            upcoming = keys.upcoming(epoch, bundle)
-            new_account(connection, keys, upcoming)
-            veil_topics(connection, keys, upcoming)
+            new_account(connection, keys, keys.upcoming(epoch, bundle))
+            topic_hashes.begin_filling(connection, scope, settings.epoch_of(scope).epoch)
 
 
 def grant_all(
@@ -156,23 +155,33 @@ def _reseal(vault: OpenVault, scope: str, name: str, progress: Progress | None) 
     with vault.gate.entered():
         total = rows_of(vault.reader(), scope)
     done = 0
+
+    def tell(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(name, min(done, total), total)
+
+    for exchange in topic_hashes.STEPS if scope != VAULT_SCOPE else ():
+        for _ in _batches(vault, scope, exchange, topic_hashes.END):
+            tell(0)
     while not _finish(vault, scope):  # until no process wrote under the old key meanwhile
         for step in STEPS if scope != VAULT_SCOPE else ():
-            after: int | None = 0
-            while after is not None:
-                after, count = _step(vault, scope, step, after)
-                done += count
-                if progress is not None:
-                    progress(name, min(done, total), total)
+            for count in _batches(vault, scope, step, 0):
+                tell(count)
 
 
-def _step(vault: OpenVault, scope: str, step: Step, after: int) -> Done:
-    with (
-        vault.gate.entered(),
-        vault.writing() as connection,
-        transaction(connection, vault.keyring),
-    ):
-        return step(connection, vault.keyring.of(scope), after)
+def _batches(vault: OpenVault, scope: str, step: Step, start: int) -> Iterator[int]:
+    """Do a step from there on, a batch in each transaction: how many rows each of them did."""
+    place: int | None = start
+    while place is not None:
+        with (
+            vault.gate.entered(),
+            vault.writing() as connection,
+            transaction(connection, vault.keyring),
+        ):
+            place, count = step(connection, vault.keyring.of(scope), place)
+        yield count
 
 
 def _finish(vault: OpenVault, scope: str) -> bool:

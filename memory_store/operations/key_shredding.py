@@ -18,6 +18,7 @@ from memory_store.vault.identities import forget_principal
 from memory_store.vault.schema import mark_shared
 from memory_store.vault.settings import Settings
 from memory_store.vault.shares import remove_share
+from memory_store.vault.topic_hashes import end_filling
 from memory_store.vault.transactions import erase_traces, transaction
 
 _KEYLESS = "collection not in (select collection from vault_collection_keys where principal = 0)"
@@ -93,6 +94,7 @@ def _destroy_key(connection: sqlite3.Connection, vault: OpenVault, collection: s
     connection.execute("delete from vault_collection_keys where collection = ?", (collection,))
     connection.execute("delete from collections where id = ?", (collection,))
     remove_share(connection, collection)
+    end_filling(connection, collection)
     changed = {
         name: getattr(later, name)
         for name in ("collections", "choices", "members", "epochs", "holders")

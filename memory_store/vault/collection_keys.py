@@ -151,8 +151,11 @@ class CollectionKeys:
 
     @property
     def _newest(self) -> EpochKeys:
+        return self._at(self._held.newest)
+
+    def _at(self, epoch: int) -> EpochKeys:
         try:
-            return self._held.epochs[self._held.newest]
+            return self._held.epochs[epoch]
         except KeyError:
             raise LockedError("the vault is locked: unlock it with its key to go on") from None
 
@@ -241,9 +244,9 @@ class CollectionKeys:
         held = self._held.epochs.get(epoch)
         return (held or self._newest).manifest
 
-    def stored(self, tag: bytes) -> bytes:
-        """A tag as it is written into the file now."""
-        return _veiled(self._newest, tag)
+    def stored(self, tag: bytes, epoch: int | None = None) -> bytes:
+        """A tag as it is written into the file in an epoch that is held, else now."""
+        return _veiled(self._newest if epoch is None else self._at(epoch), tag)
 
     def stored_forms(self, tag: bytes) -> list[bytes]:
         """A tag as it may stand in the file: in the newest epoch, or one that is being left."""
@@ -252,8 +255,12 @@ class CollectionKeys:
 
     def restored(self, epoch: int, stored: bytes) -> bytes:
         """A tag that was written in some epoch as it is written now."""
-        held = self._held.epochs[epoch]
-        return self.stored(stored if held.veil is None else held.veil.bare(stored))
+        return self.exchanged(stored, epoch, self.epoch)
+
+    def exchanged(self, stored: bytes, before: int, after: int) -> bytes:
+        """A tag as it is written in one epoch that is held, as it is in another."""
+        held = self._at(before)
+        return self.stored(stored if held.veil is None else held.veil.bare(stored), after)
 
     def _by_newest(self) -> list[EpochKeys]:
         return sorted(self._held.epochs.values(), key=lambda held: -held.epoch)

@@ -109,28 +109,6 @@ def rows_of(connection: sqlite3.Connection, collection: str) -> int:
     return 1 + sum(int(count.fetchone()[0]) for count in counts)
 
 
-def veil_topics(
-    connection: sqlite3.Connection, keys: CollectionKeys, upcoming: CollectionKeys
-) -> None:
-    """Write the topics' hashes anew, all at once: a query for one must never find half of them.
-
-    In one pass through the table, which takes half the time of an update for each topic: about
-    0.4 s for 10,000 memories with three topics each, in which others' writes wait.
-    """
-    mine = "memory in (select id from memories where collection = ?)"
-    stored = connection.execute(
-        f"select distinct topic from memory_topics where {mine}", (keys.collection,)
-    ).fetchall()
-    fresh = {topic: upcoming.restored(keys.epoch, topic) for (topic,) in stored}
-    connection.create_function("fresh_topic", 1, fresh.get)
-    try:
-        connection.execute(
-            f"update memory_topics set topic = fresh_topic(topic) where {mine}", (keys.collection,)
-        )
-    finally:
-        connection.create_function("fresh_topic", 1, None)
-
-
 def new_account(
     connection: sqlite3.Connection, keys: CollectionKeys, upcoming: CollectionKeys
 ) -> None:

@@ -21,6 +21,7 @@ from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
 from memory_store.text.plain_json import read_stored_json
 from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.topic_hashes import write_topics
 from memory_store.vault.transactions import reading
 
 HEAD_KEYS = (
@@ -96,10 +97,7 @@ def insert_memory(
         (memory.id, memory.collection, *clear, memory.version, content, sealed),
     )
     if not strict:
-        connection.executemany(
-            "insert or ignore into memory_topics (memory, topic) values (?, ?)",
-            [(memory.id, keys.stored(tag)) for tag in topic_tags(keys, memory.topics)],
-        )
+        write_topics(connection, keys, memory.id, topic_tags(keys, memory.topics))
     if origin != Origin():
         connection.execute(
             "insert into memory_sources (memory, origin, draft, file) values (?, ?, ?, ?)",

@@ -34,6 +34,7 @@ NOTES = 220  # four batches
 KNOWN = 90  # of them, imported before in an earlier generation
 DOOMED = 16  # memories that one worker is told to delete
 ROTATED = 600  # memories that get new keys: heads and bodies in three batches each
+TOPICS = ["mill", "weir", "race"]  # of each of them: hashes in four batches
 LEFT_KEYS = "select collection, count(*) from vault_collection_keys group by collection"
 ENTRIES = 24  # that one worker adds; every third is edited
 
@@ -175,6 +176,12 @@ def asked(scene: Scene, statement: str, *values: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
+def filed(scene: Scene, store: MemoryStore, topic: str) -> int:
+    """How many memories are found by the topic's hash in the file."""
+    found = "select count(*) from memory_topics where lower(hex(topic)) = ?"
+    return int(asked(scene, found, store.topic_hash(topic))[0][0])
+
+
 def holding(scene: Scene, sealed: list[bytes]) -> list[str]:
     """The files of a closed vault in which one of those values still stands."""
     return [
@@ -209,7 +216,11 @@ def test_segments_that_are_merged_while_killed_hold_what_they_held(scene: Scene)
 def test_a_change_of_keys_that_is_killed_goes_on_and_seals_nothing_twice(
     scene: Scene, tmp_path: Path
 ) -> None:
-    fill(scene, tmp_path / "notes", ROTATED)
+    folder = write_notes(tmp_path / "notes", 1, ROTATED)
+    for note in folder.iterdir():
+        note.write_text(f"---\ntopics: {TOPICS}\n---\n{note.read_text('utf-8')}", "utf-8")
+    with scene.reopened() as store:
+        assert store.import_paths([folder]).imported == ROTATED
     with scene.copied(0) as copy:
         whole = max(die("rotate", copy.arguments()).numbers("personal"))
     with scene.reopened() as store:
@@ -220,12 +231,15 @@ def test_a_change_of_keys_that_is_killed_goes_on_and_seals_nothing_twice(
         with copy.reopened() as store:  # some rows under the old keys, some under the new ones
             assert {memory.id: memory.text for memory in store.list(limit=ROTATED)} == before
             assert len(store.search("mill race", mode="keyword", limit=32).rows) == 32
+            assert all(filed(copy, store, topic) == ROTATED for topic in TOPICS)
             unfinished = store.unfinished_rotations()
             store.rotate_keys(
                 *(name for name in unfinished if name != "settings"),
                 progress=lambda name, count, _: again.append((name, count)),  # noqa: B023
             )
             assert store.unfinished_rotations() == []
+            assert all(filed(copy, store, topic) == ROTATED for topic in TOPICS)
+        assert asked(copy, "select count(*) from memory_topics") == [(len(TOPICS) * ROTATED,)]
         if "personal" in unfinished:
             rest = max(count for name, count in [*again, ("personal", 0)] if name == "personal")
             assert done + rest <= whole  # what was sealed anew is not sealed once more
