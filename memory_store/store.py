@@ -35,10 +35,11 @@ from memory_store.records import (
 )
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
-from memory_store.sqlite import FileAccess, storage_faults
+from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
 from memory_store.vault import audit
 from memory_store.vault.audit import AuditEvent
+from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Progress
@@ -160,7 +161,7 @@ class MemoryStore(Writing, Collections, Keys):
             recovery_code=recovery_code,
             keyring=keyring,
         )
-        with storage_faults(database):
+        with vault_faults(database):
             vault = open_vault(database, secrets)
         return MemoryStore(vault, embedder=embedder, expander=expander)
 

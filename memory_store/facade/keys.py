@@ -16,6 +16,7 @@ from memory_store.operations import key_rotation, key_sharing, key_shredding, ke
 from memory_store.operations.key_rotation import Rotation
 from memory_store.operations.key_sharing import Holder
 from memory_store.operations.key_slots import KeySlot, NewRoot
+from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Progress
@@ -88,7 +89,7 @@ class Keys(OpenedStore):
         Looks at the file.
         """
         try:
-            with self._vault.gate.entered():
+            with vault_faults(self._vault.path), self._vault.gate.entered():
                 self._vault.refresh_settings()
         except (LockedError, NotFoundError):
             return True
@@ -114,7 +115,8 @@ class Keys(OpenedStore):
         """
         database = Path(path)
         secret = secret_to_add(database, key_file=key_file, passphrase=passphrase, keyring=False)
-        return key_sharing.introduce(database, name, [secret])
+        with vault_faults(database):
+            return key_sharing.introduce(database, name, [secret])
 
     @inside
     def identity(self) -> Holder:
@@ -146,9 +148,10 @@ class Keys(OpenedStore):
         """Share a collection with somebody no longer, or nothing at all, and seal it anew.
 
         From then on he opens nothing of it; what he read before he may have kept. Raises
-        NotFoundError, BadInputError.
+        NotFoundError, BadInputError, StorageError; :meth:`rotate_keys` goes on then.
         """
-        return key_sharing.revoke(self._vault, who, collection, progress)
+        with vault_faults(self._vault.path):
+            return key_sharing.revoke(self._vault, who, collection, progress)
 
     # -- new keys -----------------------------------------------------------------------
 
@@ -157,10 +160,11 @@ class Keys(OpenedStore):
 
         Everything of them is sealed anew, in batches: others may search and write meanwhile, and
         what was stopped goes on when it is called again. Raises NotFoundError, BadInputError for
-        a key that is not the owner's, TamperedError, ReadOnlyError.
+        a key that is not the owner's, TamperedError, ReadOnlyError, StorageError.
         """
-        done = key_rotation.rotate(self._vault, collections, progress)
-        key_shredding.finish(self._vault)
+        with vault_faults(self._vault.path):
+            done = key_rotation.rotate(self._vault, collections, progress)
+            key_shredding.finish(self._vault)
         return done
 
     @inside

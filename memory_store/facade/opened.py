@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from memory_store.index.embedders import Embedders
 from memory_store.index.opened import OpenVault
-from memory_store.sqlite import storage_faults
+from memory_store.vault.damage import vault_faults
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -24,7 +24,7 @@ def inside(method: Method) -> Method:
 
     @wraps(method)
     def entered(self: OpenedStore, *arguments: Any, **options: Any) -> Any:
-        with storage_faults(self._vault.path), self._vault.gate.entered():
+        with vault_faults(self._vault.path), self._vault.gate.entered():
             result = method(self, *arguments, **options)
         if self.heard is not None:
             self.heard(method.__name__, result)

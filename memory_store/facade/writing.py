@@ -15,7 +15,7 @@ from memory_store.operations import editing, publishing, writing
 from memory_store.records import Addition, ImportReport, Memory, MemoryDraft, MemoryEdit
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
-from memory_store.sqlite import storage_faults
+from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Progress
@@ -164,7 +164,7 @@ class Writing(OpenedStore):
             table=table,
             text_column=text_column,
         )
-        with storage_faults(self._vault.path):
+        with vault_faults(self._vault.path):
             return writing.import_paths(
                 self._vault,
                 self._embedders,
@@ -202,7 +202,7 @@ class Writing(OpenedStore):
             type=checked_type(type) if type else None,
             topics=clean_topics(topics),
         )
-        with storage_faults(self._vault.path):
+        with vault_faults(self._vault.path):
             return writing.import_files(
                 self._vault,
                 self._embedders,
@@ -226,5 +226,5 @@ class Writing(OpenedStore):
         Returns how many were done. Resumable: what is up to date already is left alone. Raises
         ModelUnavailableError when all was done that needs no absent model.
         """
-        with storage_faults(self._vault.path):
+        with vault_faults(self._vault.path):
             return writing.reindex(self._vault, self._embedders, several(collection), progress)

@@ -19,8 +19,8 @@ from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.operations.collections import collection_ids
 from memory_store.records import STATUSES, Memory, MemoryHead, Reference
-from memory_store.sqlite import storage_faults
 from memory_store.text.canonical import normalise_topic
+from memory_store.vault.damage import vault_faults
 from memory_store.vault.heads import find_by_ref, read_refs
 from memory_store.vault.rows import (
     open_bodies,
@@ -159,7 +159,7 @@ def every(vault: OpenVault) -> Iterator[Memory]:
 
     To be asked by one thread, which holds the vault open until the last one.
     """
-    with storage_faults(vault.path), vault.gate.entered(), reading(vault.reader()):
+    with vault_faults(vault.path), vault.gate.entered(), reading(vault.reader()):
         snapshot = vault.snapshot()
         newest = _newest_first(snapshot, snapshot.alive.nonzero()[0])
         for start in range(0, len(newest), AT_ONCE):

@@ -1,0 +1,100 @@
+"""Damaged files: what no reader of one could foresee is told as what it is.
+
+Boundary: messages name a table and what is wrong with it, never a value. SQLite keeps the kinds of
+values in a ``strict`` table when it writes, and believes the file when it reads: a changed byte
+makes a number of an id, or nothing at all. To expect that wherever a row is read would be a hundred
+checks; so whatever fails in a way that only a value of the wrong kind explains is held against the
+file, once, afterwards. While the file is whole, an error stays what it was: a fault of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from memory_store.errors import StorageError
+from memory_store.sqlite import connect, sqlite3, storage_faults
+from memory_store.vault.schema import FIRST_TABLES
+
+UNFORESEEN = (TypeError, AttributeError, LookupError, ValueError, OverflowError, sqlite3.Error)
+"""What a value of the wrong kind makes of code that is right."""
+NULLABLE = frozenset(
+    {
+        ("memories", "type"),  # these three in a `strict` vault
+        ("memories", "created"),
+        ("memories", "updated"),
+        ("memory_sources", "origin"),
+        ("memory_sources", "draft"),
+        ("memory_sources", "file"),
+        ("vault_principals", "sealed"),
+        ("vault_settings", "value"),
+        ("vault_settings", "sealed"),
+    }
+)
+"""The columns of format 1 that may be empty. SQLite lets all: none was declared otherwise."""
+
+
+@contextmanager
+def vault_faults(path: Path) -> Iterator[None]:
+    """What cannot be read or written inside is StorageError, naming the file and the cause.
+
+    A fault of the disk, a file that SQLite finds damaged, or one that holds what no vault holds.
+    """
+    try:
+        with storage_faults(path):
+            yield
+    except UNFORESEEN as error:
+        if _damaged(path):
+            raise StorageError(
+                f"{path.name}: the file is damaged; memory-store verify says where"
+            ) from error
+        raise
+
+
+def _damaged(path: Path) -> bool:
+    """Whether a file is damaged as a database; no, where it cannot be looked at now."""
+    try:
+        with closing(connect(path, read_only=True)) as connection:
+            return damage(connection) is not None
+    except sqlite3.OperationalError:
+        return False
+    except sqlite3.DatabaseError:
+        return True
+
+
+def damage(connection: sqlite3.Connection, *, thorough: bool = False) -> str | None:
+    """What is wrong with a vault's file as a database; ``None`` where nothing is.
+
+    Reads all of it. ``thorough`` also holds the indexes against the tables, which takes longer.
+    What is wrong in a sealed value is not seen: ``verify`` opens them.
+    """
+    pragma = "integrity_check" if thorough else "quick_check(1)"
+    connection.text_factory = _legible
+    try:
+        (problem,) = connection.execute(f"pragma {pragma}").fetchone()
+        return _emptied(connection) if problem == "ok" else f"SQLite says: {problem}"
+    finally:
+        connection.text_factory = str
+
+
+def _emptied(connection: sqlite3.Connection) -> str | None:
+    """A column that holds nothing somewhere, which it does in no vault."""
+    for table, columns, _ in FIRST_TABLES:
+        for column in columns:
+            if (table, column) not in NULLABLE:
+                query = f"select 1 from {table} where {column} is null limit 1"
+                try:
+                    empty = connection.execute(query).fetchone() is not None
+                except sqlite3.OperationalError as error:
+                    if "no such" not in str(error):
+                        raise
+                    return f"{table}.{column} is missing"
+                if empty:
+                    return f"{table}.{column} is empty in a row"
+    return None
+
+
+def _legible(text: bytes) -> str:
+    """What SQLite says of names that are no text any more, as far as it can be read."""
+    return text.decode("utf-8", "replace")
