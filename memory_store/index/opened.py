@@ -98,11 +98,21 @@ class OpenVault:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The writing connection, to one thread at a time. Raises ReadOnlyError."""
+        """The writing connection, to one thread at a time. Raises ReadOnlyError.
+
+        Where the write fails, settings and keys are as before it: what was committed of it is
+        found in the file, as what others write is.
+        """
         self.access.refuse_writing(self.path)
         with self._write_lock:
             self.keyring.check_open()
-            yield self._writer
+            settings, held = self._settings, set(self.keyring.collections)
+            try:
+                yield self._writer
+            except BaseException:
+                self._settings = settings
+                self.keyring.keep_only(held)
+                raise
 
     def reader(self) -> sqlite3.Connection:
         """This thread's reading connection."""

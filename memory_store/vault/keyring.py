@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -177,8 +177,7 @@ class Keyring:
         in vain. Raises LockedError where the root key was replaced.
         """
         present = {collection for collection, _ in self.look(connection)} | {VAULT_SCOPE}
-        for collection in [one for one in list(self.collections) if one not in present]:
-            self._dropped.append(self.collections.pop(collection))
+        self.keep_only(present)
 
     def look(self, connection: sqlite3.Connection) -> list[tuple[str, int]]:
         """Hold what others made meanwhile. Returns (collection, epoch) of all keys there are."""
@@ -208,6 +207,11 @@ class Keyring:
                 keys.admit(epochs[collection])
             else:
                 self._dropped.append(self.collections.pop(collection))
+
+    def keep_only(self, collections: Collection[str]) -> None:
+        """Let go of all other keys: those of a collection that is gone, or was not written."""
+        for collection in [one for one in list(self.collections) if one not in collections]:
+            self._dropped.append(self.collections.pop(collection))
 
     def when_unknown(self, look_again: Callable[[], None]) -> None:
         """Call ``look_again`` where a value is sealed in an epoch that is not held."""

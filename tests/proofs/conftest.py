@@ -1,5 +1,6 @@
 """What proofs share with the plugin's tests: a real Datasette over a real vault, a real browser."""
 
+from disks import disk, scene  # noqa: F401  (fixtures)
 from plugin.conftest import (  # noqa: F401  (fixtures)
     address,
     browser,
