@@ -84,6 +84,8 @@ mutants: $(VENV)/.test ## how many small changes to memory_store/crypto the test
 	$(BIN)/python -m pip install --quiet --group mutants
 	$(BIN)/python -m mutmut run $(ARGS)
 	$(BIN)/python -m mutmut results
+	$(BIN)/python -m mutmut export-cicd-stats
+	$(BIN)/python tests/crypto/mutant_score.py
 
 soak: $(VENV)/.test ## long and destructive tests
 	$(BIN)/python -m pytest -m soak $(ARGS)
