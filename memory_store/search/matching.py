@@ -6,17 +6,14 @@ Boundary: reads opened text and keeps nothing of it.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 
 from memory_store.text.identifiers import CODE, identifiers, name_terms
-from memory_store.text.tokens import term
+from memory_store.text.tokens import term, words_of_terms
 
 # Scripts written without spaces have no word boundaries to look for.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-_APOSTROPHES = str.maketrans({"’": "'", "ʼ": "'"})
-_LONGEST_ENDING = 12  # letters a word may have after what it shares with its stem
 
 
 def literal_pattern(text: str) -> re.Pattern[str]:
@@ -36,10 +33,9 @@ class WordMatcher:
         self.words = tuple(unique)
         self._language = language
         self._phrases = [literal_pattern(phrase) for phrase in phrases]
-        self._stems = {term(word, language) for word in self.words}
+        self._stems = {term(word, language) for word in words}
         if language == CODE:
             self._stems |= {part for word in words for part in name_terms(word)}
-        self._inflected = _inflections(self.words, language)
 
     @cached_property
     def _literal(self) -> list[re.Pattern[str]]:
@@ -83,58 +79,10 @@ class WordMatcher:
                 for name in identifiers(text)
                 for found in self._stems.intersection(name_terms(name.text))
             ]
-        if self._inflected is None:
-            return []
-        spans = []
-        for match in self._inflected.finditer(_without_accents(text)):
-            found = text[match.start() : match.end()]
-            stem = term(found.translate(_APOSTROPHES), self._language)
-            if stem in self._stems:
-                spans.append((match.span(), stem))
-        return spans
-
-
-def _inflections(words: tuple[str, ...], language: str) -> re.Pattern[str] | None:
-    """A pattern for everything that may share a stem with one of ``words``; stems then decide.
-
-    It is for texts :func:`_without_accents`: classes of accented letters take 3 ms to compile.
-    """
-    heads = {_shared_head(word, term(word, language)) for word in words}
-    if not heads:
-        return None
-    longest_first = sorted(heads, key=len, reverse=True)
-    parts = [_spelled(head) for head in longest_first if _UNSPACED.search(head)]
-    spaced = [_spelled(head) for head in longest_first if not _UNSPACED.search(head)]
-    if spaced:
-        # The look-behind stands once before the group, not in each branch, which costs half again.
-        ending = rf"\w{{0,{_LONGEST_ENDING}}}(?:['’ʼ]\w+)?(?!\w)"
-        parts.append(rf"(?<!\w)(?:{'|'.join(spaced)}){ending}")
-    return re.compile("|".join(parts), re.IGNORECASE)
-
-
-def _shared_head(word: str, stem: str) -> str:
-    """What a word and its stem begin with alike, accents aside; all of it, if that is nothing."""
-    bare = _without_accents(word)
-    pairs = enumerate(zip(bare, stem, strict=False))
-    differs = next((i for i, (a, b) in pairs if a != b), min(len(bare), len(stem)))
-    return bare[:differs] or bare
-
-
-def _without_accents(text: str) -> str:
-    """``text`` with bare letters; each stays in its place."""
-    if text.isascii():
-        return text
-    pattern, bare = _accented()
-    return pattern.sub(lambda letter: bare[letter[0]], text)
-
-
-@cache
-def _accented() -> tuple[re.Pattern[str], dict[str, str]]:
-    """What finds a letter with accents, and letter → its bare form."""
-    letters = map(chr, range(0xC0, 0x1F00))
-    bare = {letter: unicodedata.normalize("NFD", letter)[0] for letter in letters}
-    changed = {letter: form for letter, form in bare.items() if form != letter}
-    return re.compile(f"[{''.join(changed)}]"), changed
+        return [
+            ((word.start, word.end), found)
+            for word, found in words_of_terms(text, self._language, self._stems)
+        ]
 
 
 def _spelled(word: str) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
 from itertools import pairwise
 
@@ -28,7 +28,7 @@ from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, code_terms, code_words, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES
 from memory_store.text.stop_words import STOP_WORDS
-from memory_store.text.words import ASCII_WORD, Word, query_words, words
+from memory_store.text.words import Word, places, query_words, simple_pattern, words
 
 __all__ = [
     "ANALYSER_VERSION",
@@ -41,6 +41,7 @@ __all__ = [
     "term_pairs",
     "terms",
     "words",
+    "words_of_terms",
 ]
 
 _RULES_VERSION = 1  # grows with every change in this module that changes a term
@@ -70,9 +71,28 @@ def terms(text: str, language: str) -> list[str]:
     if language == CODE:
         return code_terms(text)
     known = _term_cache(language)
-    if text.isascii():
-        return [known[word] for word in ASCII_WORD.findall(text)]
+    pattern = simple_pattern(text)
+    if pattern is not None:
+        return [known[word] for word in pattern.findall(text)]
     return [known[word.text] for word in words(text)]
+
+
+def words_of_terms(text: str, language: str, wanted: Set[str]) -> list[tuple[Word, str]]:
+    """Every word of ``text`` whose term is ``wanted``, and that term, in order. Not for ``code``.
+
+    As :func:`terms` sees the text, so that what is found by a term is also marked, however it is
+    spelled: ß for ss, ø for o, ae for ä.
+    """
+    known = _term_cache(language)
+    pattern = simple_pattern(text)
+    if pattern is None:
+        return [(word, known[word.text]) for word in words(text) if known[word.text] in wanted]
+    spelled = [word for word in set(pattern.findall(text)) if known[word] in wanted]
+    return sorted(
+        (Word(word, at, at + len(word)), known[word])
+        for word in spelled
+        for at in places(text, word)
+    )
 
 
 def term(word: str, language: str) -> str:

@@ -2,9 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory_store.search.matching import WordMatcher, literal_pattern
+from memory_store.text.tokens import term, words
+
+LETTERS = {
+    "de": "aeouäöüßsgrmnt",
+    "da": "aeoæøåkljd",
+    "fr": "aeéèœçlqu’'",
+    "pl": "aełlódkń",
+    "tr": "ıiİIşgt",
+    "is": "þðthaeo",
+    "ru": "еёийа",
+    "en": "aïeﬁfiNn\u00ad",
+    "ja": "東京都猫ab",
+    "hi": "कखाि् ",
+}
+SPELLINGS = {
+    "de": [
+        ["größer", "grösser", "groesser", "grosser", "GRÖSSER", "Größe"],
+        ["Straße", "Strasse", "STRASSE", "Straßen"],
+        ["weiß", "weiss"],
+        ["Fluß", "Fluss"],
+        ["müssen", "muessen", "Müssen"],
+    ],
+    "da": [["skjøld", "skjold"]],
+    "pl": [["łódka", "lodka"]],
+    "is": [["þing", "thing"]],
+    "en": [["naïve", "naive"], ["ﬁne", "fine"], ["na\u00adive", "naive"]],
+}
+
+
+def separated(language: str) -> st.SearchStrategy[str]:
+    """A text of words made of a language's letters, with much between them."""
+    word = st.text(LETTERS[language], max_size=5)
+    between = st.sampled_from((" ", "-", "_", ", ", "'", " “", "\n"))
+    pieces = st.lists(st.tuples(word, between), max_size=8)
+    return pieces.map(lambda found: "".join(a + b for a, b in found))
 
 
 def marked(text: str, words: list[str], phrases: list[str] | None = None, language: str = "en"):  # type: ignore[no-untyped-def]
@@ -70,3 +110,26 @@ def test_the_densest_stretch_holds_most_different_words() -> None:
     place = WordMatcher(["lease", "ends", "May"], [], "en").densest(text, 100)
     assert place == text.index("lease ends")
     assert WordMatcher(["boat"], [], "en").densest(text, 100) is None
+
+
+@given(st.data(), st.sampled_from(sorted(LETTERS)))
+def test_what_is_found_by_a_term_is_marked_and_nothing_else(data: Any, language: str) -> None:
+    text = data.draw(separated(language))
+    looked_for = [word.text for word in words(text)][:2]
+    meant = {term(word, language) for word in looked_for}
+    expected = [word for word in words(text) if term(word.text, language) in meant]
+    spans = WordMatcher(looked_for, [], language).spans(text)
+    assert places(spans) == places((word.start, word.end) for word in expected)
+
+
+def places(spans: Iterable[tuple[int, int]]) -> set[int]:
+    return {place for start, end in spans for place in range(start, end)}
+
+
+@pytest.mark.parametrize(
+    ("language", "spellings"), [(one, group) for one in SPELLINGS for group in SPELLINGS[one]]
+)
+def test_every_spelling_marks_the_others(language: str, spellings: list[str]) -> None:
+    text = ", ".join(spellings)
+    for spelling in spellings:
+        assert marked(text, [spelling], language=language) == spellings, spelling
