@@ -2,7 +2,8 @@
 
     python independent_reader.py notes.db --key-file notes.key
 
-It prints titles, topics and texts of the owner's vault, and refuses what the format tells it to.
+It prints titles, topics and texts: the owner's, or what is shared with whose key it is. It refuses
+what the format tells it to.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from independent_sealing import (
     opened,
     topic_hash,
 )
+from independent_sharing import Grant, known_identity
 
 SCOPE = "vault"
 OWNER = 0
@@ -122,6 +124,7 @@ class Vault:
     id: bytes
     principal: int
     root: bytes
+    pin: bytes = b""
     keys: dict[tuple[str, int], Bundle] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -142,23 +145,34 @@ class Vault:
         return self.keys[collection, max(epochs)]
 
     def load_keys(self) -> None:
-        wrap = derived(self.root, "principal-wrap")
-        for collection, epoch, wrapped in self.connection.execute(
+        rows = self.connection.execute(
             "select collection, epoch, wrapped from vault_collection_keys where principal = ?",
             (self.principal,),
-        ):
-            row = f"principal {self.principal}"
-            place = Place(self.id, collection, "vault_collection_keys", "wrapped", row, epoch)
-            self.keys[collection, epoch] = Bundle.of(epoch, opened(wrap, place, wrapped))
+        )
+        for collection, epoch, wrapped in rows.fetchall():
+            self.keys[collection, epoch] = Bundle.of(
+                epoch, self._unwrapped(collection, epoch, wrapped)
+            )
+
+    def _unwrapped(self, collection: str, epoch: int, wrapped: Any) -> bytes:
+        """What is wrapped for this principal: for the owner sealed, for others granted."""
+        if self.principal != OWNER:
+            owner = known_identity(self.connection, OWNER, self.pin)
+            grant = Grant(self.id, collection, epoch, self.principal, wrapped)
+            return grant.opened(self.root, owner)
+        row = f"principal {self.principal}"
+        place = Place(self.id, collection, "vault_collection_keys", "wrapped", row, epoch)
+        return opened(derived(self.root, "principal-wrap"), place, wrapped)
 
     def load_settings(self) -> None:
-        """The sealed settings, held against the keys that are there."""
-        (revision, sealed) = self._row(
-            "select cast(value as integer), sealed from vault_settings where name = 'settings'"
-        )
-        content = self.open(SCOPE, ("vault_settings", "sealed"), "settings", revision, sealed)
-        self.settings = json.loads(content)
+        """What is said of the vault to this principal, held against the keys that are there."""
+        if self.principal == OWNER:
+            self._load_own_settings()
+        else:
+            self._load_shares()
         wanted = {(name, 0) for name in (SCOPE, *self.settings["collections"])}
+        if self.principal != OWNER:
+            wanted.discard((SCOPE, 0))
         for one in self.settings.get("epochs", ()):
             wanted.discard((one["collection"], 0))
             wanted |= {
@@ -168,9 +182,39 @@ class Vault:
             raise Refused("missing key", "vault_collection_keys")
         if self.keys.keys() - wanted:
             raise Refused("key put back", "vault_collection_keys")
+
+    def _load_own_settings(self) -> None:
+        """The owner's: his sealed settings, no older than an account says."""
+        (revision, sealed) = self._row(
+            "select cast(value as integer), sealed from vault_settings where name = 'settings'"
+        )
+        content = self.open(SCOPE, ("vault_settings", "sealed"), "settings", revision, sealed)
+        self.settings = json.loads(content)
+        if self.settings["personal"] not in {name for name, _ in self.keys}:
+            raise Refused("missing key", "vault_collection_keys")
         account, _ = self.account(self.settings["personal"])
         if self.settings["revision"] < account["revision"]:
             raise Refused("older settings", "vault_settings")
+
+    def _load_shares(self) -> None:
+        """Somebody else's: what is told of each collection that is shared with him."""
+        shares = {}
+        for collection in {name for name, _ in self.keys}:
+            (sealed,) = self._row(
+                "select sealed from vault_shares where collection = ?", collection
+            )
+            content = self.open(collection, ("vault_shares", "sealed"), collection, 0, sealed)
+            shares[collection] = json.loads(content)
+        if not shares:
+            raise Refused("nothing shared")
+        if len({one["dedupe"] for one in shares.values()}) != 1:
+            raise Refused("shares of several owners", "vault_shares")
+        epochs = [
+            {"collection": name, "epoch": one["epoch"], "before": one["before"]}
+            for name, one in shares.items()
+        ]
+        profile = next(iter(shares.values()))["profile"]
+        self.settings = {"profile": profile, "collections": [*shares], "epochs": epochs}
 
     def account(self, collection: str) -> tuple[dict[str, Any], Bundle]:
         (counter, sealed) = self._row(
@@ -203,14 +247,19 @@ class Vault:
         return {
             collection: self.open(collection, ("collections", "name"), collection, 0, name).decode()
             for collection, name in rows.fetchall()
+            if self._is_mine(collection)
         }
+
+    def _is_mine(self, collection: str) -> bool:
+        """Whether it is this principal's to read: of the owner's, all are."""
+        return self.principal == OWNER or any(name == collection for name, _ in self.keys)
 
     def notes(self) -> list[Note]:
         """Every memory, checked."""
         rows = self.connection.execute(
             "select id, collection, type, created, updated, version, content, head from memories"
         )
-        return [self._note(*row) for row in rows.fetchall()]
+        return [self._note(*row) for row in rows.fetchall() if self._is_mine(row[1])]
 
     def _note(
         self, id: str, collection: str, type: str, created: str, updated: str,
@@ -302,14 +351,12 @@ def open_vault(connection: sqlite3.Connection, kind: str, secret: str) -> Vault:
     ).fetchall()
     for slot in (Slot(*row) for row in rows):
         try:
-            root = slot.root(identity, kind, secret)
+            content = slot.content(identity, kind, secret)
         except Refused as refusal:
             if refusal.outcome != "wrong secret":
                 raise
             continue
-        if slot.principal != OWNER:
-            raise Refused("not the owner", "vault_slots")
-        opened_vault = Vault(connection, identity, slot.principal, root)
+        opened_vault = Vault(connection, identity, slot.principal, content[:32], content[32:])
         opened_vault.load_keys()
         opened_vault.load_settings()
         for collection in opened_vault.settings["collections"]:

@@ -193,6 +193,10 @@ class Slot:
 
     def root(self, vault: bytes, kind: str, secret: str) -> bytes:
         """The principal's root key, by a secret as its user writes it."""
+        return self.content(vault, kind, secret)[:32]
+
+    def content(self, vault: bytes, kind: str, secret: str) -> bytes:
+        """The root key, and behind it, for others than the owner, the digest of his identity."""
         if self.kind != kind:
             raise Refused("wrong secret")
         if kind == "passphrase":
@@ -206,7 +210,7 @@ class Slot:
             raise Refused("wrong secret")
         tuned = f"{self.kind}|{self.principal}|{self.parameters}|{self.salt.hex()}"
         place = Place(vault, tuned, "vault_slots", "wrapped", self.id)
-        return opened(derived(encryption_key, "wrap"), place, self.wrapped)[:32]
+        return opened(derived(encryption_key, "wrap"), place, self.wrapped)
 
 
 # -- topics ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import lzma
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import independent_answers
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from independent_reader import open_vault
+from independent_sealing import Refused
 from our_answers import ANSWERS, answered, memories, opened_vault, outcome_of, refusals, vault_file
 
 from memory_store.errors import MemoryStoreError
@@ -95,7 +97,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 DRAFTS = st.lists(
     st.builds(
         MemoryDraft,
-        TEXTS.filter(lambda text: bool(text.strip("\x00\ufeff \t\r\n"))),
+        TEXTS.filter(lambda text: bool(text.replace("\x00", "").replace("\ufeff", "").strip())),
         title=TEXTS.map(lambda text: " ".join(text.split())[:100]),
         topics=st.lists(TEXTS.map(lambda text: text[:30]), max_size=4).map(tuple),
     ),
@@ -121,6 +123,108 @@ def test_the_independent_reader_reads_what_this_package_wrote(
         (memory.id, memory.collection, memory.title, memory.topics, memory.text)
         for memory in store.list(limit=10_000)
     }
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A vault that shares a collection: the owner's open store, and the other's key."""
+
+    owner: MemoryStore
+    key: Path
+
+    def read(self) -> set[tuple[str, str, str]]:
+        """What the independent reader finds with the other's key: collection, topics, text."""
+        # by the store's own SQLite: two libraries on one file undo each other's locks
+        with closing(connect(self.owner.path, read_only=True)) as connection:
+            vault = open_vault(connection, "key-file", self.key.read_text())
+            names, notes = vault.collections(), vault.notes()
+        assert set(names.values()) == {note.collection and names[note.collection] for note in notes}
+        return {(names[one.collection], *one.topics, one.text) for one in notes}
+
+    def change(self, statement: str) -> None:
+        with closing(connect(self.owner.path)) as connection:
+            connection.execute(statement)
+
+
+@pytest.fixture
+def shared(store: MemoryStore, tmp_path: Path) -> Shared:
+    for collection in ("work", "club", "diary"):
+        store.add(f"A text of the {collection}.", topics=[collection], collection=collection)
+    key = tmp_path / "keys" / "alice.key"
+    introduction, _, _ = MemoryStore.introduce(store.path, "Alice", key_file=key)
+    store.share("work", introduction)
+    store.share("club", "Alice")
+    return Shared(store, key)
+
+
+WORK, CLUB = ("work", "work", "A text of the work."), ("club", "club", "A text of the club.")
+
+
+def test_the_independent_reader_reads_what_is_shared_with_another_key_and_nothing_else(
+    shared: Shared,
+) -> None:
+    assert shared.read() == {WORK, CLUB}
+    for _ in range(2):  # the second time from epoch to epoch
+        shared.owner.rotate_keys()
+        assert shared.read() == {WORK, CLUB}
+
+
+def test_the_independent_reader_reads_on_while_keys_are_replaced(shared: Shared) -> None:
+    found = []
+    shared.owner.rotate_keys("work", progress=lambda *_: found.append(shared.read()))
+    assert len(found) > 4
+    assert all(one == {WORK, CLUB} for one in found)
+
+
+def test_the_independent_reader_refuses_what_is_shared_no_more(shared: Shared) -> None:
+    with closing(connect(shared.owner.path)) as connection:
+        kept = connection.execute("select * from vault_collection_keys where principal").fetchall()
+    shared.owner.revoke("Alice", "work")
+    assert shared.read() == {CLUB}
+    with closing(connect(shared.owner.path)) as connection:  # her old grants are put back
+        marks = "insert or ignore into vault_collection_keys values (?, ?, ?, ?)"
+        connection.executemany(marks, kept)
+    with pytest.raises(Refused):
+        shared.read()
+    shared.change("delete from vault_collection_keys where principal and epoch = 0 and collection "
+                  "in (select collection from vault_collection_keys where epoch = 1)")  # fmt: skip
+    shared.owner.revoke("Alice")
+    with pytest.raises(Refused, match="wrong secret"):
+        shared.read()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "change"),
+    [
+        ("another identity", "delete from vault_identities where principal = 0"),
+        (
+            "another identity",
+            "update vault_identities set public = (select public from vault_identities where "
+            "principal) where principal = 0",
+        ),
+        (
+            "not authentic",
+            "update vault_collection_keys set wrapped = (select wrapped from vault_collection_keys "
+            "other where other.principal and other.collection != "
+            "vault_collection_keys.collection) where principal",
+        ),
+        ("unknown format", "update vault_collection_keys set wrapped = zeroblob(2000)"),
+        ("missing row", "delete from vault_shares"),
+        (
+            "not authentic",
+            "update vault_shares set sealed = (select sealed from vault_shares other where "
+            "other.collection != vault_shares.collection)",
+        ),
+        ("wrong secret", "delete from vault_slots where principal"),
+    ],
+)
+def test_another_key_refuses_what_somebody_changed(
+    shared: Shared, outcome: str, change: str
+) -> None:
+    shared.change(change)
+    with pytest.raises(Refused) as refused:
+        shared.read()
+    assert refused.value.outcome == outcome
 
 
 FORMATS = Path(__file__).parents[1] / "formats"
