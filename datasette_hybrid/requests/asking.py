@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from datasette import Forbidden, NotFound
@@ -51,6 +51,8 @@ BODY_SECONDS = 30.0  # for a body to arrive: 8 MiB at 2.2 Mbit/s
 WITHOUT_BODY = frozenset({"GET", "HEAD"})
 BODY_KEPT = "datasette-hybrid body"  # in the request's scope
 QUESTION_KEPT = "datasette-hybrid question"  # there, too: what a name in the address stands for
+
+Answer = TypeVar("Answer")
 
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (BadInputError, 400),
@@ -253,11 +255,16 @@ async def search(vault: Vault, grants: Grants, asked: Question) -> SearchRespons
 
     Raises :class:`NotPermittedError`, and what the store raises.
     """
-    return await work.run(lambda: answer(vault, grants, asked))
+    return await in_turn(lambda: answer(vault, grants, asked))
+
+
+async def in_turn(call: Callable[[], Answer]) -> Answer:
+    """What ``call`` finds, in one of our own threads. Raises :class:`QueueFullError`."""
+    return await work.run(call)
 
 
 def answer(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
-    """The same in a thread that has nothing else to do."""
+    """The answer as the asker may see it, for :func:`in_turn`."""
     return permitted.search(vault.use(grants.search), grants, asked.query, asked.options)
 
 

@@ -50,8 +50,13 @@ def without_waiting(environment: Environment) -> Environment | None:
         return None
     if environment not in _at_once:
         ours = all(_is_ours(environment, name) for name in _names())
-        _at_once[environment] = environment.overlay(enable_async=False) if ours else None
+        _at_once[environment] = _at_once_like(environment) if ours else None
     return _at_once[environment]
+
+
+def _at_once_like(environment: Environment) -> Environment:
+    """Files of an installed package do not change: none is looked at again."""
+    return environment.overlay(enable_async=False, auto_reload=False)
 
 
 @cache

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote_plus, urlencode
 
 from .forms import values
 
@@ -45,6 +45,10 @@ class Asked:
         """The page of a memory, which leads back here."""
         return f"{self.base}/memories/{id_}{self._memory}"
 
+    def like(self, id_: str) -> str:
+        """The search for others like one memory."""
+        return f"{self.base}?like={quote_plus(id_)}"
+
     def switched(self, name: str, value: str) -> str:
         """The same search with one value of a parameter added or taken away."""
         pair = (name, value)
@@ -57,7 +61,12 @@ class Asked:
         if pair in self.pairs:
             return address(self.base, [kept for kept in self.pairs if kept != pair])
         before = f"{self._first_page}&" if self.pairs else ""
-        return f"{self.base}?{before}{urlencode([pair])}"
+        return f"{self.base}?{before}{quote_plus(pair[0])}={_quoted(pair[1])}"
+
+
+def _quoted(value: str) -> str:
+    """A ``facet:value`` in an address; in two pieces, since a plain word takes a third as long."""
+    return "%3A".join(map(quote_plus, value.split(":")))
 
 
 def changed(given: Mapping[str, Any], path: str, **changes: str | None) -> str:

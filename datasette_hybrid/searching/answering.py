@@ -6,10 +6,11 @@ Boundary: knows of a vault only what :mod:`datasette_hybrid.requests.asking` let
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from memory_store.errors import MemoryStoreError, NotFoundError
-from memory_store.records import CollectionInfo, SearchResponse
+from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
+from memory_store.records import SearchResponse
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.text.identifiers import CODE
@@ -20,20 +21,47 @@ from ..requests.admission import work
 from ..requests.framing import hybrid_path
 from ..vaults.vault import Vault
 from . import faceting, forms, presenting
-from .addresses import changed
+from .addresses import Asked, changed
 from .charting import slopes
 from .explaining import stages, why_view
 from .understanding import examples, understood
-from .welcoming import welcome
 
 MOST_RELAXED = 4  # further searches, unread, after one that found nothing
 
 
-async def page_context(
-    datasette: Any, vault: Vault, grants: Grants, given: dict[str, Any]
+@dataclass(frozen=True)
+class LookedUp:
+    """What the page takes from the vault, all of it in one go: a thread is waited for once.
+
+    ``collections`` pairs the names that the asker may read with their analysers. Of ``response``
+    and ``refusal`` one at most is there; neither where nothing was asked.
+    """
+
+    collections: Sequence[tuple[str, str]] = ()
+    response: SearchResponse | None = None
+    refusal: BadInputError | permitted.NotPermittedError | None = None
+
+
+def looked_up(vault: Vault, grants: Grants, asked: asking.Question) -> LookedUp:
+    """The answer and the collections. Raises what the store raises, but for a question's faults."""
+    collections = vault.use(grants.decrypt).analysers() if grants.decrypt else ()
+    if not asked.asks:
+        return LookedUp(collections)
+    try:
+        return LookedUp(collections, response=asking.answer(vault, grants, asked))
+    except (BadInputError, permitted.NotPermittedError) as refusal:
+        return LookedUp(collections, refusal=refusal)
+
+
+def page_context(
+    datasette: Any,
+    vault: Vault,
+    grants: Grants,
+    given: dict[str, Any],
+    collections: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
     """What the page shows whatever becomes of the question: its frame and its form."""
-    collections = await _collections(vault, grants)
+    names = [name for name, _ in collections]
     path, private = hybrid_path(datasette, vault.database), vault.settings.private_queries
     return {
         "database": vault.database,
@@ -41,12 +69,10 @@ async def page_context(
         "grants": grants,
         "private_queries": private,
         "q": forms.last(given, "q"),
-        "form": forms.form(
-            given, grants, collections=[one.name for one in collections], strict=vault.strict
-        ),
-        "code_collections": {one.name for one in collections if one.analyser == CODE},
+        "form": forms.form(given, grants, collections=names, strict=vault.strict),
+        "code_collections": {name for name, analyser in collections if analyser == CODE},
         "chips": faceting.chips(given, path),
-        "examples": examples(path, [one.name for one in collections]),
+        "examples": examples(path, names),
         "clear_href": faceting.cleared(given, path),
         "response": None,
         "welcome": None,
@@ -56,17 +82,14 @@ async def page_context(
 
 
 async def answered(
-    vault: Vault, grants: Grants, asked: asking.Question, context: Mapping[str, Any]
+    vault: Vault,
+    grants: Grants,
+    asked: asking.Question,
+    response: SearchResponse,
+    context: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The answer to a question, or the page before one.
-
-    Raises what :func:`datasette_hybrid.requests.asking.search` raises.
-    """
-    path = context["path"]
-    like = asked.options.get("like")
-    if not asked.asks:
-        return {"welcome": await welcome(vault, grants, path)}
-    response = await asking.search(vault, grants, asked)
+    """The answer to a question, and ways out where it is empty."""
+    path, like = context["path"], asked.options.get("like")
     more = _answer(response, grants, asked, context)
     if like and grants.decrypt:
         title = await work.run(lambda: _title_of(vault, grants, like))
@@ -81,9 +104,9 @@ def _answer(
 ) -> dict[str, Any]:
     given, path = asked.given, context["path"]
     # in a private search nothing of the question may stand in an address
-    shown = {} if context["private_queries"] else given
+    addresses = Asked(path, {} if context["private_queries"] else given)
     explaining = bool(asked.options.get("explain"))
-    results = presenting.results(response, grants, path, shown, context["code_collections"])
+    results = presenting.results(response, grants, addresses, context["code_collections"])
     return {
         "response": response,
         "results": results,
@@ -92,7 +115,7 @@ def _answer(
         "understood": understood(response.query, response.mode, asked.options.get("mode", "")),
         "continued": forms.last(given, "continue"),
         **presenting.missing(response.degraded, grants),
-        "facets": faceting.facets(response, given, path),
+        "facets": faceting.facets(response, given, addresses),
         "widened_href": faceting.widened(given, path),
         "stages": stages(response) if explaining else [],
         "slopes": slopes(results) if explaining else None,
@@ -133,12 +156,6 @@ def _ways_out(
             count = faceting.found(response, given)
             ways.append((label, changed(given, path, continue_=None), count))
     return ways
-
-
-async def _collections(vault: Vault, grants: Grants) -> Sequence[CollectionInfo]:
-    if not grants.decrypt:
-        return []
-    return await work.run(lambda: vault.use(grants.decrypt).collections())
 
 
 def _title_of(vault: Vault, grants: Grants, like: str) -> str:

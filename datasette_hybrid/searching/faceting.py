@@ -109,10 +109,9 @@ def chips(given: Mapping[str, Any], path: str, like: str = "") -> list[Chip]:
     return shown
 
 
-def facets(response: SearchResponse, given: Mapping[str, Any], path: str) -> list[FacetView]:
-    """The facets that divide the result, or that it is narrowed by."""
+def facets(response: SearchResponse, given: Mapping[str, Any], asked: Asked) -> list[FacetView]:
+    """The facets that divide the result, or that it is narrowed by; ``asked`` makes addresses."""
     views = []
-    asked = Asked(path, given)
     for facet, heading in HEADINGS.items():
         counts = response.facets.get(facet, {})
         chosen = _chosen(given, facet)

@@ -6,12 +6,12 @@ Boundary: these pages may show opened text; :mod:`datasette_hybrid.requests.fram
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from datasette import NotFound, Response
 
 from memory_store.errors import BadInputError, MemoryStoreError
-from memory_store.sql.permitted import NotPermittedError
 
 from ..permissions.grants import asker, may_see
 from ..requests import asking
@@ -20,8 +20,9 @@ from ..requests.framing import hybrid_path, page, render, sentence
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import faceting, forms, presenting
-from .addresses import changed
-from .answering import answered, page_context
+from .addresses import Asked, changed
+from .answering import answered, looked_up, page_context
+from .welcoming import welcome
 
 PER_VAULT = 5  # results of each database on the page across all of them
 
@@ -31,14 +32,17 @@ async def search(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid``: the search page of one vault."""
     vault, grants = await asking.vault_for(datasette, request, "search")
     given = forms.understood(await asking.parameters(request))
-    context = await page_context(datasette, vault, grants, given)
-    status = 200
-    try:
-        asked = asking.question(given, strict=False)
-        context |= await answered(vault, grants, asked, context)
-    except (BadInputError, NotPermittedError) as error:
-        status = asking.status_of(error)
-        context["refusal"] = sentence(str(error))
+    asked, wrong = _asked(given)
+    found = await asking.in_turn(lambda: looked_up(vault, grants, asked))
+    refusal = wrong or found.refusal
+    context = page_context(datasette, vault, grants, given, found.collections)
+    if refusal is not None:
+        context["refusal"] = sentence(str(refusal))
+    elif found.response is not None:
+        context |= await answered(vault, grants, asked, found.response, context)
+    else:
+        context["welcome"] = await welcome(vault, grants, context["path"])
+    status = asking.status_of(refusal) if refusal else 200
     return await render(datasette, request, "hybrid_search.html", context, status)
 
 
@@ -46,11 +50,8 @@ async def search(datasette: Any, request: Any) -> Response:
 async def across(datasette: Any, request: Any) -> Response:
     """``/-/hybrid``: the same question to every vault the asker may search."""
     given = forms.understood(await asking.parameters(request))
-    asked, refusal = asking.Question("", {}, given), None
-    try:
-        asked = asking.question(given, strict=False)
-    except BadInputError as error:
-        refusal = sentence(str(error))
+    asked, wrong = _asked(given)
+    refusal = sentence(str(wrong)) if wrong else None
     shown = [
         vault
         for vault in vaults_of(datasette).all()
@@ -71,6 +72,14 @@ async def across(datasette: Any, request: Any) -> Response:
     }
     status = 400 if refusal else 200
     return await render(datasette, request, "hybrid_across.html", context, status)
+
+
+def _asked(given: Mapping[str, Any]) -> tuple[asking.Question, BadInputError | None]:
+    """What is asked; nothing, and why not, where the parameters do not say it."""
+    try:
+        return asking.question(given, strict=False), None
+    except BadInputError as error:
+        return asking.Question("", {}, given), error
 
 
 async def _section(
@@ -103,7 +112,7 @@ async def _section(
         else:
             section["response"] = response
             section["found"] = faceting.found(response, asked.given)
-            section["results"] = presenting.results(response, grants, path, given)
+            section["results"] = presenting.results(response, grants, Asked(path, given))
             section |= presenting.missing(response.degraded, grants)
     return section
 

@@ -9,7 +9,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(?=\S)", re.MULTILINE)
 GAP = re.compile(r"\n(?:[ \t]*\n)+")  # after a heading: its words stand on a line of their own
@@ -25,8 +27,7 @@ STARTS = re.compile(r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\|)| {4}|
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True, order=True)
-class Edit:
+class Edit(NamedTuple):
     """A piece of a text to be replaced."""
 
     start: int
@@ -43,14 +44,23 @@ class Plain:
 
     def place(self, position: int) -> int:
         """Where a position of the original is now; within what was cut, where that was."""
-        before = self.edits[: bisect_right([edit.start for edit in self.edits], position - 1)]
+        before = bisect_right(self._starts, position - 1)
         if not before:
             return position
-        moved = sum(len(edit.text) - (edit.end - edit.start) for edit in before[:-1])
-        last = before[-1]
+        moved, last = self._moved[before - 1], self.edits[before - 1]
         if position < last.end:
             return last.start + moved + min(position - last.start, len(last.text))
         return position + moved + len(last.text) - (last.end - last.start)
+
+    @cached_property
+    def _starts(self) -> Sequence[int]:
+        return [edit.start for edit in self.edits]
+
+    @cached_property
+    def _moved(self) -> Sequence[int]:
+        """By how much what stands before each edit has moved it."""
+        grown = (len(edit.text) - (edit.end - edit.start) for edit in self.edits)
+        return list(accumulate(grown, initial=0))
 
 
 def plainly(text: str, kept: Iterable[Span] = ()) -> Plain:

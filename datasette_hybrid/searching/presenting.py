@@ -7,19 +7,21 @@ the templates' own escaping.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
+from memory_store.index.creating import PERSONAL
 from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult
 from memory_store.search.degraded import NO_RERANKER
 from memory_store.search.previews import after_heading
 from memory_store.sql.functions import Grants
 
 from ..requests.framing import sentence
-from .addresses import Asked, address
+from .addresses import Asked
 from .explaining import AccountView, account_views
 from .plainly import plainly
 
@@ -31,6 +33,9 @@ CODE = re.compile(
     r"|(?<!`)`(?P<inline>[^`\n]{1,200})`(?!`)",
     re.MULTILINE,
 )
+MARK, MARK_END = Markup("<mark>"), Markup("</mark>")
+CODE_BLOCK, CODE_WORD = Markup('<code class="hy-block">'), Markup("<code>")
+CODE_END = Markup("</code>")
 
 
 @dataclass(frozen=True)
@@ -43,11 +48,16 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class ValueLink:
-    """A facet's value that a result has, and the address that narrows the search to it."""
+    """A facet's value that a result has, and the address that narrows the search to it.
+
+    ``style`` is its CSS class; ``done`` stands beside the type of what is completed.
+    """
 
     name: str
     value: str
     href: str
+    style: str
+    done: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,13 +70,8 @@ class ResultView:
     title: Markup
     score: int
     band: str | None
-    type: str
-    done: bool
     date: str
-    collection: str
-    type_link: ValueLink
-    collection_link: ValueLink
-    topics: tuple[ValueLink, ...]
+    links: tuple[ValueLink, ...]
     like_href: str
     first: Excerpt
     more: tuple[Excerpt, ...]
@@ -83,11 +88,14 @@ def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
     for start, end in sorted((int(pair[0]), int(pair[1])) for pair in highlights):
         if start < position or end <= start or end > len(text):
             continue  # overlapping: the earlier one stays
-        parts.append(escape(text[position:start]))
-        parts.append(Markup("<mark>{}</mark>").format(text[start:end]))
+        parts += escape(text[position:start]), MARK, escape(text[start:end]), MARK_END
         position = end
-    parts.append(escape(text[position:]))
-    return Markup("").join(parts)
+    return _joined([*parts, escape(text[position:])])
+
+
+def _joined(parts: Sequence[Markup]) -> Markup:
+    """Pieces of HTML in a row: ``Markup.join`` asks each of them again whether it is one."""
+    return Markup("".join(parts))
 
 
 def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
@@ -108,28 +116,22 @@ def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
     position = 0
     for found in coded:
         block = found["inline"] is None
-        tag = Markup('<code class="hy-block">{}</code>' if block else "<code>{}</code>")
-        parts.append(part(position, found.start()))
-        parts.append(tag.format(part(*found.span("block" if block else "inline"))))
+        code = part(*found.span("block" if block else "inline"))
+        parts += part(position, found.start()), CODE_BLOCK if block else CODE_WORD, code, CODE_END
         position = found.end()
-    return Markup("").join([*parts, part(position, len(text))])
+    return _joined([*parts, part(position, len(text))])
 
 
 def results(
-    response: SearchResponse,
-    grants: Grants,
-    base: str,
-    given: Mapping[str, Any] | None = None,
-    code: Container[str] = (),
+    response: SearchResponse, grants: Grants, asked: Asked, code: Container[str] = ()
 ) -> list[ResultView]:
-    """The rows of an answer; ``base`` is the search page's address.
+    """The rows of an answer.
 
-    ``given`` is the search as asked, where it may stand in addresses: a memory's page then knows
+    ``asked`` is the search as asked, where it may stand in addresses: a memory's page then knows
     the way back, and its type, collection and topics narrow the result. ``code`` names the
     collections of source code.
     """
     told = account_views(response)
-    asked = Asked(base, given or {})
     return [
         _result(
             row,
@@ -142,10 +144,21 @@ def results(
     ]
 
 
-def narrowed(asked: Asked, facet: str, name: str) -> ValueLink:
-    """A value to narrow the search to."""
+def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLink]:
+    """What a result has in common with others: each a value to narrow the search to."""
+    plain_type = row.type.removesuffix(DONE_SUFFIX)
+    if plain_type:
+        style = f"hy-type hy-type-{to_css_class(plain_type)}"
+        yield _link(asked, "type", plain_type, style, done=plain_type != row.type)
+    if row.collection and row.collection != PERSONAL:
+        yield _link(asked, "collection", row.collection, "hy-collection")
+    for topic in row.topics if readable else ():
+        yield _link(asked, "topic", topic, "hy-topic")
+
+
+def _link(asked: Asked, facet: str, name: str, style: str, *, done: bool = False) -> ValueLink:
     value = f"{facet}:{name}"
-    return ValueLink(name, value, asked.switched("narrow", value))
+    return ValueLink(name, value, asked.switched("narrow", value), style, done)
 
 
 def _result(
@@ -157,8 +170,7 @@ def _result(
     code: bool,
 ) -> ResultView:
     """A row; of one that is not ``readable`` nothing shows that is sealed."""
-    plain_type = row.type.removesuffix(DONE_SUFFIX)
-    code = code or plain_type == CODE_TYPE
+    code = code or row.type.removesuffix(DONE_SUFFIX) == CODE_TYPE
     first, *rest = _excerpts(row, code) if readable else [Excerpt(Markup(""))]
     return ResultView(
         rank=row.rank,
@@ -167,14 +179,9 @@ def _result(
         title=_title(row) if readable else Markup(""),
         score=round(row.score * 100),
         band=row.band,
-        type=plain_type,
-        done=plain_type != row.type,
         date=row.created[:10],
-        collection=row.collection,
-        type_link=narrowed(asked, "type", plain_type),
-        collection_link=narrowed(asked, "collection", row.collection),
-        topics=tuple(narrowed(asked, "topic", name) for name in row.topics) if readable else (),
-        like_href=address(asked.base, [("like", row.id)]),
+        links=tuple(_links(row, asked, readable)),
+        like_href=asked.like(row.id),
         first=first,
         more=tuple(rest),
         complete=row.complete,

@@ -28,6 +28,11 @@ class Collections(OpenedStore):
         return self._vault.collections.names()
 
     @inside
+    def analysers(self) -> list[tuple[str, str]]:
+        """The name and the analyser of each collection this key may read; nothing is counted."""
+        return self._vault.collections.analysers()
+
+    @inside
     def create_collection(
         self,
         name: str,

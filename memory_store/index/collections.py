@@ -53,6 +53,12 @@ class Collections:
             check_named(connection, keyring.principal)
         return names
 
+    def analysers(self) -> list[tuple[str, str]]:
+        """The name of each and the analyser that it is indexed with, as :meth:`told` has them."""
+        self._vault.follow_settings()
+        settings = self._vault.settings
+        return [(name, settings.of(one).analyser) for one, name in self.names().items()]
+
     def told(self) -> list[CollectionInfo]:
         """Every readable collection with its count, in the order they were made."""
         self._vault.follow_settings()
