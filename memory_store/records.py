@@ -425,9 +425,17 @@ class CollectionInfo:
     own_model: bool = False
 
 
+LISTED_IDS = 1_000
+"""Of one import: 36 KB of JSON, and more than anybody looks through one by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The outcome of an import. ``failures`` and ``skips`` pair a name with its reason."""
+    """The outcome of an import. ``failures`` and ``skips`` pair a name with its reason.
+
+    ``ids`` are those of the memories that were written, new or replaced, in the order in which
+    they were: the first :data:`LISTED_IDS` of them.
+    """
 
     imported: int = 0
     unchanged: int = 0
@@ -438,6 +446,7 @@ class ImportReport:
     failures: Sequence[tuple[str, str]] = ()
     skips: Sequence[tuple[str, str]] = ()
     degraded: Sequence[str] = ()
+    ids: Sequence[str] = ()
 
     def summary(self) -> str:
         """``imported N, unchanged N, replaced N, skipped N, failed N`` (and pruned, if any)."""

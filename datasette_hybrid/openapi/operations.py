@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory_store.records import MAX_QUERY_CHARACTERS, STATUSES
+from memory_store.records import LISTED_IDS, MAX_QUERY_CHARACTERS, STATUSES
 from memory_store.sql.options import OPTION_NAMES
 from memory_store.vault.members import ROLES
 
@@ -159,6 +159,7 @@ IMPORT_JOB: Schema = {
         "failures": _NAMED,
         "skips": _NAMED,
         "degraded": {"type": "array", "items": {"type": "string"}},
+        "ids": {"type": "array", "items": {"type": "string"}, "maxItems": LISTED_IDS},
         "job_url": {"type": "string"},
     },
 }

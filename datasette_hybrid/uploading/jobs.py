@@ -117,6 +117,11 @@ class Job:
             return 0
         return self.report.imported + self.report.replaced
 
+    @property
+    def written_ids(self) -> Sequence[str]:
+        """Ids of the memories written so far, the first thousand."""
+        return () if self.report is None else self.report.ids
+
     def _store(self) -> MemoryStore:
         return self.vault.use(self._grants.write, creating=self._grants.create)
 
@@ -169,6 +174,7 @@ class Job:
         what they say.
         """
         report, summary = self.report, None if self.report is None else self.report.summary()
+        ids = self.written_ids
         if report is not None and not self._grants.decrypt.covers(self._grants.write):
             known = report.replaced + report.unchanged
             summary = (
@@ -176,6 +182,7 @@ class Job:
                 f"skipped {report.skipped}, failed {report.failed}"
             )
             report = None if self.running else replace(report, replaced=known, unchanged=0)
+            ids = ()
         return {
             "job": self.name,
             "state": self.state,
@@ -190,6 +197,7 @@ class Job:
             "failures": [] if report is None else [list(pair) for pair in report.failures[:SHOWN]],
             "skips": [] if report is None else [list(pair) for pair in report.skips[:SHOWN]],
             "degraded": [] if report is None else list(report.degraded),
+            "ids": list(ids),
         }
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 from datasette import Forbidden, NotFound, Response
 
@@ -19,6 +18,7 @@ from memory_store.index.creating import PERSONAL
 from memory_store.records import TYPES
 from memory_store.sql.functions import Grants
 
+from ..permissions.grants import asker
 from ..requests import asking
 from ..requests.admission import work
 from ..requests.cross_site import comes_from_elsewhere, is_forged
@@ -27,6 +27,7 @@ from ..searching.api import answer, endpoint
 from ..searching.forms import last, values
 from ..vaults.vault import Vault
 from .jobs import Job, Wishes, jobs_of
+from .listing import Listed, listed, place_in
 from .uploaded import FILES_LIMIT, TAKEN, UPLOAD_LIMIT, Upload, read_upload, sources
 
 YES = frozenset({"1", "true", "yes", "on"})
@@ -97,7 +98,9 @@ async def job_page(datasette: Any, request: Any) -> Response:
         "address": address,
         "job": job.as_dict(),
         "running": job.running,
-        "found_by": _found_by(path, job.wishes),
+        "listed": await _listed(request, vault, job),
+        "found_by": _found_by(job.wishes),
+        "private_queries": vault.settings.private_queries,
     }
     return await render(datasette, request, "hybrid_import_job.html", context)
 
@@ -139,10 +142,19 @@ async def _begin(datasette: Any, request: Any, upload: Upload) -> Job:
     return jobs_of(datasette).begin(vault, grants, wishes, found)
 
 
-def _found_by(path: str, wishes: Wishes) -> str:
-    """The address that lists what was imported, as narrow as what was wished for allows."""
+async def _listed(request: Any, vault: Vault, job: Job) -> Listed | None:
+    """What was written, for whoever asks and may read it; ``None`` for others."""
+    scope = asker.get().on(vault.database).decrypt
+    if job.running or vault.locked or not scope or not job.written_ids:
+        return None
+    first = min(place_in(asking.arguments(request)), len(job.written_ids))
+    return await work.run(lambda: listed(vault, scope, job.written_ids, first))
+
+
+def _found_by(wishes: Wishes) -> list[tuple[str, str]]:
+    """The search that lists what was imported, as narrow as what was wished for allows."""
     topics = [("topic", topic) for topic in wishes.topics]
-    return f"{path}?{urlencode([('collection', wishes.collection or PERSONAL), *topics])}"
+    return [("collection", wishes.collection or PERSONAL), *topics]
 
 
 def _wishes(given: Mapping[str, Any]) -> Wishes:

@@ -191,4 +191,5 @@ def _report_object(report: ImportReport, dry_run: bool) -> dict[str, Any]:
         "failures": [{"name": name, "reason": reason} for name, reason in report.failures],
         "skips": [{"name": name, "reason": reason} for name, reason in report.skips],
         "degraded": list(report.degraded),
+        "ids": list(report.ids),
     }

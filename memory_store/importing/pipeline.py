@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
@@ -22,10 +22,11 @@ from memory_store.importing.session import (
     ImportOptions,
     ImportSession,
     Pending,
+    Written,
 )
 from memory_store.importing.walk import MAX_FILE_BYTES, Failure, Found, Skip, SourceFile, walk
 from memory_store.paths import home_path
-from memory_store.records import ImportReport, MemoryDraft
+from memory_store.records import LISTED_IDS, ImportReport, MemoryDraft
 from memory_store.vault.rows import Origin
 
 BATCH_MEMORIES = 64
@@ -47,6 +48,7 @@ class _Tally:
     pruned: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
     skips: list[tuple[str, str]] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
 
     def report(self) -> ImportReport:
         return ImportReport(
@@ -58,6 +60,7 @@ class _Tally:
             pruned=self.pruned,
             failures=tuple(self.failures),
             skips=tuple(self.skips),
+            ids=tuple(self.ids),
         )
 
 
@@ -334,7 +337,7 @@ class _Run:
         Returns the files of what was not written.
         """
         try:
-            refused = {} if self.dry_run else self.session.write(pending, marks)
+            written = Written() if self.dry_run else self.session.write(pending, marks)
         except ConflictError:
             if not pending:
                 raise
@@ -342,14 +345,17 @@ class _Run:
                 half = len(pending) // 2
                 torn = self._write(pending[:half], ()) | self._write(pending[half:], ())
                 return torn | self._write((), [mark for mark in marks if mark.tag not in torn])
-            refused = {0: "its id is taken, or it was changed by somebody else meanwhile"}
-        self._count(pending, refused)
-        return {pending[number].origin.file for number in refused}
+            written = Written(
+                refused={0: "its id is taken, or it was changed by somebody else meanwhile"}
+            )
+        self._count(pending, written)
+        return {pending[number].origin.file for number in written.refused}
 
-    def _count(self, pending: Sequence[Pending], refused: Mapping[int, str]) -> None:
+    def _count(self, pending: Sequence[Pending], written: Written) -> None:
+        self.tally.ids += written.ids[: LISTED_IDS - len(self.tally.ids)]
         for number, item in enumerate(pending):
-            if number in refused:
-                self.tally.failures.append((item.name, refused[number]))
+            if number in written.refused:
+                self.tally.failures.append((item.name, written.refused[number]))
             elif item.replaces is None:
                 self.tally.imported += 1
             else:

@@ -12,7 +12,7 @@ from memory_store.importing.session import ImportOptions, ImportSession, known_s
 from memory_store.importing.walk import Found
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
-from memory_store.records import ImportReport
+from memory_store.records import LISTED_IDS, ImportReport
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -95,4 +95,5 @@ def _together(reports: Sequence[ImportReport]) -> ImportReport:
             totals[field.name] = sum(values)
         else:
             totals[field.name] = tuple(item for value in values for item in value)
+    totals["ids"] = totals["ids"][:LISTED_IDS]
     return ImportReport(**totals)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
@@ -85,6 +85,14 @@ class KnownRecord:
     origin: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What came of a batch: the ids of its memories, and which drafts are none, and why."""
+
+    ids: Sequence[str] = ()
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+
 class ImportSession:
     """One import's view of the vault: lookups by keyed tag, and writes."""
 
@@ -151,8 +159,8 @@ class ImportSession:
             ).fetchone()
         return origin, KnownRecord(*row[:3]) if row is not None else None
 
-    def write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> dict[int, str]:
-        """Write a batch in one transaction. Returns which drafts are no memories, and why.
+    def write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> Written:
+        """Write a batch in one transaction.
 
         Raises ConflictError, nothing written, where an id is taken or a memory was changed.
         """
@@ -182,7 +190,7 @@ class ImportSession:
                 also=mark_files,
             )
             self.vault.index.compact(connection)
-        return refused
+        return Written([memory.id for memory, _ in accepted], refused)
 
     def _memory(self, item: Pending) -> Memory:
         collection = self.collection

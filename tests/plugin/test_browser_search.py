@@ -156,7 +156,7 @@ def test_a_private_question_leads_to_a_memory_and_back(private_address: str, pag
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Watering the tomatoes").click()
     page.get_by_role("heading", name="Watering the tomatoes", level=1).wait_for()
-    page.get_by_role("button", name="Back to the results").click()
+    page.get_by_role("link", name="Back to the results").click()
     page.get_by_role("button", name="Watering the tomatoes").wait_for()
     assert page.locator("#hy-q").input_value() == "tomatoes"
     with page.context.expect_page() as other:
@@ -165,6 +165,30 @@ def test_a_private_question_leads_to_a_memory_and_back(private_address: str, pag
     assert page.get_by_role("button", name="Watering the tomatoes").is_visible()
     assert not [url for url in asked if "tomatoes" in url]
     assert fits(page)
+    assert page.complaints == []
+
+
+def test_back_after_a_private_question_asks_nothing_but_the_question(
+    private_address: str, page: Any
+) -> None:
+    """A browser asks before it sends a form a second time; here it has none to send."""
+    page.goto(private_address + NOTES)
+    page.locator("#hy-q").fill("tomatoes")
+    page.keyboard.press("Enter")
+    found, memory = (
+        page.get_by_role("button", name="Watering the tomatoes"),
+        page.get_by_role("heading", name="Watering the tomatoes", level=1),
+    )
+    found.click()
+    memory.wait_for()
+    for way, seen in ((page.go_back, found), (page.go_forward, memory), (page.go_back, found)):
+        way()
+        seen.wait_for()
+    page.reload()
+    found.wait_for()
+    assert page.locator("#hy-q").input_value() == "tomatoes"
+    page.go_back()
+    page.get_by_text("memories, sealed on disk").wait_for()
     assert page.complaints == []
 
 
