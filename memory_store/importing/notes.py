@@ -23,6 +23,7 @@ _HASHTAG = re.compile(
     r"(?<![^\s(|、。，（])(?<!\]\()#"
     r"([^\s!-,.:-@\[-^`{-~\u00a0-\u00bf\u2000-\u200b\u200e-\u206f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20]+)"
 )
+_MAYBE_HASHTAG = re.compile(r"#[^\s#]")  # unlike a heading; every hashtag has it
 _COLOUR = re.compile(r"[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8}", re.I)
 _BACKTICKS = re.compile(r"`+")
 
@@ -47,7 +48,7 @@ def hashtags(text: str, limit: int) -> tuple[str, ...]:
     Not taken: headings, code, anchors and URLs, pure numbers (``#42``) and colours (``#ff8800``).
     """
     found: dict[str, str] = {}
-    if "#" not in text:
+    if _MAYBE_HASHTAG.search(text) is None:
         return ()
     for line in _lines_outside_code(text):
         if "#" not in line:

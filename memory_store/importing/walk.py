@@ -128,6 +128,8 @@ def shown(path: str | Path) -> str:
     except UnicodeEncodeError:  # half a pair: no system has such a name, but a caller may
         raw = os.fspath(path).encode("utf-8", "surrogatepass")
     text = raw.decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

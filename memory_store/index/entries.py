@@ -7,10 +7,9 @@ on the way are remembered by the blinder for one batch run at most (see :class:`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -125,10 +124,11 @@ def index_entries(
     if embedder is not None:
         known |= embed_contents(embedder, missing)
     none = Windows((), np.empty((0, dimensions), np.float32))
+    hashes = _TermHashes(blinder)
     return [
         _entry(
             item,
-            blinder,
+            hashes,
             known.get(item.content_tag, none),
             _language(item.memory, analyser, fallback_language),
         )
@@ -145,15 +145,50 @@ def _language(memory: Memory, analyser: str, fallback: str) -> str:
     return detect_language(_language_sample(memory), fallback=fallback)
 
 
-def _entry(item: Indexable, blinder: Blinder, embedded: Windows, language: str) -> IndexEntry:
+class _TermHashes:
+    """The keyed hashes of one batch's terms and pairs: a stem is looked up once for each batch."""
+
+    def __init__(self, blinder: Blinder) -> None:
+        self._blinder = blinder
+        self._languages: dict[str, _OfLanguage] = {}
+
+    def of(self, stems: Sequence[str], language: str) -> list[int]:
+        """The keyed hashes of a text's terms, in order."""
+        if language not in self._languages:
+            self._languages[language] = _OfLanguage(self._blinder, language)
+        known = self._languages[language]
+        return [known[stem] for stem in stems]
+
+    def pairs(self, title: Sequence[int], body: Sequence[int]) -> frozenset[int]:
+        """The keyed hashes of all neighbours within the title and within the body."""
+        found = self._blinder.pairs([*title, *body]).tolist()  # one call for both
+        if title and body:
+            del found[len(title) - 1]  # its end and the body's start are no neighbours
+        return frozenset(found)
+
+
+class _OfLanguage(dict[str, int]):
+    """stem → its keyed hash. A hit costs no call of a Python function."""
+
+    def __init__(self, blinder: Blinder, language: str) -> None:
+        super().__init__()
+        self._blinder, self._language = blinder, language
+
+    def __missing__(self, stem: str) -> int:
+        found = self[stem] = self._blinder.term(self._language, stem)
+        return found
+
+
+def _entry(item: Indexable, hashes: _TermHashes, embedded: Windows, language: str) -> IndexEntry:
     memory = item.memory
-    title = _hashed(terms(memory.title, language), language, blinder)
-    body = _hashed(terms(memory.text, language), language, blinder)
-    pairs = _pairs((title, body), blinder)
+    title = hashes.of(terms(memory.title, language), language)
+    body = hashes.of(terms(memory.text, language), language)
     if language == CODE:
-        in_rows = [phrase_terms(text, language) for text in (memory.title, memory.text)]
-        pairs = _pairs([_hashed(row, language, blinder) for row in in_rows], blinder)
-        body += _hashed(path_terms(memory.source, memory.ref), language, blinder)
+        spelled = [phrase_terms(text, language) for text in (memory.title, memory.text)]
+        pairs = hashes.pairs(*(hashes.of(words, language) for words in spelled))
+        body += hashes.of(path_terms(memory.source, memory.ref), language)
+    else:
+        pairs = hashes.pairs(title, body)
     return IndexEntry(
         memory_id=memory.id,
         version=memory.version,
@@ -180,17 +215,6 @@ def _language_sample(memory: Memory) -> str:
     if "```" in start or "~~~" in start:
         start = memory.text[:LANGUAGE_SAMPLE_OF_CODE]
     return f"{memory.title}\n{start}"
-
-
-def _pairs(rows: Iterable[Sequence[int]], blinder: Blinder) -> frozenset[int]:
-    """The keyed hashes of all neighbours within the rows."""
-    return frozenset(chain.from_iterable(blinder.pairs(row).tolist() for row in rows))
-
-
-def _hashed(stems: Sequence[str], language: str, blinder: Blinder) -> list[int]:
-    """The keyed hashes of a text's terms, in order; a word is looked up once for each text."""
-    hashes = {stem: blinder.term(language, stem) for stem in set(stems)}
-    return [hashes[stem] for stem in stems]
 
 
 def epoch(moment: str) -> float:

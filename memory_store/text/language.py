@@ -4,20 +4,24 @@ Boundary: reads plain text, keeps none of it. The model is a file of `py3langid`
 nothing is fetched.
 
 The decision goes from cheap to dear: too little text, a script that only one candidate uses,
-function words where the caller named the candidates, then naive Bayes over byte n-grams. So a
-query against a vault of known languages costs microseconds, not the 0.5 s of loading the model.
+function words (many of them, unless the caller named the candidates), then naive Bayes over byte
+n-grams. So a query against a vault of known languages costs microseconds, not the 0.5 s of loading
+the model, and most notes of an import a tenth of what the model takes.
 
 Measured on 5,855 German (XQuAD) and English texts (SciFact, Cranfield, LoCoMo): none was put in a
 wrong language. Left to the fallback: 2.5 % of German questions, 6 % of claims, 11 % of titles,
-1 % of chat turns, no paragraph.
+1 % of chat turns, no paragraph. Many function words decide 82 % of them, paragraphs nearly all,
+and never said what the model does not (3 words would, four times).
 """
 
 from __future__ import annotations
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Protocol
 
 from memory_store.text.stop_words import STOP_WORDS
@@ -81,6 +85,9 @@ SHORTEST = 12  # letters: below, the model guesses ("Buy milk" → Malagasy)
 SAMPLE = 2_000  # characters the model reads, 0.2 ms; more changes no answer
 LEAST_VOTES = 2  # function words that decide without the model …
 VOTE_RATIO = 2  # … when the next language has at most half as many
+MANY_VOTES = 6  # as many decide among all languages
+PLAINLY_TOLD = frozenset({"de", "en", "es", "fr", "it"})
+"""What many function words may decide: every language near enough to share them has a list too."""
 
 # Each script, its letters, and the candidates that write in it.
 _SCRIPTS = {
@@ -101,7 +108,6 @@ _SCRIPTS = {
 _NOT_PROSE = re.compile(
     r"^(```|~~~).*?(?:^\1|\Z)|`[^`\n]*`|\b\w+://\S+|(?<![\w.+-])[\w.+-]+@[\w.-]+", re.M | re.S
 )
-_LETTER = re.compile(r"[^\W\d_]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NOT_LATIN = re.compile(
     "[\u0370-\u1dff\u1f00-\u1fff\u2e80-\uabff\uac00-\ufaff\U00010000-\U0003ffff]"
@@ -133,9 +139,12 @@ def detect_language(
     """
     chosen = LANGUAGES if candidates is None else tuple(dict.fromkeys(candidates))
     prose = _NOT_PROSE.sub(" ", text[: 2 * SAMPLE])[:SAMPLE]
-    letters = len(_LETTER.findall(prose))
+    spelled = _LETTERS.findall(prose)
+    letters = sum(map(len, spelled))
     foreign = 0 if prose.isascii() else len(_NOT_LATIN.findall(prose))
     if 2 * foreign <= letters:
+        if candidates is None and (plain := _by_many_function_words(spelled)):
+            return plain
         possible = tuple(code for code in chosen if code not in _NEVER_LATIN)
     else:
         possible = tuple(code for code in _writers(prose) if code in chosen)
@@ -170,6 +179,29 @@ def _by_function_words(prose: str, candidates: Collection[str]) -> str | None:
     best, second = sorted(votes, key=lambda code: votes[code], reverse=True)[:2]
     clear = votes[best] >= max(LEAST_VOTES, VOTE_RATIO * votes[second])
     return best if clear else None
+
+
+def _by_many_function_words(spelled: Sequence[str]) -> str | None:
+    """The language among all whose function words a text is full of, if no other's are."""
+    languages_of = _function_words()
+    found = languages_of.keys() & {word.lower() for word in spelled}
+    votes = Counter(chain.from_iterable(languages_of[word] for word in found))
+    if not votes:
+        return None
+    (best, most), *others = votes.most_common(2)
+    second = others[0][1] if others else 0
+    clear = most >= max(MANY_VOTES, VOTE_RATIO * second)
+    return best if clear and best in PLAINLY_TOLD else None
+
+
+@cache
+def _function_words() -> dict[str, list[str]]:
+    """Every function word with the languages it belongs to."""
+    found: dict[str, list[str]] = {}
+    for code, listed in STOP_WORDS.items():
+        for word in listed.split():
+            found.setdefault(word, []).append(code)
+    return found
 
 
 def _by_model(prose: str, candidates: Collection[str]) -> str | None:

@@ -125,6 +125,46 @@ def test_a_query_against_known_languages_needs_no_model() -> None:
     assert run.stdout.split() == ["de", "en", "False"]
 
 
+def test_a_note_full_of_function_words_needs_no_model() -> None:
+    notes = [
+        "Yesterday we watered all of the garden and then had coffee together before it rained.",
+        "Gestern haben wir den Garten gegossen und dann mit ihr Kaffee getrunken, bevor es kam.",
+    ]
+    program = (
+        "import sys; from memory_store.text.language import detect_language as d;"
+        f"print(*[d(note, fallback='none') for note in {notes!r}], 'py3langid' in sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["en", "de", "False"]
+
+
+NEAR_OTHERS = {
+    "af": "Gister het ons die tuin natgemaak en toe saam koffie gedrink in die huis, want dit was "
+    "so koud en nat. My broer was ook hier en hy het van die see vertel.",
+    "eo": "Hieraŭ ni akvumis la ĝardenon kaj poste trinkis kafon en la domo de mia amiko, por ke "
+    "li ne estu sola. Al mi plaĉis la kuko, sed la kafo estis tro forta por ni.",
+    "eu": "Atzo lorategia ureztatu genuen eta gero kafea hartu genuen elkarrekin euria hasi "
+    "baino lehen. Nire anaia ere hemen izan zen eta itsasoaz hitz egin zigun.",
+    "ca": "Ahir vam regar el jardí i després vam prendre un cafè a la casa de la meva amiga, que "
+    "no volia estar sola. El pastís em va agradar, però el cafè era massa fort per a mi.",
+    "nl": "Gisteren hebben we de tuin water gegeven en daarna in het huis koffie gedronken, want "
+    "het was zo koud en nat. Mijn broer was er ook en hij heeft over de zee verteld.",
+}
+
+
+@pytest.mark.parametrize("language", NEAR_OTHERS)
+def test_words_that_neighbours_share_do_not_decide(language: str) -> None:
+    assert detect_language(NEAR_OTHERS[language], fallback="none") == language
+
+
+def test_a_note_in_one_language_that_quotes_another_is_its_own() -> None:
+    quoted = "He wrote to me that it was all the same to him, and that we should go on as before."
+    note = f"{SENTENCES['ja'] * 6} „{quoted}“"
+    assert detect_language(note, fallback="none") == "ja"
+
+
 def test_threads_may_ask_at_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(detect_language, list(SENTENCES.values()) * 3))
