@@ -7,6 +7,7 @@ before: the command line's user holds the key, Datasette asks its grants.
 from __future__ import annotations
 
 import builtins
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -262,6 +263,14 @@ class MemoryStore(Writing, Collections, Keys):
     def present(self, ids: Sequence[str]) -> frozenset[str]:
         """Those of some whole ids that are memories in here; opens nothing."""
         return reading.present(self._vault, ids)
+
+    @inside
+    def generation(self) -> tuple[object, ...]:
+        """Equal to an earlier one only while nothing in here was changed by anybody: no memory, no
+        model, no name of a collection. Opens those names alone."""
+        snapshot = self._vault.snapshot()
+        names = self._vault.collections.names()
+        return weakref.ref(snapshot), self._vault.settings, tuple(names.items())
 
     @inside
     def heads(self, ids: Sequence[str]) -> dict[str, MemoryHead]:

@@ -31,6 +31,7 @@ from ..configuration import DatabaseSettings
 from ..permissions.membership import Membership
 from . import opening
 from .questions import Pairs, Questions
+from .views import Views
 
 
 class Moment:
@@ -72,6 +73,7 @@ class Vault:
         self.opened_by: str | None = None
         self.audit = Recorder(database, settings.audit)
         self.questions = Questions()
+        self.views = Views()
         self.vault_id = ""
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
         self.unlock_id: str | None = None
@@ -279,6 +281,7 @@ class Vault:
         searchers, self._searchers = self._searchers, None
         self._membership = self._revision = None
         self.questions.wipe()
+        self.views.wipe()
         if searchers is not None:
             searchers.stop()
         if store is not None:

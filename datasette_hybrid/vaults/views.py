@@ -1,0 +1,47 @@
+"""What was worked out of a vault for somebody, until anything in it changes or it is locked.
+
+Boundary: may hold opened titles and names of topics, each for whoever has the same grants; in
+memory alone, and let go of at the lock (text in Python cannot be overwritten).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any
+
+MOST = 64  # of one vault: some kilobytes each
+
+
+class Views:
+    """The views of one vault. Safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, tuple[Any, Any]] = OrderedDict()
+        self._locks = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of(self, key: Hashable, generation: Any, make: Callable[[], Any]) -> tuple[Any, bool]:
+        """What ``make`` returned at this ``generation``, and whether it was called just now."""
+        with self._lock:
+            locks, known = self._locks, self._kept.get(key)
+            if known is not None and known[0] == generation:
+                self._kept.move_to_end(key)
+                return known[1], False
+        made = make()
+        with self._lock:
+            if locks == self._locks:  # what a lock came in between of is not kept
+                self._kept[key] = (generation, made)
+                while len(self._kept) > MOST:
+                    self._kept.popitem(last=False)
+        return made, True
+
+    def wipe(self) -> None:
+        """Forget all of them."""
+        with self._lock:
+            self._locks += 1
+            self._kept.clear()

@@ -1,0 +1,128 @@
+"""The search page before a question: right after every change, and for whoever asks."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+from bs4 import BeautifulSoup
+
+from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.records import MemoryDraft
+from memory_store.scopes import EVERYTHING
+from memory_store.store import MemoryStore
+
+from .conftest import Filled, Served
+from .test_uploading import BEARER
+
+MOST_MILLISECONDS = 15.0  # of processor time for the page when nothing has changed
+
+
+async def welcomed(served: Served) -> BeautifulSoup:
+    """The page as somebody sees it."""
+    page = await served.get("")
+    assert page.status_code == 200, page.text
+    return BeautifulSoup(page.text, "html.parser")
+
+
+def number(page: BeautifulSoup) -> int:
+    """How many memories it says there are."""
+    told = page.select_one(".hy-lead strong")
+    return int(re.sub(r"\D", "", told.get_text()))
+
+
+def ways(page: BeautifulSoup) -> dict[str, str]:
+    """The ways in: words and numbers."""
+    found = page.select(".hy-start .hy-chips li a")
+    return {one.bdi.get_text(): one.b.get_text() for one in found}
+
+
+def newest(page: BeautifulSoup) -> list[str]:
+    return [one.get_text() for one in page.select(".hy-newest a")]
+
+
+async def add(served: Served, title: str, **more: Any) -> str:
+    memory = {"text": f"About {title}.", "title": title, **more}
+    added = await served.send("POST", f"{served.base}/memories.json", memory, headers=BEARER)
+    assert added.status_code == 201, added.text
+    return str(added.json()["rows"][0]["id"])
+
+
+async def test_it_is_right_after_every_change(served: Served) -> None:
+    root = served.by("root")
+    assert number(await welcomed(root)) == number(await welcomed(root)) == 3
+    id_ = await add(root, "Quinces", topics=["garden"], type="task")
+    page = await welcomed(root)
+    assert (number(page), newest(page)[0], ways(page)["task"]) == (4, "Quinces", "1")
+    address = f"{served.base}/memories/{id_}"
+    renamed = {"title": "Medlars", "type": "fact"}
+    assert (await root.send("PATCH", f"{address}.json", renamed, headers=BEARER)).status_code == 200
+    page = await welcomed(root)
+    assert (newest(page)[0], ways(page)["fact"], "task" in ways(page)) == ("Medlars", "1", False)
+    gone = await root.send("DELETE", f"{address}.json", None, headers=BEARER)
+    assert gone.status_code == 200
+    page = await welcomed(root)
+    assert (number(page), "Medlars" in newest(page)) == (3, False)
+
+
+async def test_it_is_right_after_another_program_wrote(served: Served, filled: Filled) -> None:
+    root = served.by("root")
+    assert number(await welcomed(root)) == 3
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.add("Written in a terminal.", title="From a terminal", collection="work")
+    page = await welcomed(root)
+    assert (number(page), newest(page)[0], ways(page)["work"]) == (4, "From a terminal", "1")
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.rename_collection("work", "office")
+    assert "office" in ways(await welcomed(root))
+
+
+async def test_each_sees_what_is_theirs_whoever_looked_before(served: Served) -> None:
+    root, bob, alice = (served.by(name) for name in ("root", "bob", "alice"))
+    made = await root.send(
+        "POST",
+        f"{served.base}/collections.json",
+        {"name": "diary", "private": True},
+        headers=BEARER,
+    )
+    assert made.status_code == 201, made.text
+    await add(root, "Heartache", collection="diary")
+    for _ in range(2):  # made for each, and kept for each
+        mine, his, hers = [await welcomed(one) for one in (root, bob, alice)]
+        assert [number(page) for page in (mine, his, hers)] == [4, 3, 3]
+        assert newest(mine)[0] == "Heartache"
+        assert newest(his)[0] != "Heartache"
+        assert newest(hers) == []
+        assert "diary" in ways(mine)
+        assert "diary" not in ways(his)
+        assert "Heartache" not in his.get_text() + hers.get_text()
+
+
+async def test_it_is_kept_until_the_lock_and_told_to_the_trail(served: Served) -> None:
+    root = served.by("root")
+    vault = vaults_of(served.datasette).of("notes")
+    for _ in range(3):
+        await welcomed(root)
+    assert len(vault.views) == 1
+    vault.write_audit()
+    told = (await root.get("/notes/-/hybrid/audit.json?action=search")).json()["rows"]
+    assert sum(event["times"] for event in told) == 3
+    assert sum(event["opened"] for event in told) == 3  # once
+    assert sum(event["returned"] for event in told) == 9
+    vault.lock()
+    assert len(vault.views) == 0
+    assert (await root.get("")).status_code == 423
+
+
+async def test_shown_again_it_takes_little(served: Served) -> None:
+    root = served.by("root")
+    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    store.add_many(MemoryDraft(text=f"Row {n}", topics=(f"t{n % 40}",)) for n in range(300))
+    await welcomed(root)
+    spent = []
+    for _ in range(10):
+        before = time.process_time()
+        await root.get("")
+        spent.append((time.process_time() - before) * 1_000)
+    assert min(spent) < MOST_MILLISECONDS
