@@ -55,6 +55,10 @@ FORMAT = 1
 MOST_BYTES = 20_000  # of an introduction; honest ones have 3,000
 MOST_NAME = 100  # characters
 MOST_OWN_SLOTS = 4
+UNREADABLE = (
+    *(ValueError, KeyError, TypeError, AttributeError, binascii.Error, FormatError),
+    *(OverflowError, RecursionError),  # 1e999 is no number of a principal; [[[[… goes too deep
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +163,12 @@ def read_introduction(vault: OpenVault, data: bytes) -> Introduction:
     """
     try:
         introduction, signed = _parsed(data)
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, FormatError):
+        message = introduction.message()  # half a pair in it is no text
+    except UNREADABLE:
         raise BadInputError("with: that file is no introduction to a vault", "with") from None
     if introduction.vault != vault.vault:
         raise BadInputError("with: that is an introduction to another vault", "with")
-    introduction.identity.check_signature(signed, introduction.message(), "the introduction")
+    introduction.identity.check_signature(signed, message, "the introduction")
     principal = introduction.identity.principal()
     if any(slot.principal != principal or slot.kind not in KINDS for slot in introduction.slots):
         raise TamperedError("the introduction: its key slots are somebody else's")

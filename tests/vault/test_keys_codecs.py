@@ -1,0 +1,270 @@
+"""What keys are shared by, as bytes: read as it was written, and refused once anything changed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory_store.crypto.identities import (
+    HYBRID,
+    KEY_LENGTHS,
+    X25519,
+    Identity,
+    identity_of,
+    opened,
+    signature,
+    strongest_kem,
+)
+from memory_store.crypto.keys import SecretKey
+from memory_store.errors import BadInputError, FormatError, TamperedError
+from memory_store.sqlite import sqlite3
+from memory_store.store import MemoryStore
+from memory_store.vault.collection_keys import Bundle, CollectionKeys
+from memory_store.vault.grants import GrantPlace, make_grant, open_grant
+from memory_store.vault.shares import Share, read_share, write_share
+
+REFUSED = (TamperedError, FormatError)
+KEMS = (X25519, HYBRID) if strongest_kem() == HYBRID else (X25519,)
+each_kem = pytest.mark.parametrize("kem", KEMS)
+FLIPS = 400  # of the bits of a hybrid grant, which has ten thousand; of the others each one
+
+numbers = st.integers(-(2**63), 2**63 - 1)
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+def flipped(data: bytes, most: int = 10**6) -> Iterator[bytes]:
+    """``data`` with one bit changed: every bit, or so many by lot and all of the first bytes."""
+    bits = range(len(data) * 8)
+    chosen = bits if len(bits) <= most else [*bits[:64], *random.Random(1).sample(bits, most)]
+    for bit in chosen:
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        yield bytes(changed)
+
+
+def cut(data: bytes) -> Iterator[bytes]:
+    """Every beginning and every end of ``data``, and more than all of it."""
+    yield from (data[:length] for length in range(len(data)))
+    yield from (data[start:] for start in range(1, len(data), 5))
+    yield from (data + b"\x00", data + data)
+
+
+def all_refused(read: Callable[[bytes], Any], changed: Iterable[bytes]) -> None:
+    for data in changed:
+        with pytest.raises(REFUSED):
+            read(data)
+
+
+# -- identities -----------------------------------------------------------------------------
+
+
+@given(st.sampled_from(sorted(KEY_LENGTHS)), st.randoms(use_true_random=False))
+def test_an_identity_is_read_as_it_was_written(kem: int, chance: random.Random) -> None:
+    identity = Identity(kem, chance.randbytes(KEY_LENGTHS[kem]), chance.randbytes(32))
+    assert Identity.decoded(identity.encoded()) == identity
+    all_refused(Identity.decoded, cut(identity.encoded()))
+
+
+@given(st.binary(max_size=1_300))
+def test_bytes_are_an_identity_or_refused(data: bytes) -> None:
+    try:
+        assert Identity.decoded(data).encoded() == data
+    except FormatError as error:
+        assert "identity" in str(error)  # noqa: PT017 - to be one is as good
+
+
+@each_kem
+def test_an_identity_with_another_bit_is_somebody_else(kem: int) -> None:
+    root = SecretKey(b"r" * 32)
+    identity = identity_of(root, kem)
+    whole, signed = identity.encoded(), signature(root, b"message")
+    for changed in flipped(whole, FLIPS):
+        try:
+            other = Identity.decoded(changed)
+        except FormatError:
+            continue
+        assert other.digest() != identity.digest()
+        assert other.fingerprint() != identity.fingerprint()
+        if other.verify_key != identity.verify_key:
+            with pytest.raises(TamperedError):
+                other.check_signature(signed, b"message", "a grant")
+
+
+@given(st.binary(max_size=200), st.binary(max_size=100))
+@settings(max_examples=30)
+def test_what_is_sealed_for_an_identity_opens_whole_or_not_at_all(
+    content: bytes, info: bytes
+) -> None:
+    root = SecretKey(b"r" * 32)
+    sealed = identity_of(root, X25519).sealed(content, info)
+
+    def read(data: bytes) -> bytearray:
+        return opened(root, X25519, data, info, "a grant")
+
+    assert read(sealed) == content
+    all_refused(read, flipped(sealed, 100))
+    all_refused(read, cut(sealed[:100]))
+
+
+# -- grants -----------------------------------------------------------------------------------
+
+
+def granted(
+    kem: int, vault: bytes = b"v" * 16, collection: str = "c", epoch: int = 1, principal: int = 7
+) -> tuple[SecretKey, GrantPlace, Bundle, bytes]:
+    """The recipient's root key, where a grant stands, what is granted, and the grant."""
+    owner, alice = SecretKey(b"o" * 32), SecretKey(b"a" * 32)
+    public = identity_of(owner, X25519), identity_of(alice, kem)
+    place = GrantPlace(vault, collection, epoch, principal, *public)
+    bundle = Bundle.first(SecretKey(b"k" * 32)).next()
+    return alice, place, bundle, make_grant(owner, place, bundle)
+
+
+@given(st.binary(max_size=32), names, numbers, numbers)
+@settings(max_examples=50)
+def test_a_grant_opens_for_its_place_alone(
+    vault: bytes, collection: str, epoch: int, principal: int
+) -> None:
+    alice, place, bundle, grant = granted(X25519, vault, collection, epoch, principal)
+    read = open_grant(alice, place, grant)
+    assert read.secret == bundle.secret
+    assert read.encoded(epoch) == bundle.encoded(epoch)
+    for elsewhere in (
+        replace(place, vault=vault + b"\x00"),
+        replace(place, collection=f"{collection}x"),
+        replace(place, epoch=epoch ^ 1),
+        replace(place, principal=principal ^ 1),
+    ):
+        with pytest.raises(TamperedError):
+            open_grant(alice, elsewhere, grant)
+
+
+@each_kem
+def test_a_grant_with_another_bit_or_length_is_refused(kem: int) -> None:
+    alice, place, _, grant = granted(kem)
+
+    def read(data: bytes) -> Bundle:
+        return open_grant(alice, place, data)
+
+    all_refused(read, flipped(grant, FLIPS))
+    all_refused(read, cut(grant))
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_are_a_grant_by_chance(data: bytes) -> None:
+    alice, place, _, _ = granted(X25519)
+    with pytest.raises(REFUSED):
+        open_grant(alice, place, b"\x02\x00\x20" + data)
+
+
+# -- shares -----------------------------------------------------------------------------------
+
+shares = st.builds(
+    Share,
+    profile=st.sampled_from(("default", "strict")),
+    analyser=numbers,
+    embedder=names,
+    fingerprint=names,
+    dimensions=numbers,
+    epoch=numbers,
+    before=st.none() | numbers,
+    dedupe=st.binary(max_size=32).map(lambda raw: raw.hex()),
+    choice=st.dictionaries(names, names | numbers | st.none(), max_size=3),
+)
+
+
+@given(shares)
+@settings(max_examples=25)
+def test_a_share_is_read_as_it_was_written_and_refused_once_it_changed(share: Share) -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("create table vault_shares (collection text primary key, sealed blob)")
+    keys = CollectionKeys(b"v" * 16, "c", 0, Bundle.first(SecretKey(b"k" * 32)))
+    write_share(connection, keys, share)
+    assert read_share(connection, keys) == share
+    ((sealed,),) = connection.execute("select sealed from vault_shares").fetchall()
+
+    def read(data: bytes) -> Share:
+        connection.execute("update vault_shares set sealed = ?", (data,))
+        return read_share(connection, keys)
+
+    all_refused(read, flipped(sealed, 200))
+    all_refused(read, (sealed[:length] for length in range(0, len(sealed), 7)))
+    connection.close()
+
+
+# -- introductions ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def introduced(make_store: Callable[..., MemoryStore], tmp_path: Path) -> tuple[MemoryStore, bytes]:
+    """A vault, and what somebody introduces himself to its owner with."""
+    owner = make_store()
+    owner.identity()
+    data, _, _ = MemoryStore.introduce(owner.path, "Älice", key_file=tmp_path / "k" / "a.key")
+    return owner, data
+
+
+def test_an_introduction_with_another_bit_is_refused_or_says_the_same(
+    introduced: tuple[MemoryStore, bytes],
+) -> None:
+    """Some bits of base64 and JSON mean nothing; whatever means something is signed."""
+    owner, data = introduced
+    holder, refused = owner.introduced(data), 0
+    for changed in flipped(data, 1_500):
+        try:
+            assert owner.introduced(changed) == holder
+        except (BadInputError, TamperedError):
+            refused += 1
+    assert refused > 1_400
+
+
+def test_a_part_of_an_introduction_is_none(introduced: tuple[MemoryStore, bytes]) -> None:
+    owner, data = introduced
+    whole = data.rstrip()
+    for length in range(0, len(whole), 3):
+        with pytest.raises(BadInputError, match="no introduction"):
+            owner.introduced(whole[:length])
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"[" * 19_000,
+        b'{"a":' * 3_000,
+        b"1e999",
+        b"NaN",
+        b"\xff\xfe",
+        {"slots": 5},
+        {"slots": ["principal"]},
+        {"slots": [None]},
+        {"principal": float("inf")},
+        {"principal": "9" * 5_000},
+        {"kind": "\ud800"},
+        {"id": "\ud800"},
+        {"salt": "é"},
+        {"keys": None},
+        {"name": "\ud800"},
+        {"vault": "zz"},
+        {"signature": 5},
+    ],
+    ids=repr,
+)
+def test_whatever_is_no_introduction_is_bad_input(
+    introduced: tuple[MemoryStore, bytes], hostile: bytes | dict[str, Any]
+) -> None:
+    owner, data = introduced
+    if isinstance(hostile, dict):
+        told = json.loads(data)
+        of_a_slot = hostile.keys() <= told["slots"][0].keys()
+        (told["slots"][0] if of_a_slot else told).update(hostile)
+        hostile = json.dumps(told).encode()
+    with pytest.raises(BadInputError):
+        owner.introduced(hostile)
