@@ -40,11 +40,9 @@ class Postings:
         if not len(self.keys) or not len(wanted):
             return []
         places = self.keys.searchsorted(wanted)
-        places[places == len(self.keys)] = 0
-        found = (self.keys[places] == wanted).nonzero()[0]
-        places = places[found]
-        starts, ends = self.offsets[places], self.offsets[places + 1]
-        return list(zip(found.tolist(), starts.tolist(), ends.tolist(), strict=True))
+        (found,) = (self.keys.take(places, mode="clip") == wanted).nonzero()
+        offset, at = self.offsets.item, places.tolist()  # of a few, one by one is the fastest
+        return [(i, offset(at[i]), offset(at[i] + 1)) for i in found.tolist()]
 
 
 @dataclass(frozen=True, eq=False)

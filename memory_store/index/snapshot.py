@@ -197,8 +197,9 @@ class Snapshot:
 
     def tags_of(self, ordinals: Sequence[int]) -> list[bytes]:
         """The keyed tags of the memories' contents, in the order given."""
-        tags = self.content_tags[np.asarray(ordinals, dtype=np.intp)].tobytes()
-        return [tags[at : at + 16] for at in range(0, len(tags), 16)]
+        tags = self.content_tags[np.asarray(ordinals, dtype=np.intp)]
+        found: list[bytes] = tags.view("V16")[:, 0].tolist()
+        return found
 
     def ordinal_of(self, memory_id: str) -> int | None:
         """The living document with that id (UUID text), or ``None``."""
@@ -261,6 +262,15 @@ class Snapshot:
         first, last = part.segment.window_offsets[ordinal - part.base :][:2]
         starts, ends = part.segment.window_starts[first:last], part.segment.window_ends[first:last]
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+    def window(self, ordinal: int, number: int) -> tuple[int, int] | None:
+        """The document's window of that number, ``None`` where it has fewer."""
+        part = self.part_of(ordinal)
+        segment, row = part.segment, ordinal - part.base
+        place = segment.window_offsets.item(row) + number
+        if place >= segment.window_offsets.item(row + 1):
+            return None
+        return segment.window_starts.item(place), segment.window_ends.item(place)
 
     def document_vectors(self, ordinal: int) -> npt.NDArray[np.float32]:
         """The document's vectors, float32 [windows, dimensions] of length 1 (a copy)."""

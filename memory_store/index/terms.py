@@ -8,8 +8,10 @@ collections and living documents, so a score leaks nothing about what the asker 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy.typing as npt
 from memory_store.index.columns import Array
 from memory_store.index.ranking import best_first
 from memory_store.index.snapshot import HashGroup, Mask, Snapshot
+from memory_store.index.term_table import Piece, terms_of
 
 K1 = 1.2  # SQLite, ext/fts5/fts5_aux.c: fts5Bm25Function
 B = 0.75  # likewise
@@ -59,13 +62,13 @@ def look_up(
 ) -> Matches:
     """The postings of some words, from all segments. Each group is one word."""
     hits = _hits(snapshot, groups, visible)
+    rows = [sum([len(docs) for _, docs, _, _ in found]) for found in hits]
     pieces = [piece for found in hits for piece in found]
-    rows = [sum(len(piece.docs) for piece in found) for found in hits]
-    docs = _stacked([piece.docs for piece in pieces], np.intp)
-    bases = np.array([piece.base for piece in pieces], dtype=np.intp)
-    docs += np.repeat(bases, [len(piece.docs) for piece in pieces])
-    titles = _stacked([piece.titles for piece in pieces], np.float64)
-    bodies = _stacked([piece.bodies for piece in pieces], np.float64)
+    docs = _stacked([docs for _, docs, _, _ in pieces], np.intp)
+    bases = np.array([base for base, _, _, _ in pieces], dtype=np.intp)
+    docs += bases.repeat([len(docs) for _, docs, _, _ in pieces])
+    titles = _stacked([titles for _, _, titles, _ in pieces], np.float64)
+    bodies = _stacked([bodies for _, _, _, bodies in pieces], np.float64)
     if not all(part.all_alive for part in snapshot.parts):
         living = snapshot.alive[docs]
         owners = np.repeat(np.arange(len(groups)), rows)[living]
@@ -172,8 +175,8 @@ def has_term(snapshot: Snapshot, group: TermGroup, ordinals: Array | None = None
     """Whether each document of ``ordinals`` (``None``: of the snapshot) holds the word."""
     held = np.zeros(snapshot.size, dtype=bool)
     (hits,) = _hits(snapshot, [group], None)
-    for piece in hits:
-        held[piece.docs.astype(np.intp) + piece.base] = True
+    for base, docs, _, _ in hits:
+        held[docs.astype(np.intp) + base] = True
     return held if ordinals is None else held[ordinals]
 
 
@@ -189,39 +192,18 @@ def has_pair(snapshot: Snapshot, pair: HashGroup, ordinals: Array | None = None)
     return held if ordinals is None else held[ordinals]
 
 
-class _Piece(NamedTuple):
-    """The postings of one word in one segment: rows, counts, and where the rows begin."""
-
-    base: int
-    docs: Array
-    titles: Array
-    bodies: Array
-
-
 def _hits(
     snapshot: Snapshot, groups: Sequence[TermGroup], visible: Collection[str] | None
-) -> list[list[_Piece]]:
+) -> list[list[Piece]]:
     """Per group, the postings of its word, segment by segment."""
-    answer: list[list[_Piece]] = [[] for _ in groups]
-    wanted: dict[str, tuple[npt.NDArray[np.uint64], list[int]]] = {}
-    for part in snapshot.parts:
-        if visible is not None and part.collection not in visible:
-            continue
-        if part.collection not in wanted:
-            wanted[part.collection] = _wanted(groups, part.collection)
-        hashes, owners = wanted[part.collection]
-        segment = part.segment
-        for index, start, end in segment.terms.slices(hashes):
-            piece = _Piece(
-                part.base,
-                segment.terms.docs[start:end],
-                segment.title_counts[start:end],
-                segment.body_counts[start:end],
-            )
-            pieces = answer[owners[index]]
-            if pieces and pieces[-1].base == part.base:
-                piece = _together(pieces.pop(), piece)
-            pieces.append(piece)
+    answer: list[list[Piece]] = [[] for _ in groups]
+    for collection, terms in terms_of(snapshot).items():
+        if visible is None or collection in visible:
+            hashes, owners = _wanted(groups, collection)
+            for index, piece in terms.pieces(hashes):
+                answer[owners[index]].append(piece)
+            if len(set(owners)) < len(owners):
+                answer = [list(_each_once(pieces)) for pieces in answer]
     return answer
 
 
@@ -233,20 +215,23 @@ def _wanted(
     return np.array([h for h, _ in rows], dtype=np.uint64), [i for _, i in rows]
 
 
-def _together(one: _Piece, other: _Piece) -> _Piece:
-    """The postings of two hashes of one word in one segment, each document once.
+def _each_once(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """The postings of several hashes of one word, those in one segment put together.
 
     The hashes are those of two languages, and a document has one: nearly always there is nothing
     to add up, which is found without sorting.
     """
-    docs, titles, bodies = (
-        np.concatenate(columns) for columns in zip(one[1:], other[1:], strict=True)
-    )
-    if np.bincount(docs).max() > 1:
-        docs, places = np.unique(docs, return_inverse=True)
-        titles = np.bincount(places, weights=titles)
-        bodies = np.bincount(places, weights=bodies)
-    return _Piece(one.base, docs, titles, bodies)
+    for base, found in groupby(sorted(pieces, key=itemgetter(0)), key=itemgetter(0)):
+        same = [piece[1:] for piece in found]
+        if len(same) == 1:
+            yield (base, *same[0])
+            continue
+        docs, titles, bodies = map(np.concatenate, zip(*same, strict=True))
+        if np.bincount(docs).max() > 1:
+            docs, places = np.unique(docs, return_inverse=True)
+            titles = np.bincount(places, weights=titles)
+            bodies = np.bincount(places, weights=bodies)
+        yield base, docs, titles, bodies
 
 
 def _added_up(
@@ -258,7 +243,9 @@ def _added_up(
 
 
 def _stacked(columns: Sequence[Array], dtype: type[np.generic]) -> Array:
-    return np.concatenate([np.empty(0, np.uint8), *columns]).astype(dtype)
+    if not columns:
+        return np.empty(0, dtype)
+    return np.concatenate(columns, dtype=dtype, casting="unsafe")
 
 
 def _idf(documents: int, frequency: int) -> float:

@@ -38,7 +38,8 @@ class Scored(NamedTuple):
         """The same candidate at another score; unchanged scores leave no trace."""
         if score == self.score:
             return self
-        return self._replace(score=score, steps=(*self.steps, (name, score)))
+        steps = (*self.steps, (name, score))
+        return Scored(self.candidate, score, self.memory, self.rerank_score, self.passage, steps)
 
     def opened(self, memory: Memory) -> Scored:
         """The same result with its text."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import string
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from memory_store.records import DONE_SUFFIX, TYPES, SearchOptions
 from memory_store.search.context import SearchContext
 from memory_store.search.likeness import Likeness, likeness, twins
 from memory_store.search.query import ParsedQuery, Phrase, Variant, is_symbol_like
+from memory_store.search.recipes import LEGS
 from memory_store.text.canonical import folded, normalise_topic
 from memory_store.text.identifiers import CODE, code_words, identifiers, name_terms
 from memory_store.text.language import detect_language
@@ -126,8 +127,13 @@ class Blinding:
             yield collection, languages, self._blinders[collection]
 
 
-def analyse(parsed: ParsedQuery, context: SearchContext, options: SearchOptions) -> Analysis:
-    """Blind the query's words and apply its filters and conditions.
+def analyse(
+    parsed: ParsedQuery,
+    context: SearchContext,
+    options: SearchOptions,
+    legs: Collection[str] = LEGS,
+) -> Analysis:
+    """Blind the query's words as ``legs`` look them up, and apply its filters and conditions.
 
     Raises :class:`BadInputError` naming the filter that makes no sense.
     """
@@ -147,10 +153,22 @@ def analyse(parsed: ParsedQuery, context: SearchContext, options: SearchOptions)
         variant_groups=tuple(
             word_groups(text, _looked_up(text), language, blinding) for text in lexical
         ),
-        topics=tuple(blinding.topics(names) for names in topic_names(parsed.text, language)),
+        topics=_topics(parsed.text, language, blinding) if "topic" in legs else (),
         mask=with_conditions(mask, parsed, context, blinding),
         symbol_like=is_symbol_like(parsed.text),
         like=like,
+    )
+
+
+def _topics(text: str, language: str, blinding: Blinding) -> tuple[TopicGroup, ...]:
+    """What stands for the topics of a text: a group for each word. Each is hashed once, though
+    one of several words is in the groups of them all."""
+    groups = topic_names(text, language)
+    hashed = blinding.topics(names := dict.fromkeys(name for group in groups for name in group))
+    known = {collection: dict(zip(names, tags, strict=True)) for collection, tags in hashed.items()}
+    return tuple(
+        {collection: [tags[name] for name in group] for collection, tags in known.items()}
+        for group in groups
     )
 
 
@@ -203,17 +221,20 @@ def topic_names(text: str, language: str) -> list[set[str]]:
     """
     typed = [word.strip(_TRIMMED) for word in text.split()]
     typed = [word for word in typed if word][:MOST_TOPIC_WORDS]
+    empty = [is_stop_word(word, language) for word in typed]
     names: list[set[str]] = [set() for _ in typed]
     for length in range(1, LONGEST_TOPIC + 1):
         for start in range(len(typed) - length + 1):
-            run = typed[start : start + length]
-            if all(is_stop_word(word, language) for word in run):
+            if all(empty[start : start + length]):
                 continue
-            for place in range(start, start + length):
-                names[place].add(normalise_topic("-".join(run)))
-    for place, word in enumerate(typed):
-        inner = {w.text for w in words_of(word) if not is_stop_word(w.text, language)}
-        names[place] |= {normalise_topic(part) for part in inner}
+            name = normalise_topic("-".join(typed[start : start + length]))
+            for group in names[start : start + length]:
+                group.add(name)
+    for group, word in zip(names, typed, strict=True):
+        inner = [part.text for part in words_of(word)]
+        if inner != [word]:
+            kept = (part for part in inner if not is_stop_word(part, language))
+            group.update(map(normalise_topic, kept))
     unique = {frozenset(group - {""}): None for group in names}
     return [set(group) for group in unique if group]
 

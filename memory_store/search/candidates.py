@@ -5,9 +5,9 @@ Boundary: holds ordinals, ids, ranks and vectors; no text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     from memory_store.models.embedder import Embedder
     from memory_store.search.legs.scopes import Scope
+
+
+Item = TypeVar("Item", bound=Hashable)
+Value = TypeVar("Value")
 
 
 class Candidate(NamedTuple):  # made 64 times a search: a third of a dataclass's time
@@ -103,3 +107,13 @@ class Fetched:
         """The leg's list for the query as typed: that of a model, or the first."""
         typed = (one for one in self.lists if one.leg == leg and one.kind == "original")
         return next((one for one in typed if model in ("", one.model)), None)
+
+
+def first_places(ranked: Sequence[Item], values: Sequence[Value]) -> dict[Item, Value]:
+    """Item → which of ``values`` stands at its first place, best first."""
+    places = dict(zip(ranked, values, strict=False))
+    if len(places) < len(ranked):
+        places = {}
+        for item, value in zip(ranked, values, strict=False):
+            places.setdefault(item, value)
+    return places

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from memory_store.search.candidates import LegList
+from memory_store.search.candidates import LegList, first_places
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.depth import depth_of
 
@@ -32,23 +32,20 @@ def deduplicated(
     if context.unnamed:
         found.sort(key=lambda ordinal: context.snapshot.collection(ordinal) in context.unnamed)
     found = list(dict.fromkeys(found))
-    standing: dict[bytes, int] = {}
-    stands_for = {
-        ordinal: standing.setdefault(tag, ordinal)
-        for ordinal, tag in zip(found, context.snapshot.tags_of(found), strict=True)
-    }
+    tags = context.snapshot.tags_of(found)
+    standing = first_places(tags, found)
+    stands_for = dict(zip(found, map(standing.__getitem__, tags), strict=True))
     unique = [_unique(one, stands_for, depth_of(one.leg, one.kind, depths)) for one in lists]
     return tuple(_of_one_model(unique))
 
 
 def _unique(one: LegList, stands_for: Mapping[int, int], depth: int) -> LegList:
-    places: dict[int, int] = {}
-    for place, ordinal in enumerate(one.ordinals):
-        places.setdefault(stands_for[ordinal], place)
-    ordinals, kept = tuple(places)[:depth], list(places.values())[:depth]
+    standing = list(map(stands_for.__getitem__, one.ordinals))
+    ordinals = tuple(dict.fromkeys(standing))[:depth]
     if ordinals == one.ordinals:
         return one
-    return replace(_picked(one, kept), ordinals=ordinals)
+    places = first_places(standing, range(len(standing)))
+    return replace(_picked(one, [places[ordinal] for ordinal in ordinals]), ordinals=ordinals)
 
 
 def _of_one_model(lists: Sequence[LegList]) -> Iterator[LegList]:

@@ -6,21 +6,20 @@ Boundary: works on ordinals, ranks and types. Nothing is opened left of the pool
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 
 from memory_store.search.adjustments import base_type
 from memory_store.search.analysis import Analysis
-from memory_store.search.candidates import Candidate, Fetched, LegList
+from memory_store.search.candidates import Candidate, Fetched, Item, LegList, first_places
 from memory_store.search.context import SearchContext
 from memory_store.search.leg_weights import all_factors, vector_names
 from memory_store.search.likeness import LIKE, Likeness
 from memory_store.search.recipes import Recipe
-
-Item = TypeVar("Item", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +95,20 @@ def rrf(
     best: dict[Item, int] = {}
     for index, ranked in enumerate(lists):
         weight = 1.0 if weights is None else weights[index]
-        own = strengths[index] if strengths is not None else ()
-        for item, position in _first_places(ranked).items():
-            strength = own[position] if own else 1.0
-            term = weight * strength / (k + position + rank_offset)
+        positions = range(len(ranked))
+        if strengths is not None and strengths[index]:
+            own = zip(strengths[index], positions, strict=True)
+            terms = [weight * strength / (k + place + rank_offset) for strength, place in own]
+        else:
+            terms = [weight / (k + place + rank_offset) for place in positions]
+        for item, term in first_places(ranked, terms).items():
             scores[item] = scores.get(item, 0.0) + term
-            if position <= 2:
-                best[item] = min(position, best.get(item, position))
-    for item, position in best.items():
-        scores[item] += podium_bonus if position else first_bonus
+        for item, position in first_places(ranked[:3], positions).items():
+            best[item] = min(position, best.get(item, position))
+    if first_bonus or podium_bonus:
+        for item, position in best.items():
+            scores[item] += podium_bonus if position else first_bonus
     return scores
-
-
-def _first_places(ranked: Sequence[Item]) -> dict[Item, int]:
-    """Item → its first place, from 0, best first."""
-    places = dict(zip(ranked, range(len(ranked)), strict=True))
-    if len(places) < len(ranked):
-        places = {}
-        for position, item in enumerate(ranked):
-            places.setdefault(item, position)
-    return places
 
 
 def fuse(
@@ -281,26 +274,36 @@ def _in_one_leg(lists: Sequence[LegList], recipe: Recipe, context: SearchContext
     Several lists (of variants, or of several models, whose scores do not compare) are interleaved
     by rank; what they score stays what it is in a vault with one.
     """
-    places = rrf(
-        [one.ordinals for one in lists],
-        k=recipe.rrf_k,
-        weights=[_share_of(one, recipe) for one in lists],
-    )
-    if len(lists) == 1:
+    by_place = not recipe.leg_scores and all(one.leg != "recent" for one in lists)
+    if len(lists) == 1 and not by_place:
         ordered = _on_own_scale(lists[0], recipe)
     else:
-        best: dict[int, Fused] = {}
-        for one in lists:
-            for item in _on_own_scale(one, recipe):
-                known = best.get(item.ordinal)
-                if known is None or item.score > known.score:
-                    best[item.ordinal] = item
-        ids = _id_order(list(best), context)
-        ordered = sorted(best.values(), key=lambda item: (-places[item.ordinal], ids[item.ordinal]))
-    if not recipe.leg_scores and all(one.leg != "recent" for one in lists):
-        return _by_place(ordered, places)
+        places = rrf(
+            [one.ordinals for one in lists],
+            k=recipe.rrf_k,
+            weights=[_share_of(one, recipe) for one in lists],
+        )
+        ordered = _interleaved(lists, places, recipe, context)
+        if by_place:
+            return _by_place(ordered, places)
     by_range = recipe.keyword_scale == "range" and any(one.leg == "keyword" for one in lists)
     return _on_a_range(ordered) if by_range else ordered
+
+
+def _interleaved(
+    lists: Sequence[LegList], places: Mapping[int, float], recipe: Recipe, context: SearchContext
+) -> list[Fused]:
+    """All of the lists by their ``places`` in them, each with its best score."""
+    if len(lists) == 1:
+        return _on_own_scale(lists[0], recipe)
+    best: dict[int, Fused] = {}
+    for one in lists:
+        for item in _on_own_scale(one, recipe):
+            known = best.get(item.ordinal)
+            if known is None or item.score > known.score:
+                best[item.ordinal] = item
+    ids = _id_order(list(best), context)
+    return sorted(best.values(), key=lambda item: (-places[item.ordinal], ids[item.ordinal]))
 
 
 def _id_order(ordinals: Sequence[int], context: SearchContext) -> dict[int, tuple[int, ...]]:
@@ -318,15 +321,15 @@ def _by_place(ordered: Sequence[Fused], places: Mapping[int, float]) -> list[Fus
 
 def _on_own_scale(one: LegList, recipe: Recipe) -> list[Fused]:
     """A leg's list with scores of 0–1; a place in time counts as nothing."""
-    shares = [max(0.0, min(score, 1.0)) for score in one.scores]
     if one.leg == "keyword":
         shares = [score / (1.0 + score) for score in one.scores]  # QMD
     elif one.leg == "vector" and recipe.vector_scale == "distance":
         shares = [1.0 - (1.0 - score) / 2.0 for score in one.scores]  # cosine distance: 0 to 2
-    return [
-        Fused(ordinal, score, share)
-        for ordinal, score, share in zip(one.ordinals, one.scores, shares, strict=True)
-    ]
+    else:
+        shares = [max(0.0, min(score, 1.0)) for score in one.scores]
+    columns = zip(one.ordinals, one.scores, shares, repeat(1.0), strict=False)
+    # 256 a search: what Fused() itself does takes three times as long
+    return list(map(tuple.__new__, repeat(Fused), columns))
 
 
 def _on_a_range(ordered: Sequence[Fused]) -> list[Fused]:
@@ -343,37 +346,44 @@ def _described(
 ) -> list[Candidate]:
     """Fused items with what each leg knows of them."""
     snapshot, ordinals = context.snapshot, [item.ordinal for item in ordered]
-    ranks: dict[str, dict[int, int]] = {"keyword": {}, "topic": {}, "vector": {}}
-    nearest: dict[int, tuple[float, int]] = {}
-    for one in lists:
-        places = ranks.setdefault(one.leg, {})
-        for rank, ordinal in enumerate(one.ordinals, start=1):
-            places[ordinal] = min(rank, places.get(ordinal, rank))
-        for ordinal, score, window in zip(one.ordinals, one.scores, one.windows, strict=False):
-            if ordinal not in nearest or score > nearest[ordinal][0]:
-                nearest[ordinal] = (score, window)
+    ranks = (_best_ranks(lists, leg) for leg in ("keyword", "topic", "vector"))
+    by_keyword, by_topic, by_vector = (list(map(of_leg.get, ordinals)) for of_leg in ranks)
+    nearest = _nearest(lists)
     described = []
-    names = zip(ordered, snapshot.ids(ordinals), snapshot.types_of(ordinals), strict=True)
-    for rank, (item, id_, type_) in enumerate(names, start=1):
-        near = nearest.get(item.ordinal)
-        described.append(
-            Candidate(
-                ordinal=item.ordinal,
-                id=id_,
-                type=type_,
-                share=min(1.0, item.share),
-                fusion_rank=rank,
-                boost=item.boost,
-                keyword_rank=ranks["keyword"].get(item.ordinal),
-                topic_rank=ranks["topic"].get(item.ordinal),
-                vector_rank=ranks["vector"].get(item.ordinal),
-                vector_score=near[0] if near else None,
-                window=_window(snapshot.windows(item.ordinal), near[1]) if near else None,
-            )
-        )
+    columns = zip(
+        *(ordered, snapshot.ids(ordinals), snapshot.types_of(ordinals)),
+        *(by_keyword, by_topic, by_vector),
+        strict=True,
+    )
+    for fusion_rank, (item, id_, type_, keyword, topic, vector) in enumerate(columns, start=1):
+        ordinal, _, share, boost = item
+        near = nearest.get(ordinal)
+        place = (ordinal, id_, type_, min(1.0, share), fusion_rank, boost)
+        candidate = Candidate(*place, keyword, topic, vector)
+        if near is not None:
+            window = snapshot.window(ordinal, near[1])
+            candidate = Candidate(*place, keyword, topic, vector, near[0], window)
+        described.append(candidate)
     return described
 
 
-def _window(windows: Sequence[tuple[int, int]], number: int) -> tuple[int, int] | None:
-    """The nearest window, unless it was that of a copy which another model cut otherwise."""
-    return windows[number] if number < len(windows) else None
+def _best_ranks(lists: Sequence[LegList], leg: str) -> dict[int, int]:
+    """Ordinal → its best rank in the lists of a leg, from 1."""
+    ranked = [one.ordinals for one in lists if one.leg == leg]
+    ranks: dict[int, int] = {}
+    for ordinals in ranked:
+        found = first_places(ordinals, range(1, len(ordinals) + 1))
+        if ranks:
+            found = {o: min(rank, ranks.get(o, rank)) for o, rank in found.items()}
+        ranks |= found
+    return ranks
+
+
+def _nearest(lists: Sequence[LegList]) -> dict[int, tuple[float, int]]:
+    """Ordinal → its best cosine, and the number of the window that has it."""
+    nearest: dict[int, tuple[float, int]] = {}
+    for one in lists:
+        for ordinal, score, window in zip(one.ordinals, one.scores, one.windows, strict=False):
+            if ordinal not in nearest or score > nearest[ordinal][0]:
+                nearest[ordinal] = (score, window)
+    return nearest

@@ -114,7 +114,7 @@ def _plan(
 def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     """Keyword, vector and hybrid search."""
     with trace.stage("analyse"):
-        analysis = analyse(parse(plan.query, plan.options), context, plan.options)
+        analysis = analyse(parse(plan.query, plan.options), context, plan.options, plan.legs)
         check_deep(plan.options, analysis.keywords)
     listed = None if analysis.asks else analysis.mask
     if listed is not None and plan.kept is not None:

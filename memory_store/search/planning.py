@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memory_store.errors import BadInputError
 from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, SearchOptions
 from memory_store.search.paging import Place
-from memory_store.search.recipes import Depth, Recipe, recipe_named
+from memory_store.search.recipes import Depth, Recipe, recipe_named, without_neighbours
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
@@ -136,7 +136,7 @@ def make_plan(
     depths = {leg: max(depth, recipe.leg_depth(leg, limit, deep)) for leg in legs}
     depths["variant"] = recipe.variant_depth.of(limit, deep)
     if mode in SINGLE_LEG:
-        recipe = replace(recipe, neighbour_weights=())
+        recipe = without_neighbours(recipe.name)
         depths = {mode: max(depths[mode], (recipe.pool or SINGLE_DEPTH).of(limit, deep))}
     started = monotonic() if started is None else started
     budget_ms = options.budget_ms

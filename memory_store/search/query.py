@@ -137,7 +137,8 @@ def parse(query: str, options: SearchOptions) -> ParsedQuery:
         elif typed[2].strip():
             variants.append(Variant(typed[1], typed[2].strip()))
     parsed = _with_options(_items("\n".join(plain)), options)
-    parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
+    if variants or intent:
+        parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
     if not (parsed.words or parsed.variants or parsed.has_filters or asks_by_itself(options)):
         raise BadInputError("q: the query holds no word to search for", parameter="q")
     return parsed
@@ -225,6 +226,9 @@ def option_filters(options: SearchOptions) -> ParsedQuery:
 
 def _with_options(parsed: ParsedQuery, options: SearchOptions) -> ParsedQuery:
     """Filters given as options count where the query itself says nothing of the kind."""
+    given = (options.collection, options.type, options.topic, options.since, options.until)
+    if not any(given):
+        return parsed
     return replace(
         parsed,
         collections=parsed.collections or options.collection,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
 
 from memory_store.errors import BadInputError
@@ -93,6 +94,7 @@ class Recipe:
     rerank: bool = True
     rerank_depth: Depth = Depth(64, 256)
     rerank_text: str = "chunk"  # "chunk": the best one; "document": the maximum over all
+    rerank_characters: int = 1_600  # of a chunk at most; a cross-encoder's window holds no more
     # "vector": best window, else most keywords; "keyword": most keywords; "substring": most of
     # the query's words as parts of words
     chunk_choice: str = "vector"
@@ -196,6 +198,9 @@ DEFAULT = Recipe(
     foreign_vector_weight=0.3,
     fusion_boosts=GNOSIS.fusion_boosts,
     boosts_order=False,
+    # 130 words or so: cross-encoders learn on passages of 56 (MS MARCO), documents are cut into
+    # 150 (Dai and Callan 2019, "Deeper Text Understanding for IR"), and twice as many cost twice.
+    rerank_characters=800,
     unverified_demotion=0.25,
     skip_below=GNOSIS.skip_below,
     rerank_boosts=GNOSIS.rerank_boosts,
@@ -291,6 +296,12 @@ def recipe_named(name: str) -> Recipe:
             f"recipe: {name!r} is not one of {', '.join(RECIPES)}", parameter="recipe"
         )
     return RECIPES[name]
+
+
+@cache
+def without_neighbours(name: str) -> Recipe:
+    """The recipe of that name for one leg by itself, which no neighbours lift."""
+    return replace(recipe_named(name), neighbour_weights=())
 
 
 def by_places(recipe: Recipe, *, types: bool) -> Recipe:

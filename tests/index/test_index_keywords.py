@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from made_up_entries import entry, pair_hash, snapshot_of, word_hash
 
 from memory_store.index.snapshot import Filters, Snapshot
+from memory_store.index.term_table import WORTH_A_TABLE, terms_of
 from memory_store.index.terms import (
     coverage,
     document_frequency,
@@ -74,13 +75,16 @@ def with_ids(texts: Sequence[Document]) -> dict[str, Document]:
     return {str(uuid.uuid4()): text for text in texts}
 
 
-@given(documents, queries, weights, st.integers(1, 4))
+@given(documents, queries, weights, st.integers(1, 4), st.sampled_from([0, WORTH_A_TABLE]))
 @settings(max_examples=300)
-def test_scores_and_order_are_those_of_fts5(texts, query, weight, cuts):
+def test_scores_and_order_are_those_of_fts5(texts, query, weight, cuts, before):
+    """Also of a snapshot that was searched before, and has a table of all its terms by then."""
     rows = with_ids(texts)
     entries = entries_of(rows)
-    groups = [entries[i::cuts] for i in range(cuts)]
-    assert our_ranking(snapshot_of(*groups), query, weight) == fts5_ranking(rows, query, weight)
+    snapshot = snapshot_of(*(entries[i::cuts] for i in range(cuts)))
+    for _ in range(before):
+        our_ranking(snapshot, query, weight)
+    assert our_ranking(snapshot, query, weight) == fts5_ranking(rows, query, weight)
 
 
 def test_scores_and_order_are_those_of_fts5_on_a_larger_corpus():
@@ -204,6 +208,19 @@ def test_words_and_adjacent_pairs_are_told_for_chosen_documents():
     assert has_pair(snapshot, pair).tolist() == [True, False, True]
     assert has_pair(snapshot, pair, np.array([2, 1])).tolist() == [True, False]
     assert has_term(snapshot, word_group("pot"), np.array([2, 1])).tolist() == [True, False]
+
+
+def test_a_table_of_terms_is_overwritten_when_its_snapshot_is_wiped():
+    snapshot = snapshot_of([entry(["tea"])], [entry(["tea"])], [entry(["pot"])])
+    for _ in range(WORTH_A_TABLE + 1):
+        keyword_scores(snapshot, [word_group("tea")])
+    table = terms_of(snapshot)["notes"].table
+    keys, ends = table.keys, table.ends
+    assert sorted(keys.tolist()) == sorted(map(word_hash, ["tea", "tea", "pot"]))
+    del table
+    snapshot.wipe()
+    assert not keys.any()
+    assert not ends.any()
 
 
 def test_a_wiped_snapshot_finds_nothing():
