@@ -10,3 +10,4 @@ from plugin.conftest import (  # noqa: F401  (fixtures)
     serve,
     served,
 )
+from whole_vault import make_whole, state, whole  # noqa: F401  (fixtures)
