@@ -28,7 +28,8 @@ from benchmarks.measuring import side_by_side
 from benchmarks.report import Line
 from memory_store.models.embedder import locate_embedder
 from memory_store.models.reranker import DEFAULT_RERANKER, MAX_TOKENS, load_reranker
-from memory_store.search.reranking import PASSAGE_CHARACTERS
+from memory_store.records import Memory
+from memory_store.search.recipes import DEFAULT
 from memory_store.store import MemoryStore
 
 LAYERS, WIDTH, HEADS, INNER = 2, 128, 2, 512
@@ -207,7 +208,7 @@ def _reranked(
     read = max(store.rank(one, reranker=name, deep=deep, depth=10).reranked for one in asked[:2])
     texts = {
         query: [
-            {"text": f"{store.get(memory).title}\n{store.get(memory).text}"[:PASSAGE_CHARACTERS]}
+            {"text": _beginning(store.get(memory))}
             for memory, _ in store.rank(query, depth=read, rerank=False, deep=deep).results[:read]
         ]
         for query in asked
@@ -226,6 +227,11 @@ def _reranked(
         *TARGETS[pairs],
         "wall",
     )
+
+
+def _beginning(memory: Memory) -> str:
+    """As much of a memory as a search lets the model read."""
+    return f"{memory.title}\n{memory.text}"[: DEFAULT.rerank_characters]
 
 
 if __name__ == "__main__":

@@ -209,8 +209,9 @@ def _behind(results: Sequence[Scored], unread: Sequence[Opened]) -> list[Scored]
 
 def _calibrated(raw: Sequence[float], model: Reranker) -> list[float]:
     """Raw scores as 0–1: by the model's calibration, else stretched per query."""
-    if model.calibration is not None:
-        return [float(min(1.0, max(0.0, model.calibration(score)))) for score in raw]
+    calibration = model.calibration  # each look at it asks for the file of fitted ones
+    if calibration is not None:
+        return [float(min(1.0, max(0.0, calibration(score)))) for score in raw]
     return scaled(raw)
 
 
@@ -248,7 +249,8 @@ def _pieces(
         parts = passages(text, target_tokens=PASSAGE_CHARACTERS // 4)
         spans = [(part.start, part.end) for part in parts[:MAX_PIECES]]
     else:
-        spans = [best_span(query, opened, recipe, matcher)]
+        width = min(recipe.rerank_characters, PASSAGE_CHARACTERS)
+        spans = [best_span(query, opened, recipe, matcher, width)]
     return [(span, titled(opened, span)) for span in spans]
 
 
@@ -262,7 +264,7 @@ def best_span(
     opened: Opened,
     recipe: Recipe,
     matcher: WordMatcher,
-    width: int = PASSAGE_CHARACTERS,
+    width: int,
 ) -> tuple[int, int]:
     """The stretch of a text, ``width`` characters at most, that answers best.
 
