@@ -14,23 +14,12 @@ from pathlib import Path
 
 import pytest
 from counts import counted
-from whole_vault import IDENTITIES, Whole, blob_columns
+from whole_vault import IDENTITIES, RECOGNISING, Whole, blob_columns
 
 from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
 
-RECOGNISING = frozenset(
-    {
-        ("memory_sources", "origin"),
-        ("memory_sources", "draft"),
-        ("memory_sources", "file"),
-        ("vault_sources", "tag"),
-        ("vault_source_files", "tag"),
-        ("vault_source_files", "content"),
-    }
-)
-"""What only lets an import recognise what it has read before: changed, it is read again."""
 UNBOUND = frozenset(
     {
         ("collections", "created"),

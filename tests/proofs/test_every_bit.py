@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from counts import FULL, SHARE, counted
-from whole_vault import IDENTITIES, Cell, Whole, blob_columns
+from whole_vault import IDENTITIES, RECOGNISING, Cell, Whole, blob_columns
 
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import Place, SealingKey, unseal
@@ -23,14 +23,9 @@ from memory_store.sqlite import connect
 
 KEYED_HASHES = frozenset(
     {
+        *RECOGNISING,
         ("memory_bodies", "tag"),
         ("memory_topics", "topic"),
-        ("memory_sources", "origin"),
-        ("memory_sources", "draft"),
-        ("memory_sources", "file"),
-        ("vault_sources", "tag"),
-        ("vault_source_files", "tag"),
-        ("vault_source_files", "content"),
         ("vault_expansions", "tag"),
     }
 )

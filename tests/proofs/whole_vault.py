@@ -20,6 +20,17 @@ from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.vault.audit import AuditEvent
 
+RECOGNISING = frozenset(
+    {
+        ("memory_sources", "origin"),
+        ("memory_sources", "draft"),
+        ("memory_sources", "file"),
+        ("vault_sources", "tag"),
+        ("vault_source_files", "tag"),
+        ("vault_source_files", "content"),
+    }
+)
+"""What only lets an import recognise what it has read before: changed, it is read again."""
 IDENTITIES = frozenset({("vault_identities", "public")})
 EVENT = AuditEvent("2024-03-01T08:00:00Z", "ada", False, "api", "search", opened=3, returned=2)
 
