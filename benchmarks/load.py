@@ -6,8 +6,9 @@
 A real Datasette serves, on loopback, a vault of made-up notes and a plain table beside it; clients
 in another process ask as fast as they are answered. Each crowd comes twice: alone, and while one
 visitor looks at the home page twice a second and another one at the plain table with its facets.
-Before each surface these two do the same with nobody else there, and the same searches are timed in
-process. Quote the ratios: all of it shares the cores.
+Before each surface these two do the same with nobody else there. At the beginning and at the end
+the same requests are timed in process, one after the other, and so are the searches in them,
+without any of Datasette. Quote the ratios: all of it shares the cores.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ SECONDS = 6.0  # of each crowd, at least
 LOOKS = 12  # at each of the other pages beside each crowd, at least …
 LONGEST = 60.0  # … unless that takes longer than this, in seconds
 WARM_UP = 1.0  # seconds of each crowd that are not counted
-ALLOWED = 2.0  # "p95 < 2 × in process × clients ÷ cores"; "other pages < 2 × idle"
+ALLOWED = 2.0  # p95 < 2 × in process × clients ÷ cores; other pages < 2 × idle
 TURNED_AWAY = 0.05  # of those who ask; beyond it the 95th of a hundred was not answered at all
 HEADINGS = (
-    *("surface", "clients", "a second", "p50", "p95", "p95 ÷ allowed", "turned away"),
-    *("CPU an answer", "home ÷ idle", "table ÷ idle", "p95 beside them", "met"),
+    *("surface", "clients", "a second", "p50", "p95", "p95 ÷ allowed", "÷ of a bare search"),
+    *("turned away", "CPU an answer", "home ÷ idle", "table ÷ idle", "p95 beside them", "met"),
 )
 
 
@@ -60,9 +61,10 @@ class Crowd:
 
 @dataclass
 class Quiet:
-    """The same with nobody else there: searches in process, and the other pages."""
+    """The same with nobody else there: in process, and the other pages."""
 
-    in_process: list[float] = field(default_factory=list)
+    searches: list[float] = field(default_factory=list)
+    requests: dict[str, list[float]] = field(default_factory=dict)
     looks: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in OTHERS})
 
 
@@ -70,8 +72,9 @@ class Quiet:
 class LoadLine:
     """One crowd held against the quiet, in seconds; ``home`` and ``table`` are medians ÷ idle ones.
 
-    ``allowed`` is twice the time in process × clients ÷ cores; ``processor`` is for one answer,
-    and ``looks`` how often each of the other pages was seen at least.
+    ``allowed`` is twice the request's time in process × clients ÷ cores, ``allowed_bare`` the same
+    of the search in it; ``processor`` is for one answer, and ``looks`` how often each of the other
+    pages was seen at least.
     """
 
     surface: str
@@ -80,6 +83,7 @@ class LoadLine:
     p50: float
     p95: float
     allowed: float
+    allowed_bare: float
     turned_away: int
     answered: int
     processor: float
@@ -104,6 +108,7 @@ class LoadLine:
             shown_time(self.p50),
             shown_time(self.p95),
             shown_ratio(self.p95 / self.allowed),
+            shown_ratio(self.p95 / self.allowed_bare),
             str(self.turned_away),
             shown_time(self.processor),
             shown_ratio(self.home),
@@ -117,11 +122,13 @@ class LoadLine:
 class Loaded:
     """All of it: what served, what everything takes alone, and every crowd.
 
+    ``requests`` are the seconds of each surface in process, ``search`` those of a search by itself;
     ``memory`` is what each of the server's processes held for itself at the end, in bytes.
     """
 
     versions: str
-    in_process: float
+    search: float
+    requests: dict[str, float]
     idle: dict[str, float]
     looks: int
     memory: list[int]
@@ -129,10 +136,12 @@ class Loaded:
 
     def __str__(self) -> str:
         pages = ", ".join(f"{name} {shown_time(taken)}" for name, taken in self.idle.items())
+        inside = ", ".join(f"{name} {shown_time(taken)}" for name, taken in self.requests.items())
         memory = " + ".join(f"{held / 1e6:.0f}" for held in self.memory)
         return (
-            f"{self.versions}. In process {shown_time(self.in_process)}; idle: {pages} "
-            f"({self.looks} looks each). Memory of its processes at the end: {memory} MB.\n\n"
+            f"{self.versions}. In process: {inside}; a search {shown_time(self.search)}. "
+            f"Idle: {pages} ({self.looks} looks each). "
+            f"Memory of its processes at the end: {memory} MB.\n\n"
             f"{drawn([HEADINGS, *(line.cells() for line in self.lines)])}"
         )
 
@@ -162,10 +171,16 @@ def _failed(tasks: Sequence[asyncio.Future[Any]]) -> bool:
 
 async def _quiet(server: Served, seconds: float, looks: int, quiet: Quiet) -> None:
     """Once more with nobody there."""
-    quiet.in_process += server.in_process()
+    quiet.searches += server.searches()
     _, passing, _ = await _beside(server, seconds, looks)
     for name, visits in passing.seen.items():
         quiet.looks[name] += visits.answered
+
+
+def _inside(server: Served, surfaces: dict[str, list[str]], quiet: Quiet) -> None:
+    """Once more in process."""
+    for surface, seconds in server.requests_in_process(surfaces).items():
+        quiet.requests.setdefault(surface, []).extend(seconds)
 
 
 async def _warm(server: Served, paths: Sequence[str], clients: int) -> None:
@@ -180,6 +195,7 @@ async def _measured(server: Served, clients: Sequence[int], seconds: float, look
     for paths in (list(OTHERS.values()), *surfaces.values()):
         await _warm(server, paths, 1)
     quiet, crowds = Quiet(), []
+    _inside(server, surfaces, quiet)
     for surface, paths in surfaces.items():
         await _quiet(server, seconds, looks, quiet)
         for count in clients:
@@ -189,10 +205,12 @@ async def _measured(server: Served, clients: Sequence[int], seconds: float, look
             crowds.append(Crowd(surface, count, asked, processor, beside, passing.seen))
             print(f"  measured: {surface}, {count} clients", file=sys.stderr, flush=True)
     await _quiet(server, seconds, looks, quiet)
+    _inside(server, surfaces, quiet)
     idle = {name: median(taken) for name, taken in quiet.looks.items()}
     return Loaded(
         await server.versions(),
-        median(quiet.in_process),
+        median(quiet.searches),
+        {surface: median(seconds) for surface, seconds in quiet.requests.items()},
         idle,
         min(map(len, quiet.looks.values())),
         server.resident_bytes(),
@@ -202,13 +220,15 @@ async def _measured(server: Served, clients: Sequence[int], seconds: float, look
 
 def _line(one: Crowd, quiet: Quiet, idle: dict[str, float]) -> LoadLine:
     """A crowd held against the quiet."""
+    turns = ALLOWED * max(1.0, one.clients / default_threads())
     return LoadLine(
         one.surface,
         one.clients,
         one.asked.per_second,
         one.asked.percentile(50),
         one.asked.percentile(95),
-        ALLOWED * median(quiet.in_process) * max(1.0, one.clients / default_threads()),
+        turns * median(quiet.requests[one.surface]),
+        turns * median(quiet.searches),
         one.asked.turned_away,
         len(one.asked.answered),
         one.processor / max(1, len(one.asked.answered)),

@@ -9,8 +9,9 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ import psutil
 from itsdangerous import URLSafeSerializer
 
 from benchmarks.corpus import write_corpus
+from benchmarks.inside import measured as inside_measured
 from benchmarks.vaults import import_with_random_vectors
 from benchmarks.visiting import Visitor
 from memory_store.models.embedder import Embedder
@@ -34,15 +36,25 @@ class Served:
     """A running Datasette, and the same vault opened in this process to compare with."""
 
     def __init__(
-        self, port: int, process: psutil.Process, queries: Sequence[str], store: MemoryStore
+        self,
+        port: int,
+        process: psutil.Process,
+        queries: Sequence[str],
+        store: MemoryStore,
+        inside: Callable[..., dict[str, list[float]]],
     ) -> None:
         self.port = port
         self.queries = queries
+        self._inside = inside
         self.cookie = f"ds_actor={URLSafeSerializer(SECRET, 'actor').dumps({'a': {'id': 'root'}})}"
         self._process = process
         self._store = store
 
-    def in_process(self) -> list[float]:
+    def requests_in_process(self, addresses: Mapping[str, Sequence[str]]) -> dict[str, list[float]]:
+        """Seconds of each request by itself, in a process without a server: by surface."""
+        return self._inside(secret=SECRET, cookie=self.cookie, addresses=addresses)
+
+    def searches(self) -> list[float]:
         """Seconds of each search with the options of the page, in this process."""
         self._store.search(self.queries[0])
         taken = []
@@ -99,8 +111,9 @@ def served(folder: Path, size: int, model: Embedder, python: Path | None) -> Ite
     import_with_random_vectors(vault, key_file, corpus.folder, model)
     _plain_table(plain, size)
     port, log = _free_port(), folder / "datasette.log"
+    serving = python or Path(sys.executable)
     command = [
-        *(str(python or sys.executable), "-m", "datasette", "serve", str(vault), str(plain)),
+        *(str(serving), "-m", "datasette", "serve", str(vault), str(plain)),
         *("--port", str(port), "--secret", SECRET, "--root"),
     ]
     environment = {**os.environ, "MEMORY_STORE_KEY_FILE": str(key_file)}
@@ -109,7 +122,8 @@ def served(folder: Path, size: int, model: Embedder, python: Path | None) -> Ite
         server = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
         try:
             _wait_for(server, port, log)
-            yield Served(port, psutil.Process(server.pid), corpus.queries, store)
+            inside = partial(inside_measured, serving, [vault, plain], environment)
+            yield Served(port, psutil.Process(server.pid), corpus.queries, store, inside)
         finally:
             server.terminate()
             server.wait(timeout=30)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from memory_store.errors import ModelUnavailableError
 from memory_store.importing.runs import run_imports
 from memory_store.importing.session import ImportOptions
 from memory_store.index.opened import open_vault
@@ -76,12 +77,17 @@ def import_with_random_vectors(path: Path, key_file: Path, folder: Path, real: E
             [str(folder)],
             ImportOptions(),
             lambda collection: RandomVectors(real),
+            failed=_must_not_fail,
             dry_run=False,
             prune=False,
             progress=None,
         )
     finally:
         vault.lock()
+
+
+def _must_not_fail(_: str, error: ModelUnavailableError) -> None:
+    raise error
 
 
 def snapshot_of(vectors: Vectors) -> Snapshot:

@@ -63,7 +63,10 @@ def under_load() -> str:
 def _load(one: Figures) -> str:
     pages = ", ".join(f"{name} {_time(taken)}" for name, taken in one["idle"].items())
     memory = " + ".join(f"{held / 1e6:.0f}" for held in one["memory"])
-    told = f"{one['versions']}. In process {_time(one['in_process'])}; idle: {pages}."
+    inside = ", ".join(f"{name} {_time(taken)}" for name, taken in one["requests"].items())
+    told = (
+        f"{one['versions']}. In process: {inside}; a search {_time(one['search'])}. Idle: {pages}."
+    )
     if memory:
         told += f" Its processes held {memory} MB at the end."
     missed = sum(not line["met"] for line in one["lines"])

@@ -33,7 +33,10 @@ def test_every_surface_is_asked_and_other_pages_beside_it(loaded: load.Loaded) -
     for line in loaded.lines:
         assert line.answered + line.turned_away > 0
         assert line.allowed == pytest.approx(
-            load.ALLOWED * loaded.in_process * max(1.0, 2 / default_threads())
+            load.ALLOWED * loaded.requests[line.surface] * max(1.0, 2 / default_threads())
+        )
+        assert line.allowed_bare == pytest.approx(
+            load.ALLOWED * loaded.search * max(1.0, 2 / default_threads())
         )
     assert any(line.processor > 0 for line in loaded.lines), "what the server used is told"
     assert loaded.memory[0] > 20_000_000, "a Datasette with an opened vault in it"
