@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.importing.pipeline import Progress, import_files, import_paths
 from memory_store.importing.session import ImportOptions, ImportSession, known_sources
 from memory_store.importing.walk import Found
@@ -24,13 +24,15 @@ def run_imports(
     options: ImportOptions,
     embedders: Callable[[str], Embedder | None],
     *,
+    failed: Callable[[str, ModelUnavailableError], None],
     dry_run: bool,
     prune: bool,
     progress: Progress | None,
 ) -> ImportReport:
     """Import the named paths, or each known source with the options it was imported with.
 
-    ``embedders`` gives the model of a collection (by id), or None to leave it without vectors.
+    ``embedders`` gives the model of a collection (by id), or None to leave it without vectors;
+    ``failed`` is told of one that fails on a text, which is left without vectors alone.
     """
     if paths:
         runs = [(list(paths), options)]
@@ -40,7 +42,7 @@ def run_imports(
         if not runs:
             raise BadInputError("nothing was imported yet: name a file or folder", "path")
     with vault.gate.entered():
-        preparer = Preparer(vault, embedders)
+        preparer = Preparer(vault, embedders, failed)
     reports = []
     try:
         for some, kept in runs:
@@ -61,6 +63,7 @@ def run_upload(
     options: ImportOptions,
     embedders: Callable[[str], Embedder | None],
     *,
+    failed: Callable[[str, ModelUnavailableError], None],
     dry_run: bool,
     stopped: Callable[[], bool],
     progress: Progress | None,
@@ -68,7 +71,7 @@ def run_upload(
 ) -> ImportReport:
     """Import files that are at hand. See :func:`memory_store.importing.pipeline.import_files`."""
     with vault.gate.entered():
-        preparer = Preparer(vault, embedders)
+        preparer = Preparer(vault, embedders, failed)
     try:
         with vault.gate.entered():
             collection = vault.collections.find_or_create(options.collection)

@@ -111,12 +111,16 @@ class WritingEmbedders:
         try:
             return self._embedders.load(collection)
         except ModelUnavailableError as error:
-            mend = f"{error.remedy}, then memory-store reindex {self._vault.path}"
-            line = f"stored without vectors: {error}; {mend}"
-            if self._vault.settings.chosen(collection).embedder:
-                line = f"collection {self._vault.collections.names()[collection]!r} {line}"
-            self.degraded = tuple(dict.fromkeys((*self.degraded, line)))
+            self.failed(collection, error)
             return None
+
+    def failed(self, collection: str, error: ModelUnavailableError) -> None:
+        """Tell that a collection's model made no vectors, of some texts or of any."""
+        mend = f"{error.remedy}, then memory-store reindex {self._vault.path}"
+        line = f"stored without vectors: {error}; {mend}"
+        if self._vault.settings.chosen(collection).embedder:
+            line = f"collection {self._vault.collections.names()[collection]!r} {line}"
+        self.degraded = tuple(dict.fromkeys((*self.degraded, line)))
 
 
 def without_model(collection: str) -> None:

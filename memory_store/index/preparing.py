@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memory_store.crypto.blinding import Blinder
+from memory_store.errors import ModelUnavailableError
 from memory_store.index.entries import Indexable, Windows, index_entries
 from memory_store.index.opened import OpenVault
 from memory_store.index.segment import IndexEntry
@@ -36,13 +37,21 @@ class Preparer:
     """Turns memories into what :func:`write_batch` writes. One per import or call; then closed.
 
     ``embedders`` gives the model of a collection (by id), or None: new contents are then left
-    without vectors (``--no-embed``, or no model). Raises ModelMismatchError where a collection's
-    vectors come from another model.
+    without vectors (``--no-embed``, or no model). ``failed`` is told of a collection whose model
+    failed: the texts that it failed on are left without vectors, too. Raises ModelMismatchError
+    where a collection's vectors come from another model, and, without ``failed``,
+    ModelUnavailableError.
     """
 
-    def __init__(self, vault: OpenVault, embedders: Callable[[str], Embedder | None]) -> None:
+    def __init__(
+        self,
+        vault: OpenVault,
+        embedders: Callable[[str], Embedder | None],
+        failed: Callable[[str, ModelUnavailableError], None] | None = None,
+    ) -> None:
         self._vault = vault
         self._embedders = embedders
+        self._failed = failed
         self._blinders: dict[str, Blinder] = {}
         self._snapshot = vault.snapshot()
         self._makings: dict[str, _Making] = {}
@@ -80,19 +89,34 @@ class Preparer:
         prepared: dict[str, IndexEntry] = {}
         collections = dict.fromkeys(memory.collection for memory, _ in batch)
         for collection in collections:
-            making = self._making(collection)
             items = [self._indexable(m) for m, _ in batch if m.collection == collection]
-            entries = index_entries(
+            embedder = self._making(collection).embedder
+            entries = self._entries(collection, items, embedder)
+            prepared |= {entry.memory_id: entry for entry in entries}
+        return [Prepared(memory, origin, prepared[memory.id]) for memory, origin in batch]
+
+    def _entries(
+        self, collection: str, items: Sequence[Indexable], embedder: Embedder | None
+    ) -> list[IndexEntry]:
+        """The entries of a collection's memories; one by one where the model fails on some."""
+        making = self._making(collection)
+        try:
+            return index_entries(
                 items,
                 self._blinder(collection),
-                making.embedder,
+                embedder,
                 reuse=partial(self._reuse, making.fingerprint),
                 dimensions=making.model.dimensions,
                 analyser=making.analyser,
                 fallback_language=self._language(collection),
             )
-            prepared |= {entry.memory_id: entry for entry in entries}
-        return [Prepared(memory, origin, prepared[memory.id]) for memory, origin in batch]
+        except ModelUnavailableError as error:
+            if self._failed is None:
+                raise
+            self._failed(collection, error)
+        if len(items) == 1:
+            return self._entries(collection, items, None)
+        return [entry for one in items for entry in self._entries(collection, [one], embedder)]
 
     def _indexable(self, memory: Memory) -> Indexable:
         keyring = self._vault.keyring

@@ -37,12 +37,12 @@ def reindex(
     """Re-index what lacks the present model's vectors or was analysed in another way.
 
     ``load`` gives the model of a collection (by id), ``collections`` says which ones to renew
-    (``None``: all). Returns how many memories were done. Where a model is missing, words are
-    renewed all the same, the other collections first; then its ModelUnavailableError is raised.
+    (``None``: all). Returns how many memories were done. Where a model is missing, or fails on a
+    text, words are renewed all the same; then its ModelUnavailableError is raised.
     """
     with vault.gate.entered():
         models = _Models(vault, load, collections)
-        preparer, pending = Preparer(vault, models.get), models.pending()
+        preparer, pending = Preparer(vault, models.get, models.failed), models.pending()
     done = 0
     try:
         for start in range(0, len(pending), BATCH):
@@ -77,9 +77,13 @@ class _Models:
             try:
                 self._models[collection] = load(collection)
             except ModelUnavailableError as error:
-                self.missing = self.missing or _named(error, vault, collection)
+                self.failed(collection, error)
         self._wanted = wanted
         self._adopt()
+
+    def failed(self, collection: str, error: ModelUnavailableError) -> None:
+        """Keep the first failure, to be raised in the end."""
+        self.missing = self.missing or _named(error, self._vault, collection)
 
     def get(self, collection: str) -> Embedder | None:
         """The model of a collection, if it is there."""

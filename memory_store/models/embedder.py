@@ -12,7 +12,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -49,6 +49,8 @@ class Embedder(Protocol):
     ``dimensions`` is the length of a vector, ``max_tokens`` the model's window (the tokens of a
     text, a title and the two special ones must fit in it; the rest is not read), ``fingerprint``
     a hex SHA-256: vectors may be compared if and only if their models' fingerprints are equal.
+    Whatever embeds raises :class:`ModelUnavailableError` where the model fails on a text, or
+    answers with what are no vectors of that length.
     """
 
     @property
@@ -130,6 +132,7 @@ class FastEmbedEmbedder:
         self._unlimited: Tokenizer | None = None
         self.max_tokens = int((self._limited.truncation or {})["max_length"])
         self.fingerprint = fingerprint(place, self.max_tokens)
+        self.dimensions = 0
         self.dimensions = int(self.embed_query("").shape[0])
         self._lock = threading.Lock()
 
@@ -145,13 +148,15 @@ class FastEmbedEmbedder:
         distinct = sorted(set(clean), key=lambda text: (-len(text), text))
         row = {text: i for i, text in enumerate(distinct)}
         model = self._model if len(distinct) <= FEW else self._for_many()
-        vectors = _unit(list(model.passage_embed(distinct, batch_size=BATCH_SIZE)))
+        vectors = self._vectors(
+            lambda: model.passage_embed(distinct, batch_size=BATCH_SIZE), len(distinct)
+        )
         in_order: Vectors = vectors[[row[text] for text in clean]]
         return in_order
 
     def embed_query(self, text: str) -> Vectors:
         """The unit vector [d] of a query."""
-        vector: Vectors = _unit(list(self._model.query_embed(encodable(text))))[0]
+        vector: Vectors = self._vectors(lambda: self._model.query_embed(encodable(text)), 1)[0]
         return vector
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
@@ -163,7 +168,7 @@ class FastEmbedEmbedder:
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
         clean = [encodable(text) for text in texts]
-        return _unit(list(self._model.query_embed(clean, batch_size=1)))
+        return self._vectors(lambda: self._model.query_embed(clean, batch_size=1), len(clean))
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Character offsets of each token of ``text``; nothing is truncated or added."""
@@ -180,13 +185,33 @@ class FastEmbedEmbedder:
             return []
         clean = [encodable(text) for text in texts]
         running: Any = self._for_many().model
-        output = running.onnx_embed(clean).model_output
+        output = self._run(lambda: running.onnx_embed(clean).model_output)
         if output.ndim != 3:
             raise ModelUnavailableError(
                 f"The model {self.name} gives no vectors of tokens.", DOCTOR
             )
         encodings = self._limited.encode_batch(clean)
         return [_tokens(matrix, one) for matrix, one in zip(output, encodings, strict=True)]
+
+    def _vectors(self, work: Callable[[], Iterable[NDArray[Any]]], count: int) -> Vectors:
+        """The unit vectors [count, d] that the model makes."""
+        made: list[NDArray[Any]] = self._run(lambda: list(work()))
+        length = self.dimensions or np.size(made[0])
+        if len(made) != count or any(np.shape(one) != (length,) for one in made):
+            raise self._failed("vectors of another number or length than it should")
+        vectors = _unit(made)
+        if not np.isfinite(vectors).all():
+            raise self._failed("a vector with what is no number")
+        return vectors
+
+    def _run(self, work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - onnxruntime's share no narrower base class
+            raise self._failed(type(error).__name__) from None  # it may quote a token of the text
+
+    def _failed(self, how: str) -> ModelUnavailableError:
+        return ModelUnavailableError(f"The model {self.name} failed on a text ({how}).", DOCTOR)
 
     def _for_many(self) -> TextEmbedding:
         if self._threads == 1:
@@ -319,6 +344,7 @@ def _start(place: ModelPlace, threads: int) -> TextEmbedding:
         )
     from fastembed import TextEmbedding
 
+    quiet_runtime()
     try:
         return TextEmbedding(
             place.registered or _register(place),
@@ -331,6 +357,13 @@ def _start(place: ModelPlace, threads: int) -> TextEmbedding:
         raise ModelUnavailableError(
             f"The model in {place.folder} cannot be loaded: {error}", DOCTOR
         ) from error
+
+
+def quiet_runtime() -> None:
+    """Let onnxruntime write no errors, which are raised besides: they name tokens of texts."""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)  # fatal ones alone
 
 
 def _register(place: ModelPlace) -> str:
@@ -368,6 +401,7 @@ def _tokens(matrix: NDArray[Any], encoding: Encoding) -> TokenVectors:
 def _unit(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
     """Stack to float32 [n, d] of length one; FastEmbed's own are off by rounding or not scaled."""
     matrix = np.asarray(vectors, dtype=np.float32)
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    unit: Vectors = matrix / np.maximum(lengths, np.float32(1e-12))
+    with np.errstate(invalid="ignore", over="ignore"):  # whoever uses a vector looks at it
+        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+        unit: Vectors = matrix / np.maximum(lengths, np.float32(1e-12))
     return unit

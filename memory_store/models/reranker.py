@@ -23,7 +23,7 @@ import numpy as np
 
 from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
-from memory_store.models.embedder import MODEL_NAME_FORM, default_threads, encodable
+from memory_store.models.embedder import MODEL_NAME_FORM, default_threads, encodable, quiet_runtime
 from memory_store.models.pacing import batches_in_time
 from memory_store.paths import cache_folder, home_path
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from flashrank import Ranker
 
 DEFAULT_RERANKER = "ms-marco-TinyBERT-L-2-v2"
-BATCH_SIZE = 16  # measures.md: 64 pairs in sorted batches of 16 cost 168 ms, at once 295 ms
+BATCH_SIZE = 16  # 64 pairs in sorted batches of 16 cost 168 ms, at once 295 ms
 MAX_TOKENS = 512  # query and passage together: what these models were trained on
 MAX_QUERY_TOKENS = 128  # of them at most for the query, so that a passage always has room
 # A passage is cut here before it is tokenised at all: no text has so few tokens per character.
@@ -88,7 +88,10 @@ class FlashRankReranker:
     def score(
         self, query: str, passages: Sequence[str], *, deadline: float | None = None
     ) -> list[float | None]:
-        """Raw scores in the order of ``passages``; equal passages are scored once."""
+        """Raw scores in the order of ``passages``; equal passages are scored once.
+
+        Raises :class:`ModelUnavailableError` where the model fails.
+        """
         clean = [encodable(passage[:MAX_CHARACTERS]) for passage in passages]
         distinct = list(dict.fromkeys(clean))
         asked = self._shortened(encodable(query))
@@ -102,8 +105,14 @@ class FlashRankReranker:
         from flashrank import RerankRequest
 
         rows = [{"text": passage} for passage in batch]
-        with np.errstate(over="ignore"):  # a logit of -100 overflows on its way to a score of 0
-            ranked = self._ranker.rerank(RerankRequest(query=query, passages=rows))
+        try:
+            with np.errstate(over="ignore"):  # a logit of -100 overflows on its way to a score of 0
+                ranked = self._ranker.rerank(RerankRequest(query=query, passages=rows))
+        except Exception as error:  # noqa: BLE001 - onnxruntime's share no narrower base class
+            raise ModelUnavailableError(
+                f"The reranker {self.name} failed on a text ({type(error).__name__}).",
+                "memory-store doctor DB",
+            ) from None  # it may quote a token of the text
         scored = {row["text"]: float(row["score"]) for row in ranked}
         return {text: score for text, score in scored.items() if math.isfinite(score)}
 
@@ -207,6 +216,7 @@ def _load(folder: Path, threads: int) -> Ranker:
     from flashrank import Ranker
     from flashrank.Config import model_file_map
 
+    quiet_runtime()
     (file,) = folder.glob("*.onnx")
     # FlashRank loads a folder only if this map names the file in it.
     known = model_file_map.get(folder.name)

@@ -76,12 +76,11 @@ class Reading:
                 if asks_for_maxsim(plan.options.reranker):
                     return self._interacted(pool)
                 model = self.context.reranker(plan.options.reranker)
-            except (ModelUnavailableError, ModelMismatchError) as error:
-                degraded = (missing_reranker(error, self.context.database),)
-            else:
                 if not plan.out_of_time:
                     return self._whole(pool, model)
                 degraded = (out_of_time(min(len(pool), plan.rerank_depth)),)
+            except (ModelUnavailableError, ModelMismatchError) as error:
+                degraded = (missing_reranker(error, self.context.database),)
         if plan.options.sealed and (parsed.required or parsed.excluded):
             degraded = (PAIRS_DECIDE,)
         if plan.misses_files:

@@ -59,10 +59,10 @@ def vector_leg(
     for scope in searched if wanted else ():
         try:
             embedder = scope.embedder(context)
+            vectors = embedder.embed_queries([text for _, text in wanted])
         except (ModelUnavailableError, ModelMismatchError) as error:
             missing[missing_model(error, scope, context)] = error
             continue
-        vectors = embedder.embed_queries([text for _, text in wanted])
         models.append(QueryModel(embedder, scope, vectors[0] if parsed.text else None))
         for (kind, _), vector in zip(wanted, vectors, strict=True):
             depth = depth_of("vector", kind, depths)
