@@ -21,7 +21,12 @@ AUDIT = "audit"  # no collection has such an id
 
 def counters(connection: sqlite3.Connection) -> dict[str, int]:
     """Collection → how often it was written, as the file says; and audit batches."""
-    written = dict(connection.execute("select collection, counter from vault_manifests"))
+    rows = connection.execute("select collection, counter from vault_manifests")
+    written = {
+        collection: counter
+        for collection, counter in rows
+        if isinstance(collection, str) and isinstance(counter, int)  # a damaged file has others
+    }
     last = batches_written(connection)
     return {**written, AUDIT: last} if last else written
 
