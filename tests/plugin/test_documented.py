@@ -1,0 +1,68 @@
+"""What the plugin knows by name is named where it is explained."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from datasette_hybrid.auditing.noting import ACTIONS as DEEDS
+from datasette_hybrid.auditing.noting import SURFACES
+from datasette_hybrid.compat import ACTIONS
+from datasette_hybrid.configuration import KNOWN
+from datasette_hybrid.serving import routes
+from datasette_hybrid.vaults import questions
+from memory_store.records import LISTED_IDS, MODES, STATUSES
+from memory_store.sql.options import OPTION_NAMES
+from memory_store.vault.audit_events import SERVER
+from memory_store.vault.members import ROLES
+
+DOCS = Path(__file__).parents[2] / "docs"
+NOWHERE = 2  # the last routes answer what is no address
+PAGES = (
+    *("search-page", "writing", "importing", "collections", "configuration", "permissions"),
+    *("audit", "json-api"),
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "names"),
+    [
+        ("configuration", KNOWN),
+        ("permissions", ACTIONS),
+        ("permissions", ROLES),
+        ("audit", {*SURFACES, SERVER}),
+        ("audit", DEEDS),
+        ("search", OPTION_NAMES),
+        ("search", {*MODES, *STATUSES}),
+        ("sql", {"hybrid_search", "hybrid_explain", "memory_text", "topic_hash", "rrf"}),
+    ],
+)
+def test_every_name_is_told(document: str, names: set[str]) -> None:
+    text = (DOCS / f"{document}.md").read_text()
+    told = {
+        word for code in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[\w-]+", code)
+    }
+    told |= set(re.findall(r"`([^`\n]+)`", text))  # names of several words
+    assert set(names) - told == set()
+
+
+def test_every_page_and_endpoint_is_told() -> None:
+    text = "".join((DOCS / f"{name}.md").read_text() for name in PAGES)
+    for pattern, _ in routes()[:-NOWHERE]:
+        ending = re.sub(r"\(\?P<\w+>[^)]*\)", "X", pattern).rstrip("$").replace("\\", "")
+        last = ending.rpartition("/")[2]
+        assert last in ("hybrid", "X", "X.json") or _told(last, text), pattern
+
+
+def _told(last: str, text: str) -> bool:
+    """Whether an address with this ending is named, or the ending as code."""
+    return f"/{last}" in text or f"`{last}`" in text
+
+
+def test_limits_are_told_as_they_are() -> None:
+    page, importing = ((DOCS / f"{name}.md").read_text() for name in ("search-page", "importing"))
+    assert f"the last {questions.MOST} questions of a vault, up to 16 KB" in " ".join(page.split())
+    assert questions.LONGEST == 16 * 1024
+    assert f"the `ids` of the first {LISTED_IDS:,} memories" in " ".join(importing.split())
