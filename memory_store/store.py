@@ -39,7 +39,7 @@ from memory_store.search.options import several
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
 from memory_store.vault import audit
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from memory_store.errors import MemoryStoreError
 from memory_store.sqlite import sqlite3
-from memory_store.vault.audit import SERVER, AuditEvent
+from memory_store.vault.audit_events import SERVER, AuditEvent
 
 from ..configuration import AuditSettings
 

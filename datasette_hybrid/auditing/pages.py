@@ -18,7 +18,7 @@ from datasette import Response
 from memory_store.errors import BadInputError
 from memory_store.operations.auditing import COLUMNS, Total, Wanted, totals
 from memory_store.scopes import EVERYTHING
-from memory_store.vault.audit import SERVER, AuditEvent
+from memory_store.vault.audit_events import SERVER, AuditEvent
 
 from ..requests import asking
 from ..requests.admission import work

@@ -30,7 +30,7 @@ from memory_store.records import (
 from memory_store.search.recipes import RECIPES
 from memory_store.sql.options import NO, OPTION_NAMES, YES
 from memory_store.sql.permitted import SHOWN
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.members import ROLES
 
 from ..collections import ACTIONS, CollectionView

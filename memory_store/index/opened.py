@@ -26,7 +26,7 @@ from memory_store.index.writing import IndexModel, delete_batch
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
 from memory_store.vault import audit
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import counters, remember, rollback_warning

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from memory_store.dates import parse_moment
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit_events import AuditEvent
 
 COLUMNS = ("time", "who", "surface", "action", "times", "opened", "returned")
 

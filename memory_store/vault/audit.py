@@ -7,8 +7,8 @@ names the last one, so that a batch which was changed, moved, taken out or put b
 (:func:`check`). All batches and the head put back together cannot be told from an older file:
 ``last_seen`` keeps how many batches there were for that.
 
-What happens rarely is kept in batches of its own, with bounds of its own (:data:`STRANDS`), so that
-no number of searches pushes an unlock or a wrong secret out.
+What happens rarely is kept in batches of its own, with bounds of its own (``STRANDS`` in
+``audit_events.py``), so that no number of searches pushes an unlock or a wrong secret out.
 """
 
 from __future__ import annotations
@@ -17,113 +17,32 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from memory_store.crypto.sealing import LENGTH, Place
 from memory_store.errors import TamperedError
 from memory_store.sqlite import connect, sqlite3
+from memory_store.vault.audit_events import (
+    STRAND_NUMBERS,
+    STRANDS,
+    AuditEvent,
+    event_of,
+    event_text,
+)
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
 from memory_store.vault.schema import AUDIT_TABLE
 from memory_store.vault.transactions import reading, transaction
 
 TABLE = "vault_audit"
-SERVER = "server"  # the surface of what the server does by itself: time-outs, configured keys
 HEAD = 0  # the sequence of the row that names the others
 BATCH_BYTES = 4096 - LENGTH.size
 """What a batch holds, blanks at its end included: about 40 events, a megabyte for 10,000."""
-ACTOR_LIMIT = 200  # characters; an actor's id is cut there
 KEPT_DAYS = 400.0
 KEPT_EVENTS = 100_000
-MERGED_SECONDS = 60  # alike events of such a time are one: nobody can push the others out
-NEVER_MERGED = frozenset({"unlock", "lock", "import", "members changed", "collection changed"})
 PATIENCE_MS = 1_000  # for another writer; what could not be written waits in memory
-STRAND_NUMBERS = 1 << 40  # batches that a strand may number
 BATCH_DAYS = 30  # a batch that was begun so long ago takes no more: days are kept to that
-
-
-@dataclass(frozen=True, slots=True)
-class Strand:
-    """A part of the trail that is bounded by itself.
-
-    Its batches are numbered behind ``base``; it keeps ``share`` of the events that are kept.
-    """
-
-    base: int
-    share: float
-    actions: frozenset[str] = frozenset()
-
-
-RARE = frozenset({"unlock", "lock", "members changed", "collection changed"})
-STRANDS = (
-    Strand(0, 1.0),  # everything else
-    Strand(STRAND_NUMBERS, 0.1, RARE),
-    Strand(2 * STRAND_NUMBERS, 0.1, frozenset({"failed unlock"})),  # anybody can cause them
-)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEvent:
-    """Something that was done with a vault.
-
-    ``time`` is ISO 8601 in UTC. ``actor`` is an actor's id, ``None`` where nobody was signed in;
-    ``session`` whether the browser had unlocked the vault. ``opened`` and ``returned`` count
-    memories. ``times`` counts the alike ones that are told by this event, whose ``time`` is that
-    of the first.
-    """
-
-    time: str
-    actor: str | None
-    session: bool
-    surface: str
-    action: str
-    opened: int = 0
-    returned: int = 0
-    times: int = 1
-
-    def kind(self) -> tuple[object, ...]:
-        """What alike events have in common: who, by which surface, what."""
-        return (self.actor, self.session, self.surface, self.action)
-
-    def with_later(self, later: AuditEvent) -> AuditEvent | None:
-        """This event and an alike one as one; ``None`` where they are to stay two."""
-        if self.action in NEVER_MERGED or self.kind() != later.kind():
-            return None
-        apart = datetime.fromisoformat(later.time) - datetime.fromisoformat(self.time)
-        if abs(apart.total_seconds()) > MERGED_SECONDS:
-            return None
-        return replace(
-            self,
-            opened=self.opened + later.opened,
-            returned=self.returned + later.returned,
-            times=self.times + later.times,
-        )
-
-    @property
-    def strand(self) -> int:
-        """In which of :data:`STRANDS` it is kept."""
-        return next((n for n, one in enumerate(STRANDS) if self.action in one.actions), 0)
-
-    def who(self) -> str:
-        """The actor's id, or what stands for somebody without one."""
-        if self.surface == SERVER:
-            return SERVER
-        return self.actor or ("unlocked session" if self.session else "anonymous")
-
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "time": self.time,
-            "actor": self.actor,
-            "session": self.session,
-            "who": self.who(),
-            "surface": self.surface,
-            "action": self.action,
-            "opened": self.opened,
-            "returned": self.returned,
-            "times": self.times,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,11 +193,11 @@ def _append(
     new = [event for event in new if not _merge(batch, event)]
     room = BATCH_BYTES - len(_encoded(batch))
     for event in new:
-        room -= len(_event_text(event)) + 1
+        room -= len(event_text(event)) + 1
         if batch.events and (room < 0 or _days_between(batch.events[0], event) > BATCH_DAYS):
             head = _write(connection, keys, head, number, batch)
             number, batch = number + 1, _Batch(head.tag)
-            room = BATCH_BYTES - len(_encoded(batch)) - len(_event_text(event)) - 1
+            room = BATCH_BYTES - len(_encoded(batch)) - len(event_text(event)) - 1
         batch.events.append(event)
     head = _write(connection, keys, head, number, batch)
     return replace(head, events=head.events + len(new))
@@ -379,14 +298,7 @@ def _sealed_row(connection: sqlite3.Connection, number: int) -> bytes:
 
 def _open(keys: CollectionKeys, number: int, sealed: bytes) -> _Batch:
     data = json.loads(_unsealed(keys, number, sealed))
-    return _Batch(data["before"], [_event(values) for values in data["events"]])
-
-
-def _event(values: list[Any]) -> AuditEvent:
-    names = [each.name for each in fields(AuditEvent)]
-    event = AuditEvent(**dict(zip(names, values, strict=True)))
-    # where ``times`` is, an empty list was before
-    return event if isinstance(event.times, int) else replace(event, times=1)
+    return _Batch(data["before"], [event_of(values) for values in data["events"]])
 
 
 def _unsealed(keys: CollectionKeys, number: int, sealed: object) -> bytes:
@@ -399,27 +311,13 @@ def _place(keys: CollectionKeys, number: int) -> Place:
 
 
 def _encoded(batch: _Batch) -> str:
-    events = ",".join(map(_event_text, batch.events))
+    events = ",".join(map(event_text, batch.events))
     return f'{{"before":"{batch.before}","events":[{events}]}}'
 
 
 def _days_between(first: AuditEvent, later: AuditEvent) -> float:
     apart = datetime.fromisoformat(later.time) - datetime.fromisoformat(first.time)
     return apart / timedelta(days=1)
-
-
-def _event_text(event: AuditEvent) -> str:
-    values = (
-        event.time,
-        event.actor[:ACTOR_LIMIT] if event.actor else event.actor,
-        event.session,
-        event.surface,
-        event.action,
-        event.opened,
-        event.returned,
-        event.times,
-    )
-    return json.dumps(values, separators=(",", ":"))
 
 
 def _tag(sealed: bytes) -> str:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from memory_store.cli import main
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit_events import AuditEvent
 
 
 def event(actor: str | None, surface: str, opened: int, days: float) -> AuditEvent:

@@ -21,7 +21,7 @@ from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit_events import AuditEvent
 
 HERE = Path(__file__).parent
 PASSPHRASE = "a published passphrase"

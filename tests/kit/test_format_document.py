@@ -13,7 +13,7 @@ from independent_sealing import opened
 
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit_events import AuditEvent
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "format.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)`(?:, if any)? \| (.*) \|$", re.MULTILINE)

@@ -18,7 +18,7 @@ from independent_reader import Cell, open_vault
 from memory_store.records import MemoryDraft
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit_events import AuditEvent
 
 RECOGNISING = frozenset(
     {

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from memory_store.errors import TamperedError
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
-from memory_store.vault.audit import BATCH_BYTES, AuditEvent
+from memory_store.vault.audit import BATCH_BYTES
+from memory_store.vault.audit_events import AuditEvent
 
 
 def event(number: int = 0, *, actor: str | None = "alice", age_days: float = 0) -> AuditEvent:

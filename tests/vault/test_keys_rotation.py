@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from memory_store.crypto.sealing import SealingKey, unseal
 from memory_store.errors import NotFoundError, TamperedError
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
-from memory_store.vault.audit import AuditEvent
+from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.collection_keys import PURPOSES
 
 Make = Callable[..., MemoryStore]
@@ -173,6 +174,8 @@ def test_readers_and_writers_are_right_all_the_time(
     threads = [threading.Thread(target=told(work, errors)) for work in (read, write)]
     for thread in threads:
         thread.start()
+    while not (written or errors):
+        time.sleep(0.01)  # opening takes a while, the first time
     for _ in range(3):
         filled.rotate_keys()
     over.set()

@@ -1,0 +1,122 @@
+"""The events of the audit trail: what one tells, which are told as one, how long each is kept.
+
+Boundary: an event names an actor, a surface and numbers of memories; never a query or a text.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import Any
+
+SERVER = "server"  # the surface of what the server does by itself: time-outs, configured keys
+ACTOR_LIMIT = 200  # characters; an actor's id is cut there
+MERGED_SECONDS = 60  # alike events of such a time are one: nobody can push the others out
+NEVER_MERGED = frozenset({"unlock", "lock", "import", "members changed", "collection changed"})
+STRAND_NUMBERS = 1 << 40  # batches that a strand may number
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """A part of the trail that is bounded by itself.
+
+    Its batches are numbered behind ``base``; it keeps ``share`` of the events that are kept.
+    """
+
+    base: int
+    share: float
+    actions: frozenset[str] = frozenset()
+
+
+RARE = frozenset({"unlock", "lock", "members changed", "collection changed"})
+STRANDS = (
+    Strand(0, 1.0),  # everything else
+    Strand(STRAND_NUMBERS, 0.1, RARE),
+    Strand(2 * STRAND_NUMBERS, 0.1, frozenset({"failed unlock"})),  # anybody can cause them
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """Something that was done with a vault.
+
+    ``time`` is ISO 8601 in UTC. ``actor`` is an actor's id, ``None`` where nobody was signed in;
+    ``session`` whether the browser had unlocked the vault. ``opened`` and ``returned`` count
+    memories. ``times`` counts the alike ones that are told by this event, whose ``time`` is that
+    of the first.
+    """
+
+    time: str
+    actor: str | None
+    session: bool
+    surface: str
+    action: str
+    opened: int = 0
+    returned: int = 0
+    times: int = 1
+
+    def kind(self) -> tuple[object, ...]:
+        """What alike events have in common: who, by which surface, what."""
+        return (self.actor, self.session, self.surface, self.action)
+
+    def with_later(self, later: AuditEvent) -> AuditEvent | None:
+        """This event and an alike one as one; ``None`` where they are to stay two."""
+        if self.action in NEVER_MERGED or self.kind() != later.kind():
+            return None
+        apart = datetime.fromisoformat(later.time) - datetime.fromisoformat(self.time)
+        if abs(apart.total_seconds()) > MERGED_SECONDS:
+            return None
+        return replace(
+            self,
+            opened=self.opened + later.opened,
+            returned=self.returned + later.returned,
+            times=self.times + later.times,
+        )
+
+    @property
+    def strand(self) -> int:
+        """In which of :data:`STRANDS` it is kept."""
+        return next((n for n, one in enumerate(STRANDS) if self.action in one.actions), 0)
+
+    def who(self) -> str:
+        """The actor's id, or what stands for somebody without one."""
+        if self.surface == SERVER:
+            return SERVER
+        return self.actor or ("unlocked session" if self.session else "anonymous")
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "time": self.time,
+            "actor": self.actor,
+            "session": self.session,
+            "who": self.who(),
+            "surface": self.surface,
+            "action": self.action,
+            "opened": self.opened,
+            "returned": self.returned,
+            "times": self.times,
+        }
+
+
+def event_text(event: AuditEvent) -> str:
+    """An event as it is kept, before it is sealed."""
+    values = (
+        event.time,
+        event.actor[:ACTOR_LIMIT] if event.actor else event.actor,
+        event.session,
+        event.surface,
+        event.action,
+        event.opened,
+        event.returned,
+        event.times,
+    )
+    return json.dumps(values, separators=(",", ":"))
+
+
+def event_of(values: list[Any]) -> AuditEvent:
+    """The event that was written as :func:`event_text`."""
+    names = [each.name for each in fields(AuditEvent)]
+    event = AuditEvent(**dict(zip(names, values, strict=True)))
+    # where ``times`` is, an empty list was before
+    return event if isinstance(event.times, int) else replace(event, times=1)
