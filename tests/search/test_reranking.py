@@ -255,6 +255,36 @@ class TestTimeLimits:
         assert limited.counts == unlimited.counts
 
 
+class TestWhatIsRead:
+    def test_of_a_long_note_the_stretch_with_the_words_is_read(
+        self, make_store: Callable[..., MemoryStore], reranker: str
+    ) -> None:
+        model, seen = load_reranker(reranker), []
+
+        class Listening:
+            """The model, and what it was given to read."""
+
+            name, calibration, fingerprint = model.name, model.calibration, model.fingerprint
+
+            def score(
+                self, query: str, passages: Sequence[str], *, deadline: float | None = None
+            ) -> list[float | None]:
+                seen.extend(passages)
+                return model.score(query, passages, deadline=deadline)
+
+        filler = "Nothing of it was written down at the time. " * 60
+        store = make_store("read.db")
+        told = "The zeppelin landed in the quagmire."
+        store.add_many(
+            MemoryDraft(f"{filler}{told} {filler}Entry {n}.", title=f"Log {n}") for n in range(6)
+        )
+        context = replace(store.search_context(), reranker=lambda name: Listening())
+        pipeline.run(context, "zeppelin quagmire", SearchOptions())
+        assert len(seen) == 6
+        assert all(told in passage for passage in seen)
+        assert all(len(passage) <= len("Log 0\n") + 800 for passage in seen)
+
+
 class TestBlending:
     @pytest.fixture
     def uncalibrated(self, tmp_path: Path) -> str:
