@@ -1,0 +1,75 @@
+"""What a vault of real texts takes, part by part: bytes of its file per byte of Markdown.
+
+    python -m benchmarks.natural shared/evals/scifact/corpus.jsonl [--notes 2000]
+
+writes the texts of a development set as Markdown files and imports them with the windows that the
+embedding model makes of them and random vectors, which take as many bytes as real ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from benchmarks.vaults import import_with_random_vectors
+from memory_store.models.embedder import load_embedder
+from memory_store.sqlite import connect
+
+PARTS = {
+    "vectors": "select sum(length(vectors)) from vault_segments",
+    "word entries": "select sum(length(main)) from vault_segments",
+    "pairs of words": "select sum(length(pairs)) from vault_segments",
+    "bodies": "select sum(length(body)) from memory_bodies",
+    "heads": "select sum(length(head)) from memories",
+}
+"""The sealed columns; the rest of a file is ids, keyed tags, indexes and half-filled pages."""
+
+
+def write_notes(texts: Path, folder: Path, notes: int) -> int:
+    """The first ``notes`` records of an NDJSON file as Markdown files. Returns their bytes."""
+    total = 0
+    folder.mkdir()
+    with texts.open(encoding="utf-8") as lines:
+        for number, line in enumerate(islice(lines, notes)):
+            record = json.loads(line)
+            content = f"# {record['title']}\n\n{record['text']}\n".encode()
+            (folder / f"{number:06}.md").write_bytes(content)
+            total += len(content)
+    return total
+
+
+def shares(vault: Path, text_bytes: int) -> Mapping[str, float]:
+    """Each part's share, the whole first, as multiples of the text."""
+    connection = connect(vault, read_only=True)
+    try:
+        sizes = {name: connection.execute(query).fetchone()[0] for name, query in PARTS.items()}
+    finally:
+        connection.close()
+    whole = vault.stat().st_size
+    sizes = {"whole file": whole, **sizes, "the rest": whole - sum(sizes.values())}
+    return {name: size / text_bytes for name, size in sizes.items()}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the vault in a folder of its own, and print the table."""
+    parser = argparse.ArgumentParser(description="Measure what a vault of real texts takes.")
+    parser.add_argument("texts", type=Path, help="NDJSON of records with title and text")
+    parser.add_argument("--notes", type=int, default=2_000)
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="memory-store-bench-") as name:
+        folder = Path(name)
+        text_bytes = write_notes(given.texts, folder / "notes", given.notes)
+        (folder / "keys").mkdir()
+        vault, key_file = folder / "natural.db", folder / "keys" / "bench.key"
+        import_with_random_vectors(vault, key_file, folder / "notes", load_embedder())
+        for part, share in shares(vault, text_bytes).items():
+            print(f"{part:>15}  {share:5.2f} × {text_bytes / 1e6:.1f} MB of text")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
