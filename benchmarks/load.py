@@ -36,6 +36,7 @@ SECONDS = 6.0  # of each crowd, at least
 LOOKS = 12  # at each of the other pages beside each crowd, at least …
 LONGEST = 60.0  # … unless that takes longer than this, in seconds
 WARM_UP = 1.0  # seconds of each crowd that are not counted
+SETTLED = 5.0  # seconds since the server last started a process, before any crowd is
 ALLOWED = 2.0  # p95 < 2 × in process × clients ÷ cores; other pages < 2 × idle
 TURNED_AWAY = 0.05  # of those who ask; beyond it the 95th of a hundred was not answered at all
 HEADINGS = (
@@ -190,10 +191,24 @@ async def _warm(server: Served, paths: Sequence[str], clients: int) -> None:
     await crowd(server.port, server.cookie, paths, clients, over)
 
 
+async def _settled(server: Served, paths: Sequence[str], clients: int) -> None:
+    """Have a crowd until the server has started all the processes that it will."""
+    over = asyncio.Event()
+    crowding = asyncio.ensure_future(crowd(server.port, server.cookie, paths, clients, over))
+    running, since = server.running, time.perf_counter()
+    while time.perf_counter() - since < SETTLED and not crowding.done():
+        await asyncio.sleep(0.05)
+        if server.running != running:
+            running, since = server.running, time.perf_counter()
+    over.set()
+    await crowding
+
+
 async def _measured(server: Served, clients: Sequence[int], seconds: float, looks: int) -> Loaded:
     surfaces = await server.surfaces()
     for paths in (list(OTHERS.values()), *surfaces.values()):
         await _warm(server, paths, 1)
+    await _settled(server, surfaces["page"], max(clients))
     quiet, crowds = Quiet(), []
     _inside(server, surfaces, quiet)
     for surface, paths in surfaces.items():

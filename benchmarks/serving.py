@@ -71,6 +71,11 @@ class Served:
         gone = own.children_user + own.children_system if hasattr(own, "children_user") else 0.0
         return sum(one.user + one.system for one in times) + gone
 
+    @property
+    def running(self) -> int:
+        """How many processes serve."""
+        return len(self._processes())
+
     def resident_bytes(self) -> list[int]:
         """Memory of the server's processes that no other process shares, the server's own first."""
         return [one.memory_full_info().uss for one in self._processes()]

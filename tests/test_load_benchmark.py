@@ -24,6 +24,7 @@ def loaded(tiny_model: Path, private_folders: Path, monkeypatch: pytest.MonkeyPa
     """Two clients, a vault of thirty notes, and as little time as will do."""
     monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
     monkeypatch.setattr(load, "WARM_UP", 0.1)
+    monkeypatch.setattr(load, "SETTLED", 0.1)
     return load.measured(30, (2,), 0.3, 1)
 
 
