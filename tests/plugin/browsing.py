@@ -8,16 +8,15 @@ in conftest.py. Such files hold no ``async`` tests: Playwright runs an event loo
 from __future__ import annotations
 
 import os
+import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +24,8 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DESKTOP, PHONE = (1280, 900), (360, 740)
+PATIENCE = 240.0  # seconds until something hangs, however slow and busy the machine is
+SQL_TIME_LIMIT = 20_000  # milliseconds; Datasette's second by the clock is a matter of luck
 
 MARKS = [
     pytest.mark.browser,
@@ -35,34 +36,59 @@ MARKS = [
 """Of every module of browser tests."""
 
 
+@dataclass(frozen=True)
+class Running:
+    """A ``datasette serve`` that answers, and what it says."""
+
+    address: str
+    process: subprocess.Popen[bytes]
+    log: IO[bytes]
+
+    def said(self) -> str:
+        """All that it has written so far."""
+        return _written(self.log)
+
+
 @contextmanager
-def serving(*arguments: str | Path) -> Iterator[str]:
-    """The address of ``datasette serve`` with these arguments, on a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "datasette", "serve", *map(str, arguments), "-p", str(port)]
-    with tempfile.TemporaryFile("w+") as said:
-        server = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+def running(
+    *arguments: str | Path, environment: Mapping[str, str] | None = None
+) -> Iterator[Running]:
+    """``datasette serve`` with these arguments, on a port that it finds free itself."""
+    usual = ("-p", "0", "--setting", "sql_time_limit_ms", str(SQL_TIME_LIMIT))
+    command = [sys.executable, "-m", "datasette", "serve", *usual, *map(str, arguments)]
+    with tempfile.TemporaryFile() as log:
+        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
         try:
-            yield _awaited(f"http://127.0.0.1:{port}", server, said)
+            yield Running(_address(server, log), server, log)
         finally:
             server.terminate()
-            server.wait(10)
+            try:
+                server.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                raise
 
 
-def _awaited(address: str, server: subprocess.Popen[bytes], said: IO[str]) -> str:
-    until = time.monotonic() + 60
-    while True:
-        try:
-            urllib.request.urlopen(f"{address}/-/versions.json", timeout=2).close()
-        except (urllib.error.URLError, OSError):
-            if server.poll() is not None or time.monotonic() > until:
-                said.seek(0)
-                raise AssertionError(f"the server did not start:\n{said.read()}") from None
-            time.sleep(0.2)
-        else:
-            return address
+@contextmanager
+def serving(*arguments: str | Path, **options: Any) -> Iterator[str]:
+    """The address of :func:`running`."""
+    with running(*arguments, **options) as server:
+        yield server.address
+
+
+def _address(server: subprocess.Popen[bytes], log: IO[bytes]) -> str:
+    """Where the server answers, as it says itself once it does."""
+    until = time.monotonic() + PATIENCE
+    while not (found := re.search(r"Uvicorn running on (http://[\w.:]+)", _written(log))):
+        if server.poll() is not None or time.monotonic() > until:
+            raise AssertionError(f"the server did not start:\n{_written(log)}")
+        time.sleep(0.05)
+    return found[1]
+
+
+def _written(log: IO[bytes]) -> str:
+    # by position: the server writes on where this descriptor, which it shares, points to
+    return os.pread(log.fileno(), os.fstat(log.fileno()).st_size, 0).decode("utf-8", "replace")
 
 
 @contextmanager
@@ -70,6 +96,7 @@ def opened(browser: Any, size: tuple[int, int] = DESKTOP, **options: Any) -> Ite
     """A page in a context of its own; ``options`` as for ``browser.new_context``."""
     width, height = size
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
+    context.set_default_timeout(PATIENCE * 1_000)
     page = context.new_page()
     page.complaints = []
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
@@ -83,6 +110,25 @@ def opened(browser: Any, size: tuple[int, int] = DESKTOP, **options: Any) -> Ite
     )
     yield page
     context.close()
+
+
+def expect(what: Any) -> Any:
+    """Playwright's assertions on a locator or a page, which wait until they hold."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENCE * 1_000)
+    return expect(what)
+
+
+@contextmanager
+def another_page(page: Any) -> Iterator[None]:
+    """Inside, something leads to another page; afterwards that one is here, all of it.
+
+    A click alone may return while the page that it leaves is still there to be looked at.
+    """
+    with page.expect_event("domcontentloaded"):
+        yield
+    page.wait_for_load_state()
 
 
 def fits(page: Any) -> bool:

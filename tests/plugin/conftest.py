@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,7 +15,7 @@ from datasette.app import Datasette
 
 from memory_store.store import MemoryStore
 
-from .browsing import CHROMIUM, DESKTOP, PHONE, opened, serving
+from .browsing import CHROMIUM, DESKTOP, PATIENCE, PHONE, SQL_TIME_LIMIT, opened, serving
 
 PASSPHRASE = "four small grey herons"
 HOSTILE = "<script>alert('x')</script> \"><img src=x onerror=alert(1)> {{ 7 * 7 }}"
@@ -158,10 +159,23 @@ def fill(store: MemoryStore) -> None:
 @pytest.fixture
 def filled(original: Filled, model: Path, tmp_path: Path) -> Filled:
     """This test's own copy of the vault."""
-    folder = tmp_path / "vaults"
-    folder.mkdir()
-    shutil.copy(original.path, folder / "notes.db")
-    return Filled(folder / "notes.db", original.key_file, original.recovery_code)
+    return copied(original, tmp_path)
+
+
+def copied(original: Filled, folder: Path) -> Filled:
+    """A copy of a vault, below a folder."""
+    path = folder / "vaults" / "notes.db"
+    path.parent.mkdir(parents=True)
+    shutil.copy(original.path, path)
+    return Filled(path, original.key_file, original.recovery_code)
+
+
+def private_environment(folder: Path, model: Path) -> dict[str, str]:
+    """For a server that outlives a test: folders of its own, the tiny model, nobody's keys."""
+    usual = {name: value for name, value in os.environ.items() if "MEMORY_STORE" not in name}
+    names = ("CACHE", "CONFIG", "STATE")
+    folders = {f"MEMORY_STORE_{name}": str(folder / "private" / name.lower()) for name in names}
+    return {**usual, **folders, "MEMORY_STORE_OFFLINE": "1", "MEMORY_STORE_MODEL": str(model)}
 
 
 Serve = Callable[..., Awaitable[Served]]
@@ -197,7 +211,9 @@ def serve(model: Path) -> Any:
 def plain_datasette(paths: tuple[Path, ...], configuration: dict[str, Any], **more: Any) -> Any:
     """A Datasette, configured by whichever name this version gives configuration."""
     name = "config" if hasattr(Datasette, "get_internal_database") else "metadata"
-    return Datasette([str(path) for path in paths], **{name: configuration}, **more)
+    settings = {"sql_time_limit_ms": SQL_TIME_LIMIT, **more.pop("settings", {})}
+    files = [str(path) for path in paths]
+    return Datasette(files, settings=settings, **{name: configuration}, **more)
 
 
 @pytest.fixture
@@ -219,7 +235,9 @@ def browser() -> Iterator[Any]:
     """One Chromium for the tests of a module."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        chromium = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE * 1_000
+        )
         yield chromium
         chromium.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .browsing import MARKS, answer, fits, unlocked
+from .browsing import MARKS, another_page, answer, expect, fits, unlocked
 from .conftest import PASSPHRASE
 
 ONE = "00000000-0000-4000-8000-000000000001"
@@ -34,7 +34,8 @@ def test_unlock_search_read_and_lock_by_keyboard(address: str, page: Any) -> Non
     assert "every second day" in page.locator(".hy-text").inner_text()
     assert fits(page)
 
-    page.get_by_role("link", name="Back to the results").click()
+    with another_page(page):
+        page.get_by_role("link", name="Back to the results").click()
     page.get_by_role("button", name="Lock").click()
     page.wait_for_url("**/unlock")
     page.goto(f"{address}/notes/-/hybrid?q=tomatoes")
@@ -63,5 +64,5 @@ def test_a_new_query_keeps_the_options_and_leaves_empty_fields_out(address: str,
     page.locator("#hy-q").fill("postgres")
     page.keyboard.press("Enter")
     page.wait_for_url("**/notes/-/hybrid?q=postgres&recipe=gno&explain=1&budget=900")
-    assert page.locator("[name=since]").is_enabled()
+    expect(page.locator("[name=since]")).to_be_enabled()
     assert page.complaints == []

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from plugin.browsing import _awaited
+from plugin.browsing import running
 from plugin.conftest import Filled
 from plugin.test_schemathesis import BEARER
 
@@ -52,18 +49,8 @@ def served_process(filled: Filled, folder: Path, *more: str) -> Iterator[Server]
     plugins = folder / "plugins"
     plugins.mkdir(exist_ok=True)
     (plugins / "bearer.py").write_text(BEARER)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "datasette", "serve", str(filled.path), "-p", str(port)]
-    command += ["--plugins-dir", str(plugins), *more]
     environment = {**os.environ, "MEMORY_STORE_KEY_FILE": str(filled.key_file)}
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT, env=environment)
-        try:
-            yield Server(_awaited(f"http://127.0.0.1:{port}", process, said), process)
-            said.seek(0)
-            assert "Traceback" not in said.read()
-        finally:
-            process.terminate()
-            process.wait(30)
+    arguments = (filled.path, "--plugins-dir", plugins, *more)
+    with running(*arguments, environment=environment) as server:
+        yield Server(server.address, server.process)
+        assert "Traceback" not in server.said()

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from counts import FULL, counted
-from plugin.browsing import MARKS
+from plugin.browsing import MARKS, PATIENCE, another_page
 from plugin.conftest import Filled
 from scripts import PAYLOADS
 from servers import ROOT, Server, served_process
@@ -137,6 +137,7 @@ def server(
 def watched(server: Server, browser: Any) -> Iterator[Watched]:
     context = browser.new_context(extra_http_headers=ROOT, viewport={"width": 1280, "height": 900})
     context.add_init_script(WATCH)
+    context.set_default_timeout(PATIENCE * 1_000)
     page = context.new_page()
     watching = Watched(page, server)
     page.on("dialog", watching.asked)
@@ -166,7 +167,7 @@ def asked(address: str, value: Any = None, method: str = "GET") -> Any:
     body = None if value is None else json.dumps(value).encode()
     kind = {"Content-Type": "application/json"}
     request = urllib.request.Request(address, body, {**ROOT, **kind}, method=method)
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)
 
 
@@ -183,6 +184,7 @@ def test_the_sentinel_sees_what_runs(watched: Watched) -> None:
         watched.page.set_content(f"<p title='{script}'>{script}</p>")
         seen += bool(watched.page.evaluate(TOUCHED))
     assert seen > len(ONE_BY_ONE) // 2
+    watched.page.goto("about:blank")  # nothing of them goes on
     watched.noticed.clear()
 
 
@@ -239,7 +241,7 @@ def test_forms_that_are_refused_and_shown_again(watched: Watched) -> None:
         page.locator("[name=text]").fill(script)
         page.locator("[name=title]").fill(script * 100)  # too long a title
         page.locator("[name=topics]").fill(script)
-        with page.expect_navigation():
+        with another_page(page):
             page.locator("form:has([name=text]) button:not([formaction])").first.click()
         watched.settled(f"a new memory: {script}")
         assert page.locator("[name=text]").count(), page.inner_text("body")[:500]
@@ -253,7 +255,7 @@ def test_both_sides_of_a_conflict(watched: Watched) -> None:
         version = asked(address)["rows"][0]["version"]
         asked(address, {"version": version, "text": f"theirs {script}\n{script}"}, "PATCH")
         page.locator("[name=text]").fill(f"mine {script}\n\n{script}")
-        with page.expect_navigation():
+        with another_page(page):
             page.locator("form:has([name=text]) button:not([formaction])").first.click()
         watched.settled(f"a conflict: {script}")
         assert "theirs" in page.inner_text("body")
@@ -274,6 +276,7 @@ def test_an_import_that_names_its_files(watched: Watched, tmp_path: Path) -> Non
         page.wait_for_url("**/import/*")
         # until then the page asks how far it is, and at the end comes again by itself
         page.get_by_role("heading", name=re.compile("^Import(ed| failed| stopped)")).wait_for()
+        page.wait_for_load_state()
         watched.settled(f"an import: {script}")
         page.reload()
         watched.settled(f"an import: {script}")
