@@ -104,7 +104,7 @@ class Home:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=120,
+            timeout=300,
             check=False,
         )
 
@@ -161,12 +161,13 @@ def served(home: Home) -> Iterator[str]:
         yield f"127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(timeout=30)
+        server.wait(timeout=300)
 
 
 def signing_in(server: subprocess.Popen[bytes], log: Path) -> str:
     """The link that Datasette prints, once it answers."""
-    for _ in range(300):
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
         text = log.read_text()
         found = re.search(r"http://\S+/-/auth-token\?token=\w+", text)
         if found and "startup complete" in text:

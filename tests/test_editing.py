@@ -209,7 +209,7 @@ def test_two_processes_that_append_at_once_lose_no_line(
         assert writer.stdin is not None
         writer.stdin.write("go\n")
         writer.stdin.flush()
-    assert [writer.wait(120) for writer in writers] == [0, 0]
+    assert [writer.wait(300) for writer in writers] == [0, 0]
     kept = store.get(memory.id)
     lines = kept.text.splitlines()
     assert sorted(lines[1:]) == sorted(f"{n} {i}" for n in ("left", "right") for i in range(ROUNDS))

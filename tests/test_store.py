@@ -280,7 +280,7 @@ def test_a_killed_import_keeps_its_batches_and_goes_on(
     died = subprocess.run(
         [sys.executable, "-c", KILLED, store.path, key_file, tiny_model, notes, str(after)],
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert died.returncode == -9
     with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as again:

@@ -324,7 +324,7 @@ def test_the_process_survives_when(ordeal: str, module: ModuleType) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import sys
+import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,15 +15,15 @@ from pathlib import Path
 import pytest
 from typing_commands import Vault
 
-PATIENCE = 60.0  # seconds until a session counts as hung
+PATIENCE = 180.0  # seconds until a session counts as hung
 PASSPHRASE = "correct horse battery staple"
 BOLD = "\x1b[1m"
 
 
 def session(
-    words: Sequence[str], answers: Sequence[str] = (), **environment: str
+    words: Sequence[str], answers: Sequence[str] = (), *, echoed: bool = False, **environment: str
 ) -> tuple[str, int]:
-    """Type ``memory-store WORDS…`` at a terminal, answer its prompts in turn.
+    """Type ``memory-store WORDS…`` at a terminal, answer its prompts in turn: secrets, or echoed.
 
     Returns all that the terminal showed, and the exit code.
     """
@@ -44,7 +45,8 @@ def session(
         shown += piece
         if waiting and len(re.findall(rb": ", shown)) > answered:
             answered = len(re.findall(rb": ", shown))
-            time.sleep(0.1)  # until the prompt has switched the echo off
+            while not echoed and termios.tcgetattr(terminal)[3] & termios.ECHO:
+                time.sleep(0.01)  # until the prompt has switched it off
             os.write(terminal, waiting.pop(0).encode() + b"\n")
     os.close(terminal)
     _, status = os.waitpid(child, 0)
@@ -104,11 +106,11 @@ def test_import_shows_its_progress_and_clears_it(empty_vault: Vault, notes: Path
 def test_delete_asks_first(vault: Vault) -> None:
     memory = vault.json("list", "--type", "fact")[0]
     words = ["delete", str(vault.path), memory["id"], "--key-file", str(vault.key_file)]
-    shown, code = session(words, ["n"])
+    shown, code = session(words, ["n"], echoed=True)
     assert code == 1
     assert memory["title"] in shown
     assert vault.json("get", memory["id"])["id"] == memory["id"]
-    assert session(words, ["y"])[1] == 0
+    assert session(words, ["y"], echoed=True)[1] == 0
     assert vault.run("get", memory["id"]).exit_code == 1
 
 

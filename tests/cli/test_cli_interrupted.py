@@ -55,7 +55,7 @@ def test_a_running_command_is_stopped_by_the_signal(vault: Any, tmp_path: Path) 
     ) as running:
         waiting = os.open(queries, os.O_WRONLY)  # returns once the command reads
         running.send_signal(signal.SIGINT)
-        _, told = running.communicate(timeout=30)
+        _, told = running.communicate(timeout=300)
         os.close(waiting)
     assert (running.returncode, told) == (130, "Stopped.\n")
 

@@ -85,6 +85,30 @@ def element(collection_key: bytes, memory: str, version: int) -> int:
     return int.from_bytes(hashed, "big")
 
 
+@dataclass(frozen=True)
+class Bundle:
+    """What a wrapped collection key holds: the keys of one epoch."""
+
+    key: bytes
+    blind: bytes
+    dedupe: bytes
+    source: bytes
+    epoch: int
+
+    @classmethod
+    def of(cls, epoch: int, content: bytes) -> Bundle:
+        if len(content) != (192 if epoch else 32):
+            raise Refused("not authentic", "vault_collection_keys.wrapped")
+        if epoch == 0:
+            carried = tuple(derived(content, label) for label in ("blind", "dedupe", "source"))
+            return cls(content, *carried, epoch)
+        return cls(*(content[start : start + 32] for start in range(0, 128, 32)), epoch)
+
+    def stored(self, tag: bytes) -> bytes:
+        """A keyed hash as it stands in the file."""
+        return block(derived(self.key, "veil"), tag) if self.epoch else tag
+
+
 # -- sealed values --------------------------------------------------------------------------
 
 

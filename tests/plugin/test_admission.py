@@ -103,7 +103,7 @@ async def test_everything_at_once_ends(patient: Served) -> None:
         return answer == ROWS or REFUSED in str(answer) or answer == [{"title": None}]
 
     asked = [visit(path) for path in paths * 6] + [select(sql) for sql in (TABLE, VALUE) * 12]
-    assert all(await asyncio.wait_for(asyncio.gather(*asked), timeout=60))
+    assert all(await asyncio.wait_for(asyncio.gather(*asked), timeout=300))
     assert await answers(patient, TABLE) == ROWS
 
 
@@ -124,7 +124,7 @@ async def test_a_call_that_has_begun_is_waited_for_and_may_fail() -> None:
 
     def slow() -> str:
         begun.set()
-        return "done" if hurry.wait(10) else "too late"
+        return "done" if hurry.wait(120) else "too late"
 
     hurry = threading.Event()
     answer = asyncio.ensure_future(asyncio.to_thread(queue.wait_for, slow, 1))

@@ -14,6 +14,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
+from .browsing import PATIENCE
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
 
 ONE = "00000000-0000-4000-8000-000000000001"
@@ -157,7 +158,7 @@ async def test_events_are_written_within_seconds_and_at_shutdown(
     served: Served, filled: Filled
 ) -> None:
     await served.by("bob").get(".json?q=tomatoes")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while vaults_of(served.datasette).of("notes").audit.waiting():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.1)

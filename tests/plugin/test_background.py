@@ -30,7 +30,7 @@ def test_the_end_of_the_process_waits_for_a_model_that_loads(tiny_model: Path) -
         [sys.executable, "-c", ENDS_WHILE_MODELS_LOAD, str(model)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "loaded\n", "")

@@ -116,9 +116,9 @@ SHORTER = " " * (LINE_LIMIT - 20)  # blanks that the limit lets through
 )
 def test_a_long_run_of_blanks_is_read_at_once(before: str, blanks: str, after: str) -> None:
     """Far more than a second goes by where an expression tries every way to share them out."""
-    started = time.perf_counter()
+    started = time.process_time()  # of this process: others may be busy, too
     shown = readable(before + blanks + after)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert "x" in shown
 
 

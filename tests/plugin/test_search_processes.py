@@ -22,7 +22,7 @@ from memory_store.searchers.pool import COMMAND, WORTH
 from .browsing import serving
 from .conftest import Filled, Serve, plain_datasette
 
-HANGS = 60.0
+HANGS = 120.0
 EVERYBODY = dict.fromkeys(("hybrid-search", "hybrid-decrypt"), True)
 
 
@@ -60,7 +60,7 @@ def served(filled: Filled, tmp_path: Path, **options: Any) -> Iterator[str]:
 
 
 def titles(address: str, query: str) -> list[str]:
-    with urllib.request.urlopen(f"{address}/notes/-/hybrid.json?q={query}", timeout=30) as reply:
+    with urllib.request.urlopen(f"{address}/notes/-/hybrid.json?q={query}", timeout=HANGS) as reply:
         return [row["title"] for row in json.load(reply)["rows"]]
 
 

@@ -166,7 +166,7 @@ def test_garbage_that_holds_a_statement_waits_for_the_search(store: MemoryStore,
         next(cursor)
         del cursor, left
         with ThreadPoolExecutor(1) as pool:
-            return pool.submit(collecting, search).result(timeout=30)
+            return pool.submit(collecting, search).result(timeout=300)
 
     def collecting(search: Callable[[], SearchResponse]) -> SearchResponse:
         gc.set_threshold(1, 1, 1)
@@ -230,7 +230,7 @@ async def test_who_may_not_gets_no_rows_and_no_text(served: Served) -> None:
 
 async def test_a_statement_that_takes_too_long_is_interrupted(filled: Filled, serve: Serve) -> None:
     settings = {"key-file": str(filled.key_file), "allow": ALLOW}
-    limits = {"sql_time_limit_ms": 50}
+    limits = {"sql_time_limit_ms": 500}
     served = await serve(filled.path, options={"notes": settings}, settings=limits)
     endless = """
         with recursive n (i) as (select 1 union all select i + 1 from n)
@@ -239,7 +239,7 @@ async def test_a_statement_that_takes_too_long_is_interrupted(filled: Filled, se
     response = await query(served.by("bob"), endless, "json")
     assert response.status_code == 400
     assert "interrupted" in response.text.lower() or "time limit" in response.text.lower()
-    assert len(await served.by("bob").sql("select 1 from hybrid_search('tomatoes', 1)")) in (0, 1)
+    assert len(await served.by("bob").sql("select 1 from hybrid_search('tomatoes', 1)")) == 1
 
 
 async def test_the_configuration_may_leave_the_table_out(filled: Filled, serve: Serve) -> None:
@@ -257,7 +257,7 @@ def test_sqlite_utils_selects_from_it(filled: Filled) -> None:
         env=environment(filled),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -280,7 +280,7 @@ for number in range(5):
         env=environment(filled),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

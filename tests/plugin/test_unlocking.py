@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -179,23 +180,50 @@ async def test_the_button_locks_for_everybody_and_ends_the_sessions(
     assert (await session.get("?q=tomatoes")).status_code == 403  # the old cookie is worth nothing
 
 
-async def test_a_quiet_while_locks(filled: Filled, serve: Serve) -> None:
-    served = await serve(filled.path, options={"notes": {"idle-minutes": 0.02}})
+class Clock:
+    """Vaults' own clock, which a test puts forward."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def forward(self, *, minutes: float) -> None:
+        self._ahead += 60 * minutes
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._ahead
+
+    def time(self) -> float:
+        return time.time() + self._ahead
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("datasette_hybrid.vaults.vault.time", made)
+    return made
+
+
+async def test_a_quiet_while_locks(filled: Filled, serve: Serve, clock: Clock) -> None:
+    served = await serve(filled.path, options={"notes": {"idle-minutes": 20}})
     session = await unlocked(served)
-    assert (await session.get("?q=tomatoes")).status_code == 200
-    await asyncio.sleep(1.4)
+    for _ in range(2):  # each is a use
+        clock.forward(minutes=19)
+        assert (await session.get("?q=tomatoes")).status_code == 200
+    clock.forward(minutes=20)
     assert (await session.get("?q=tomatoes")).status_code == 423
     assert not vaults_of(served.datasette).of("notes").is_open
 
 
-async def test_an_absolute_time_locks_however_busy(filled: Filled, serve: Serve) -> None:
-    hours = 1.2 / 3600
-    served = await serve(filled.path, options={"notes": {"absolute-hours": hours}})
+async def test_an_absolute_time_locks_however_busy(
+    filled: Filled, serve: Serve, clock: Clock
+) -> None:
+    settings = {"absolute-hours": 1, "idle-minutes": 0}
+    served = await serve(filled.path, options={"notes": settings})
     session = await unlocked(served)
     for _ in range(3):
+        clock.forward(minutes=19)
         assert (await session.get("?q=tomatoes")).status_code == 200
-        await asyncio.sleep(0.2)
-    await asyncio.sleep(0.8)
+    clock.forward(minutes=3)
     assert (await session.get("?q=tomatoes")).status_code == 423
 
 
@@ -221,11 +249,13 @@ async def test_a_session_ends_absolutely_though_the_vault_stays_open(
     assert vaults_of(served.datasette).of("notes").is_open
 
 
-async def test_only_granted_requests_count_as_use(filled: Filled, serve: Serve) -> None:
-    served = await serve(filled.path, options={"notes": {"idle-minutes": 0.02}})
+async def test_only_granted_requests_count_as_use(
+    filled: Filled, serve: Serve, clock: Clock
+) -> None:
+    served = await serve(filled.path, options={"notes": {"idle-minutes": 20}})
     session = await unlocked(served)
     for _ in range(4):
-        await asyncio.sleep(0.35)
+        clock.forward(minutes=6)
         assert (await served.by("mallory").get("?q=tomatoes")).status_code in (403, 423)
         await served.by("mallory").sql("select hybrid_search('tomatoes')")
         await served.submit("/unlock", {"secret": "not the passphrase"})
@@ -233,13 +263,13 @@ async def test_only_granted_requests_count_as_use(filled: Filled, serve: Serve) 
 
 
 async def test_a_configured_vault_rests_and_comes_back_for_those_with_a_grant(
-    filled: Filled, serve: Serve
+    filled: Filled, serve: Serve, clock: Clock
 ) -> None:
-    settings = {"key-file": str(filled.key_file), "idle-minutes": 0.01, "allow": ALLOW}
+    settings = {"key-file": str(filled.key_file), "idle-minutes": 20, "allow": ALLOW}
     served = await serve(filled.path, options={"notes": settings})
     vault = vaults_of(served.datasette).of("notes")
     assert (await served.by("bob").get("?q=tomatoes")).status_code == 200
-    await asyncio.sleep(0.8)
+    clock.forward(minutes=20)
     assert (await served.by("mallory").get("?q=tomatoes")).status_code == 403
     assert not vault.is_open  # a stranger's request wakes nothing
     rows = await served.by("bob").sql("select hybrid_search('tomatoes', 1) found")

@@ -8,6 +8,7 @@ import io
 import json
 import re
 import threading
+import time
 import warnings
 import zipfile
 from typing import Any
@@ -24,6 +25,7 @@ from memory_store.importing import pipeline
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
+from .browsing import PATIENCE
 from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
 
 BEARER = {"Authorization": "Bearer nothing"}
@@ -75,7 +77,8 @@ async def post(served: Served, files: dict[str, bytes], **fields: str) -> Any:
 
 async def ended(served: Served, job: str) -> dict[str, Any]:
     """The job once it is over."""
-    for _ in range(600):
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
         answer = await served.get(f"{served.base}/import/{job}.json")
         assert answer.status_code == 200, answer.text
         if answer.json()["state"] != "running":
@@ -295,12 +298,12 @@ class Held:
             plain(job, name, done, total)
             if done == at:
                 self.reached.set()
-                self.release.wait(30)
+                self.release.wait(PATIENCE)
 
         monkeypatch.setattr(import_jobs.Job, "_at", waiting)
 
     async def wait(self) -> None:
-        assert await asyncio.to_thread(self.reached.wait, 30)
+        assert await asyncio.to_thread(self.reached.wait, PATIENCE)
 
 
 MANY = {f"notes/{n:03}.md": f"Note number {n}.".encode() for n in range(12)}
@@ -457,7 +460,7 @@ def test_it_ends_with_the_server_and_asks_nobody_in_vain(
         held.release.set()
         for thread in threading.enumerate():
             if thread.name == "hybrid-import":
-                thread.join(30)
+                thread.join(PATIENCE)
         gc.collect()
     assert (job.state, job.problem) == ("stopped", import_jobs.SERVER_STOPPED)
     vault.lock()
@@ -469,11 +472,12 @@ async def test_a_lock_in_the_middle_ends_it_and_says_so(
     wanda, held = served.by("wanda"), Held(monkeypatch, at=5)
     job = (await post(wanda, MANY)).json()["job"]
     await held.wait()
-    locking = asyncio.to_thread(vaults_of(served.datasette).of("notes").lock)
-    done = asyncio.ensure_future(locking)
-    await asyncio.sleep(0.2)
+    vault = vaults_of(served.datasette).of("notes")
+    locking = asyncio.ensure_future(asyncio.to_thread(vault.lock))
+    while not vault.locked:
+        await asyncio.sleep(0.01)
     held.release.set()
-    await done
+    await locking
     result = await ended(wanda, job)
     assert result["state"] == "locked"
     assert any("locked" in reason for _, reason in result["failures"])

@@ -97,17 +97,17 @@ def served(path: Path, key_file: Path) -> Any:
         answered(f"http://127.0.0.1:{port}/notes/-/hybrid?q={QUERY}")
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(120)
     heard.extend(noted.read_text().splitlines())
     return sorted(row["title"] for row in rows["rows"])
 
 
 def answered(address: str) -> bytes:
     """What stands there, as soon as anybody answers."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while True:
         try:
-            with urllib.request.urlopen(address, timeout=30) as response:
+            with urllib.request.urlopen(address, timeout=120) as response:
                 return bytes(response.read())
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{address}: {error.code} {error.read()[:300]!r}") from None

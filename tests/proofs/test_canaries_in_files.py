@@ -81,7 +81,7 @@ def command(*arguments: str, key_file: Path) -> subprocess.CompletedProcess[str]
         [sys.executable, "-m", "memory_store", *arguments, "--key-file", str(key_file)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
@@ -100,7 +100,7 @@ def test_no_canary_stands_in_any_file_open_or_locked(
             str(tmp_path / "copy.db"),
         ],
         capture_output=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert copied.returncode == 0, copied.stderr

@@ -12,6 +12,7 @@ import asyncio
 import itertools
 import json
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 from counts import FULL
 from datasette import hookimpl
 from datasette.plugins import pm
+from plugin.browsing import PATIENCE
 from plugin.conftest import Filled, Serve, Served
 from plugin.test_uploading import form
 
@@ -253,7 +255,9 @@ async def settled(site: Site, answer: Any, unlock: Callable[[], Awaitable[None]]
     if answer.headers["content-type"].startswith("application/json"):
         data = answer.json()
         job = f"x/import/{data['job']}" if isinstance(data, dict) and "job" in data else job
-    for _ in range(200 if "/import/" in job else 0):
+    until = time.monotonic() + PATIENCE
+    while "/import/" in job:
+        assert time.monotonic() < until, job
         state = await site.served.get(f"{HOME}/import/{job.rpartition('/')[2]}.json")
         if state.json()["state"] != "running":
             return

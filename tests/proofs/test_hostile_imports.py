@@ -184,7 +184,7 @@ def asked(server: Server, path: str, body: bytes, kind: str) -> tuple[int, Any]:
         f"{server.address}{path}", body, {**ROOT, "Content-Type": kind}, method="POST"
     )
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
@@ -200,7 +200,7 @@ def uploaded(server: Server, name: str, content: bytes) -> dict[str, Any]:
         assert time.monotonic() < until
         request = urllib.request.Request(answer["job_url"], headers=ROOT)
         job_url = answer["job_url"]
-        with urllib.request.urlopen(request, timeout=60) as progress:
+        with urllib.request.urlopen(request, timeout=120) as progress:
             answer = {**json.load(progress), "job_url": job_url}
     assert answer["state"] == "done"
     return answer
@@ -360,7 +360,7 @@ def test_a_length_that_is_only_claimed_costs_nothing(server: Server, path: str) 
             f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer root\r\n"
             f"Content-Type: application/json\r\n{claim}\r\n"
         )
-        with socket.create_connection(server.place, timeout=30) as connection:
+        with socket.create_connection(server.place, timeout=120) as connection:
             connection.sendall(head.encode() + b"{")
             connection.shutdown(socket.SHUT_WR)
             answer = connection.recv(4_096)
@@ -384,7 +384,7 @@ def test_a_body_without_an_end_is_cut_off(server: Server, path: str) -> None:
         "Content-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     chunk = b"100000\r\n" + b"x" * MEGABYTE + b"\r\n"
-    with socket.create_connection(server.place, timeout=60) as connection:
+    with socket.create_connection(server.place, timeout=120) as connection:
         connection.sendall(head.encode() + f"{len(PART):x}\r\n".encode() + PART + b"\r\n")
         try:
             for _ in range(200):

@@ -215,14 +215,14 @@ def test_raw_bytes_in_a_process_of_its_own(at_home: Path) -> None:
     """As a shell hands them over: bytes that are no text, in the arguments and in the input."""
     start = [sys.executable, "-c", "from memory_store.cli import main; main()"]
     usual = [*start, "search", os.fsencode(at_home), "tomatoes", "--mode", "keyword"]
-    assert b"water" in subprocess.run(usual, capture_output=True, timeout=60).stdout
+    assert b"water" in subprocess.run(usual, capture_output=True, timeout=300).stdout
     for text in strings(2_000)[:: 2_000 // counted(50)]:
         raw = as_bytes(text).replace(b"\0", b"")[:100_000]
         ended = subprocess.run(
             [*start, "search", os.fsencode(at_home), b"--", raw],
             input=as_bytes(text),
             capture_output=True,
-            timeout=60,
+            timeout=300,
         )
         assert ended.returncode in ORDERLY, (text, ended.stderr)
         assert b"Traceback" not in ended.stderr, (text, ended.stderr)

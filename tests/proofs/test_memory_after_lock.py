@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 MEMORIES = 120
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 @pytest.mark.parametrize("profile", ["default", "strict"])
@@ -70,7 +70,7 @@ def asked(address: str, path: str, value: dict[str, str] | None = None) -> int:
     body = None if value is None else json.dumps(value).encode()
     headers = {**ROOT, "Content-Type": "application/json"}
     request = urllib.request.Request(f"{address}{path}", body, headers)
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
         return int(response.status)
 
 

@@ -223,8 +223,8 @@ class TestTrouble:
         self, notes: MemoryStore, language_models: LanguageModels
     ) -> None:
         start = time.monotonic()
-        response = asked(notes, "my vehicle", expander="hangs", budget_ms=400)
-        assert time.monotonic() - start < 8
+        response = asked(notes, "my vehicle", expander="hangs", budget_ms=1_500)
+        assert time.monotonic() - start < 20
         assert any("did not answer within 0." in line for line in response.degraded)
         assert response.rows
 

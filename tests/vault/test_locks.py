@@ -23,7 +23,7 @@ with MemoryStore.open(path, key_file=key_file, embedder=model) as store:
 def visited(store: MemoryStore, key_file: Path, model: Path, memory: str, title: str) -> None:
     """Another process opens the vault, changes a memory, and closes the vault again."""
     arguments = [str(store.path), str(key_file), str(model), memory, title]
-    subprocess.run([sys.executable, "-c", VISIT, *arguments], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", VISIT, *arguments], check=True, timeout=300)
 
 
 def test_looking_whether_a_file_is_a_vault_takes_no_lock_away(

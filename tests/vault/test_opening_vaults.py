@@ -215,14 +215,14 @@ def test_locking_while_others_search_ends_in_answers_and_lock_errors(make_store:
                 except BaseException as error:  # noqa: BLE001 - told to the test below
                     surprises.append(error)
                     break
-            refused.wait(20)
+            refused.wait(120)
 
         threads = [threading.Thread(target=search) for _ in range(4)]
         for thread in threads:
             thread.start()
         time.sleep(0.15)
         store.lock()
-        refused.wait(20)
+        refused.wait(120)
         for thread in threads:
             thread.join()
         assert surprises == []

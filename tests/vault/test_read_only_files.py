@@ -84,7 +84,7 @@ def test_a_file_or_folder_without_the_right_to_write_is_searched_and_not_written
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
     place.chmod(0o755)
     refusal = f"nothing can be written to notes.db: its {frozen} is read-only"
