@@ -259,12 +259,15 @@ class TestWhatIsRead:
     def test_of_a_long_note_the_stretch_with_the_words_is_read(
         self, make_store: Callable[..., MemoryStore], reranker: str
     ) -> None:
-        model, seen = load_reranker(reranker), []
+        model = load_reranker(reranker)
+        seen: list[str] = []
 
         class Listening:
             """The model, and what it was given to read."""
 
-            name, calibration, fingerprint = model.name, model.calibration, model.fingerprint
+            def __init__(self) -> None:
+                self.name, self.fingerprint = model.name, model.fingerprint
+                self.calibration = model.calibration
 
             def score(
                 self, query: str, passages: Sequence[str], *, deadline: float | None = None
