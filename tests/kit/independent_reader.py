@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from independent_sealing import (
+    Bundle,
     Place,
     Refused,
     Slot,
-    block,
     content_hash,
     derived,
     element,
@@ -92,30 +92,6 @@ class Cell:
     blob: bytes
 
 
-@dataclass(frozen=True)
-class Bundle:
-    """What a wrapped collection key holds: the keys of one epoch."""
-
-    key: bytes
-    blind: bytes
-    dedupe: bytes
-    source: bytes
-    epoch: int
-
-    @classmethod
-    def of(cls, epoch: int, content: bytes) -> Bundle:
-        if len(content) != (192 if epoch else 32):
-            raise Refused("not authentic", "vault_collection_keys.wrapped")
-        if epoch == 0:
-            carried = tuple(derived(content, label) for label in ("blind", "dedupe", "source"))
-            return cls(content, *carried, epoch)
-        return cls(*(content[start : start + 32] for start in range(0, 128, 32)), epoch)
-
-    def stored(self, tag: bytes) -> bytes:
-        """A keyed hash as it stands in the file."""
-        return block(derived(self.key, "veil"), tag) if self.epoch else tag
-
-
 @dataclass
 class Vault:
     """An opened vault. Made by :func:`open_vault`."""
@@ -170,9 +146,8 @@ class Vault:
             self._load_own_settings()
         else:
             self._load_shares()
-        wanted = {(name, 0) for name in (SCOPE, *self.settings["collections"])}
-        if self.principal != OWNER:
-            wanted.discard((SCOPE, 0))
+        scopes = [SCOPE] if self.principal == OWNER else []
+        wanted = {(name, 0) for name in (*scopes, *self.settings["collections"])}
         for one in self.settings.get("epochs", ()):
             wanted.discard((one["collection"], 0))
             wanted |= {
