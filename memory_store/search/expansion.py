@@ -16,18 +16,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_store.errors import ModelUnavailableError
-from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
 from memory_store.search.analysis import Analysis, with_variants
 from memory_store.search.candidates import LegList
 from memory_store.search.context import SearchContext
-from memory_store.search.guardrails import guarded
 from memory_store.search.legs.keyword import probe_keywords
 from memory_store.search.planning import Plan
 from memory_store.search.query import ParsedQuery
 from memory_store.text.language import STEMMED_LANGUAGES
+
+if TYPE_CHECKING:
+    from memory_store.models.expander import TypedLine
 
 LONGEST_QUESTION = 1_000  # characters, intent included: who writes more has said it in many words
 BUDGET_SHARE = 0.5  # of the time that is left: the rest is the reranker's
@@ -87,6 +88,8 @@ def expansion(
         return Expansion(
             analysis, degraded=(NONE_CHOSEN.format(plan.recipe.name),) if missed else ()
         )
+    from memory_store.search.guardrails import guarded
+
     details["model"] = model
     probe = None
     if "keyword" in plan.legs and plan.recipe.strong_score is not None:
@@ -155,6 +158,8 @@ def _answered(
 
     ``details`` takes whether it was asked, what it was sent, and how many lines it wrote.
     """
+    from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
+
     parsed, code = analysis.parsed, analysis.language
     question = ("expansion", str(PROMPT_VERSION), model, code, parsed.text, parsed.intent or "")
     kept = context.find_expansion(*question)
@@ -167,7 +172,7 @@ def _answered(
         parsed.intent,
         code=code,
         language=LANGUAGE_NAMES.get(code, NO_LANGUAGE),
-        seconds=_seconds(plan),
+        seconds=_seconds(plan, SECONDS),
         when_sent=lambda prompt: details.update(sent=prompt),
     )
     if lines:
@@ -175,8 +180,8 @@ def _answered(
     return lines
 
 
-def _seconds(plan: Plan) -> float:
+def _seconds(plan: Plan, usual: float) -> float:
     """How long the model may take: the usual time, or a share of what the search has left."""
     if plan.deadline is None:
-        return SECONDS
-    return max(0.0, min(SECONDS, (plan.deadline - monotonic()) * BUDGET_SHARE))
+        return usual
+    return max(0.0, min(usual, (plan.deadline - monotonic()) * BUDGET_SHARE))

@@ -7,8 +7,9 @@ filtered search finds what it would find in a vault of nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +23,18 @@ from memory_store.search.legs.topic import topic_leg
 from memory_store.search.legs.vector import vector_leg
 from memory_store.search.recipes import Recipe
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
 LEG_THREADS = 8  # for all searches at once; NumPy and the model release the GIL
 MOST_NEWEST = 1_000  # rows of a search by filters only
 
-_legs = ThreadPoolExecutor(max_workers=LEG_THREADS, thread_name_prefix="search-leg")
+
+@cache
+def _legs() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # 5 ms, which one leg by itself does not need
+
+    return ThreadPoolExecutor(max_workers=LEG_THREADS, thread_name_prefix="search-leg")
 
 
 def fetch(
@@ -47,7 +56,7 @@ def fetch(
         "topic": lambda: topic_leg(analysis, context, recipe, depths["topic"]),
         "vector": lambda: vector_leg(analysis, context, recipe, depths, len(legs) == 1),
     }
-    running = [_legs.submit(_timed, tasks[leg]) for leg in legs[1:]]
+    running = [_legs().submit(_timed, tasks[leg]) for leg in legs[1:]]
     answers = [_timed(tasks[legs[0]]), *(future.result() for future in running)]
     return Fetched(
         lists=deduplicated([one for answer, _ in answers for one in answer.lists], context, depths),

@@ -4,6 +4,9 @@
 
 Boundary: up to and including *fuse* nothing is plain text but the query. The pool is final then;
 *open* is the only stage that decrypts, and nothing after it reaches beyond what it opened.
+
+What few searches need (explanations, patterns, feedback) is imported by those: a search from the
+command line starts that much sooner.
 """
 
 from __future__ import annotations
@@ -14,16 +17,13 @@ from functools import partial
 from memory_store.errors import BadInputError
 from memory_store.records import Ranking, SearchOptions, SearchResponse
 from memory_store.search.analysis import Analysis, analyse
-from memory_store.search.answering import Outcome, Page, respond
+from memory_store.search.answering import Outcome, Page, Why, respond
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.expansion import expansion
-from memory_store.search.explaining import Search, explain
-from memory_store.search.feedback import with_feedback
 from memory_store.search.fetching import MOST_NEWEST, fetch, newest
 from memory_store.search.fusion import Merged, merge
 from memory_store.search.legs.surroundings import told_in_order
-from memory_store.search.literal import search_literally
 from memory_store.search.narrowing import narrowing
 from memory_store.search.opening import Opening
 from memory_store.search.paging import continue_place, members, not_yet_listed
@@ -39,7 +39,6 @@ from memory_store.search.query import checked, parse, resolve_mode
 from memory_store.search.reading import Reading
 from memory_store.search.recipes import by_places
 from memory_store.search.tracing import Trace
-from memory_store.search.why import why
 
 LIKE_NO_PATTERN = "like: a literal search is for a pattern; memories are like others, or not"
 STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for patterns"
@@ -62,6 +61,8 @@ def run(
     trace = Trace(following=options.explain or options.why is not None)
     plan = _plan(context, query, options, started=started)
     if plan.mode == "literal":
+        from memory_store.search.literal import search_literally
+
         outcome = search_literally(context, plan, trace)
     else:
         outcome = _search(context, plan, trace)
@@ -130,9 +131,9 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     opening = Opening(context.open_memories)
     reading = Reading(context, plan, analysis, opening, trace)
     outcome = reading.read(merged.pool)
-    search = Search(context, plan, analysis, fetched, merged, outcome, trace)
-    if plan.options.explain:
-        explain(search)
+    why = None
+    if plan.options.explain or plan.options.why:
+        why = _accounted(context, plan, analysis, fetched, merged, outcome, trace)
     tried = (plan.place.tried if plan.place is not None else 0) + outcome.tried
     beyond: tuple[str, ...] = ()
     if conditional and listed is None:
@@ -145,7 +146,7 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
         holding=None if conditional or plan.kept is not None else _holding(fetched),
         degraded=(*expanded.degraded, *fetched.degraded, *beyond),
         embedder=fetched.embedder,
-        why=partial(why, search) if plan.options.why else None,
+        why=why,
         page=Page(plan.waiting, tried, listed, conditional),
     )
 
@@ -166,6 +167,8 @@ def _fused(
         else:
             fetched = newest(analysis, context)
         if plan.recipe.feedback and plan.mode == "hybrid":
+            from memory_store.search.feedback import with_feedback
+
             fetched = with_feedback(fetched, analysis, context, plan, details)
     with trace.stage("fuse"):
         pool = plan.pool if analysis.asks else MOST_NEWEST  # a list to leaf through
@@ -175,6 +178,25 @@ def _fused(
             wide = merge(fetched, analysis, context, plan.recipe, plan.mode, plan.tries)
             merged = reaching(merged, wide, plan.tries)
     return merged, fetched
+
+
+def _accounted(
+    context: SearchContext,
+    plan: Plan,
+    analysis: Analysis,
+    fetched: Fetched,
+    merged: Merged,
+    outcome: Outcome,
+    trace: Trace,
+) -> Why | None:
+    """The account of a search where one was asked for: in its trace, and what tells why."""
+    from memory_store.search.explaining import Search, explain
+    from memory_store.search.why import why
+
+    search = Search(context, plan, analysis, fetched, merged, outcome, trace)
+    if plan.options.explain:
+        explain(search)
+    return partial(why, search) if plan.options.why else None
 
 
 def _holding(fetched: Fetched) -> int | None:

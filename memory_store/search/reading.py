@@ -17,10 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
-from memory_store.models.maxsim import NAME as MAXSIM
-from memory_store.models.maxsim import asks_for_maxsim
 from memory_store.records import Memory
-from memory_store.search import late_interaction
 from memory_store.search.adjustments import Scored, adjust
 from memory_store.search.analysis import Analysis
 from memory_store.search.answering import Outcome
@@ -32,7 +29,6 @@ from memory_store.search.degraded import (
     missing_reranker,
     out_of_time,
 )
-from memory_store.search.file_rules import best_of_each_file, by_file_rules, first_of_its_file
 from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened, Opening, conditions
 from memory_store.search.planning import Plan
@@ -70,6 +66,8 @@ class Reading:
         if plan.goes_by_files and self.analysis.asks:
             return self._by_files(pool)
         if plan.reads and parsed.reading and pool:
+            from memory_store.models.maxsim import asks_for_maxsim
+
             if skips_reranker(len(pool), plan.recipe, plan.options.deep):
                 return self._whole(pool, None)
             try:
@@ -92,6 +90,8 @@ class Reading:
 
     def _by_files(self, pool: Sequence[Candidate]) -> Outcome:
         """Open the whole pool and reorder it by the files that its memories came from."""
+        from memory_store.search.file_rules import by_file_rules
+
         plan = self.plan
         with self.trace.stage("open") as details:
             opened, _ = self._opened(pool, len(pool))
@@ -174,6 +174,9 @@ class Reading:
 
     def _interacted(self, pool: Sequence[Candidate]) -> Outcome:
         """Let late interaction read the first few, then go on as without a reranker."""
+        from memory_store.models.maxsim import NAME as MAXSIM
+        from memory_store.search import late_interaction
+
         plan, matcher = self.plan, self._matchers()
         embedder = self.context.embedder()  # raises before anything is opened
         if plan.out_of_time:
@@ -231,7 +234,11 @@ class Reading:
             verified=answer.verified,
             trace=self.trace,
         )
-        return best_of_each_file(results, self.trace) if self.plan.recipe.one_per_file else results
+        if not self.plan.recipe.one_per_file:
+            return results
+        from memory_store.search.file_rules import best_of_each_file
+
+        return best_of_each_file(results, self.trace)
 
     def _page(self, pool: Sequence[Candidate], degraded: tuple[str, ...]) -> Outcome:
         """Fusion's order; only the page's own rows are opened, and what its conditions refuse."""
@@ -244,6 +251,8 @@ class Reading:
         sealed = plan.options.sealed
         keep = None if sealed else conditions(self.analysis.parsed, plan.options.meta, self.trace)
         if plan.recipe.one_per_file and plan.shown and not sealed:
+            from memory_store.search.file_rules import first_of_its_file
+
             keep = first_of_its_file(keep or _any, self.trace)
             self._passed(results, keep)
         if keep is None and not plan.shown:
