@@ -35,11 +35,11 @@ def shutdown(datasette: Any) -> None:
 
 
 @hookimpl
-def get_metadata(datasette: Any) -> dict[str, Any]:
+def get_metadata(datasette: Any, key: str | None, table: str | None) -> dict[str, Any]:
     """What the tables of every vault are, for 0.65; 1.0 is told when a vault is found."""
     from .native.hooks import metadata
 
-    return metadata(datasette)
+    return metadata(datasette, key, table)
 
 
 @hookimpl

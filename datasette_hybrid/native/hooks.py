@@ -206,11 +206,15 @@ def style_sheets(datasette: Any, database: str | None, table: str | None) -> lis
 # -- what 1.0 and 0.65 are told about the tables ----------------------------------------
 
 
-def metadata(datasette: Any) -> dict[str, Any]:
+def metadata(datasette: Any, key: str | None, table: str | None) -> dict[str, Any]:
     """Descriptions, default order and hidden tables of the vaults found so far, for 0.65.
 
-    Asked for in the middle of reading the configuration, too: nothing is known before that.
+    Asked for in the middle of reading the configuration, too: nothing is known before that. When
+    Datasette looks for a ``key`` above the tables it looks for permissions, of which we say
+    nothing; what it is told it copies for each table, which doubled what its home page takes.
     """
+    if table is None and key not in (None, "databases"):
+        return {}
     return {
         "databases": {
             name: {"tables": compat_native.unsaid(datasette, name, TABLES)}
