@@ -56,7 +56,7 @@ def _damaged(path: Path) -> bool:
     """Whether a file is damaged as a database; no, where it cannot be looked at now."""
     try:
         with closing(connect(path, read_only=True)) as connection:
-            return damage(connection) is not None
+            return damage(connection) is not None or _stray(connection)
     except sqlite3.OperationalError:
         return False
     except sqlite3.DatabaseError:
@@ -93,6 +93,12 @@ def _emptied(connection: sqlite3.Connection) -> str | None:
                 if empty:
                     return f"{table}.{column} is empty in a row"
     return None
+
+
+def _stray(connection: sqlite3.Connection) -> bool:
+    """Whether a source is that of no memory: it stands in the way of the memory it is of."""
+    query = "select 1 from memory_sources where memory not in (select id from memories) limit 1"
+    return connection.execute(query).fetchone() is not None
 
 
 def _legible(text: bytes) -> str:
