@@ -170,7 +170,7 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
             return StoreAndGrants(None, NO_GRANTS)
         surface.set(SQL)
         try:
-            store = vault.use(grants.search | grants.decrypt)
+            store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
         except LockedError:
             return StoreAndGrants(None, grants)
         budget = int(datasette.setting("sql_time_limit_ms") * SQL_SHARE)

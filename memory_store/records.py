@@ -113,6 +113,12 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class SealedMemory(Memory):
+    """A memory that was not opened: its id, collection and version, and the type and the times
+    where the file has them in clear. All else is empty, and nothing was held against the seals."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryHead:
     """What can be said of a memory without opening its body.
 

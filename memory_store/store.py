@@ -91,26 +91,27 @@ class MemoryStore(Writing, Collections, Keys):
         self._views: tuple[tuple[Scope, Scope], ...] = ()
 
     def limited_to(
-        self, scope: Scope, *, creating: bool = False, named: Scope = EVERYTHING
+        self, scope: Scope, *, creating: bool = False, readable: Scope = EVERYTHING
     ) -> MemoryStore:
         """The same opened vault with nothing of other collections in it at all.
 
         Others' memories are NotFoundError, others' collections do not exist, and every count and
         score is what it would be without them. Cheap: make one for each request. ``creating``:
         whether adding to a collection of an unknown name makes one; else that is BadInputError.
-        Collections outside of ``named`` go by their ids. Closing it does nothing. For the scope
-        of everything it is the store itself.
+        Collections outside of ``readable`` stay sealed: they go by their ids, and where their
+        memories are found or listed these are :class:`SealedMemory`, for there is no key to open
+        one. Closing it does nothing. For the scope of everything it is the store itself.
         """
-        if scope == named == EVERYTHING:
+        if scope == readable == EVERYTHING:
             return self
         limited = MemoryStore(
-            self._vault.limited_to(scope, creating=creating, named=named),
+            self._vault.limited_to(scope, creating=creating, readable=readable),
             embedder=self._embedders.usual,
             expander=self.expander,
             vectors=self._vectors,
         )
         limited.heard, limited.elsewhere = self.heard, self.elsewhere
-        limited._views = (*self._views, (scope, named))
+        limited._views = (*self._views, (scope, readable))
         return limited
 
     # -- opening and locking ------------------------------------------------------------

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from memory_store.errors import MemoryStoreError
+from memory_store.records import Memory, SealedMemory
 from memory_store.sqlite import sqlite3
 from memory_store.vault.audit_events import SERVER, AuditEvent
 
@@ -39,12 +40,16 @@ def _number(result: Any) -> int:
     return len(result) if isinstance(result, Sized) else 1
 
 
+def _open(found: Sequence[Memory]) -> int:
+    return sum(not isinstance(one, SealedMemory) for one in found)
+
+
 Counts = tuple[int, int]  # memories opened, memories returned or changed
 HEARD: Mapping[str, tuple[str, Callable[[Any], Counts]]] = {
     "search": ("search", lambda found: (found.opened, len(found.rows))),
     "search_by_places": ("search", lambda found: (found.opened, len(found.rows))),
-    "get": ("read", lambda _: (1, 1)),
-    "list": ("read", lambda found: (len(found), len(found))),
+    "get": ("read", lambda found: (_open([found]), 1)),
+    "list": ("read", lambda found: (_open(found), len(found))),
     "texts": ("read", lambda found: (len(found), len(found))),
     "heads": ("read", lambda found: (0, len(found))),
     "_found_again": ("read", lambda found: (len(found), len(found))),

@@ -1,9 +1,9 @@
 """The JSON API of single memories: list, add, change, complete, publish, delete; one or many.
 
-Boundary: text leaves only for askers with the decrypt grant on its collection; for others every
-sealed field is null, also where two versions are compared. A request is written whole or not at
-all. Who may write without reading replaces whole fields, of a version they name: nothing they send
-may depend on what they cannot see.
+Boundary: to be read a memory is opened only for askers with the decrypt grant on its collection;
+for others every sealed field is null, also where two versions are compared. A request is written
+whole or not at all. Who may write without reading replaces whole fields, of a version they name:
+nothing they send may depend on what they cannot see.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
 
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
-from memory_store.records import Memory, MemoryDraft, MemoryEdit
+from memory_store.records import Memory, MemoryDraft, MemoryEdit, SealedMemory
 from memory_store.sql.functions import Grants
 from memory_store.sql.permitted import without_text
 from memory_store.store import MemoryStore
@@ -45,7 +45,8 @@ async def memories(datasette: Any, request: Any) -> Response:
     scope = scope_of(asked, vault, grants)
 
     def listed() -> tuple[list[Row], str | None]:
-        found = vault.use(scope).list(**asked.filters, limit=asked.size + 1, after=asked.after)
+        store = vault.use(scope, readable=grants.decrypt)
+        found = store.list(**asked.filters, limit=asked.size + 1, after=asked.after)
         page = found[: asked.size]
         token = token_behind(page[-1]) if len(found) > asked.size else None
         return memory_data(page, vault, grants), token
@@ -103,7 +104,7 @@ async def memory(datasette: Any, request: Any) -> Response:
             return response
         return answer({"ok": True})
     vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
-    store = vault.use(grants.search | grants.decrypt)
+    store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
     found = await work.run(lambda: store.get(_id(request), refs=False))
     return await _one(vault, grants, found)
 
@@ -214,7 +215,9 @@ def memory_data(found: Sequence[Memory], vault: Vault, grants: Grants) -> list[R
     """Memories as JSON data, text withheld from those who may not read it. Work for a thread."""
     readable = readable_ids([one.id for one in found], vault, grants)
     return [
-        one.as_dict() if one.id in readable else without_text(one.as_dict(), strict=vault.strict)
+        one.as_dict()
+        if one.id in readable and not isinstance(one, SealedMemory)
+        else without_text(one.as_dict(), strict=vault.strict)
         for one in found
     ]
 
@@ -223,7 +226,7 @@ def readable_ids(ids: Sequence[str], vault: Vault, grants: Grants) -> Collection
     """Of memories that may be found or changed, those whose text may be read, too."""
     if grants.decrypt.covers(grants.search | grants.write):
         return ids
-    return vault.use(grants.decrypt).heads(ids) if grants.decrypt else ()
+    return vault.use(grants.decrypt).present(ids) if grants.decrypt else ()
 
 
 def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryEdit]) -> list[Memory]:
@@ -315,7 +318,8 @@ def _present(vault: Vault, grants: Grants, ids: Sequence[str]) -> dict[str, Row]
     found = []
     for one in ids:
         try:
-            found.append(vault.use(scope).get(one, refs=False))
+            store = vault.use(scope, readable=grants.decrypt)
+            found.append(store.get(one, refs=False))
         except NotFoundError:
             continue  # in a collection that they know nothing of, or deleted since
     return {row["id"]: row for row in memory_data(found, vault, grants)}

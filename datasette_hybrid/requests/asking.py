@@ -271,7 +271,8 @@ async def in_turn(call: Callable[[], Answer]) -> Answer:
 
 def answer(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
     """The answer as the asker may see it, for :func:`in_turn`."""
-    return permitted.search(vault.use(grants.search), grants, asked.query, asked.options)
+    store = vault.use(grants.search, readable=grants.decrypt)
+    return permitted.search(store, grants, asked.query, asked.options)
 
 
 def report_fault(error: Exception) -> str:

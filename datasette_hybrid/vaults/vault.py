@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory_store.errors import LockedError, MemoryStoreError
-from memory_store.scopes import Scope
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.searchers.pool import Searchers
 from memory_store.sql.permitted import STRICT
 from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
@@ -103,9 +103,13 @@ class Vault:
         """Whether keys are in memory now."""
         return self._store is not None
 
-    def use(self, scope: Scope, *, creating: bool = False) -> MemoryStore:
+    def use(
+        self, scope: Scope, *, creating: bool = False, readable: Scope = EVERYTHING
+    ) -> MemoryStore:
         """The open store with nothing in it but the collections of ``scope``: one of the grants'.
 
+        Of collections outside of ``readable`` (the decrypt grant, where ``scope`` is another one)
+        no memory is opened.
         ``creating``: whether whoever asks may make collections. Raises :class:`LockedError`.
         """
         with self._lock:
@@ -116,7 +120,7 @@ class Vault:
             if self._store is None:
                 raise LockedError(f"{self.database} is locked: unlock it first")
             self._used = Moment()
-            return self._store.limited_to(scope, creating=creating)
+            return self._store.limited_to(scope, creating=creating, readable=readable)
 
     def keep_question(self, scope: Scope, by: Hashable, asked: Pairs) -> str | None:
         """A name for a private search, until the lock. A use of the vault by whoever asks.

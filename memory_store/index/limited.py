@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 class LimitedVault(OpenVault):
     """An :class:`OpenVault` of some collections, and of those that are made through it.
 
-    Collections outside of ``named`` go by their ids. ``creating``: whether writing to a collection
-    of an unknown name makes one, as it does in the whole vault. Names are told apart among the
-    collections in here alone, so that none gives away whether a hidden collection has it; two of
-    one name differ in their ids.
+    Collections outside of ``readable`` stay sealed: they go by their ids, they can be searched, and
+    there is no key in here that opens a memory of theirs. ``creating``: whether writing to a
+    collection of an unknown name makes one, as it does in the whole vault. Names are told apart
+    among the collections in here alone, so that none gives away whether a hidden collection has it;
+    two of one name differ in their ids.
     """
 
     keyring: LimitedKeyring
@@ -44,16 +45,16 @@ class LimitedVault(OpenVault):
         scope: Scope,
         *,
         creating: bool = False,
-        named: Scope = EVERYTHING,
+        readable: Scope = EVERYTHING,
     ) -> None:
         self.whole = whole
         self.scope = scope
         self.creating = creating
-        self.named = named
+        self.readable = readable
         self.path, self.vault, self.access = whole.path, whole.vault, whole.access
         self.gate, self.index, self.expansions = whole.gate, whole.index, whole.expansions
         self.warnings = whole.warnings
-        self.keyring = LimitedKeyring(whole.keyring, scope)
+        self.keyring = LimitedKeyring(whole.keyring, scope, readable)
 
     @property
     def collections(self) -> LimitedCollections:
@@ -106,12 +107,11 @@ class LimitedVault(OpenVault):
         self.keyring.follow()
 
     def limited_to(
-        self, scope: Scope, *, creating: bool = False, named: Scope = EVERYTHING
+        self, scope: Scope, *, creating: bool = False, readable: Scope = EVERYTHING
     ) -> LimitedVault:
         """Of its collections those in ``scope``, too."""
-        return LimitedVault(
-            self.whole, self.scope & scope, creating=creating, named=self.named & named
-        )
+        both = self.readable & readable
+        return LimitedVault(self.whole, self.scope & scope, creating=creating, readable=both)
 
     @property
     def limits(self) -> str:
@@ -124,7 +124,7 @@ class LimitedVault(OpenVault):
     @property
     def unnamed(self) -> frozenset[str]:
         """The collections that go by their ids here."""
-        return frozenset(one for one in self.keyring.readable() if one not in self.named)
+        return frozenset(one for one in self.keyring.readable() if one not in self.readable)
 
     def whole_vault(self) -> OpenVault:
         """Refused: this is a part of it."""
@@ -143,8 +143,8 @@ class LimitedCollections(Collections):
 
     def names(self) -> dict[str, str]:
         """Id → opened name of each of its collections; the id itself where names are sealed."""
-        names = super().names()
-        return {one: name if one in self._limited.named else one for one, name in names.items()}
+        readable = self._limited.readable
+        return {one: name if one in readable else one for one, name in super().names().items()}
 
     def find(self, given: str | None) -> str:
         """As in the whole vault; without a name BadInputError where the personal one is hidden.

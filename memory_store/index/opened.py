@@ -203,12 +203,12 @@ class OpenVault:
         return read_settings(connection, self.keyring)
 
     def limited_to(
-        self, scope: Scope, *, creating: bool = False, named: Scope = EVERYTHING
+        self, scope: Scope, *, creating: bool = False, readable: Scope = EVERYTHING
     ) -> OpenVault:
         """The vault as if there were no other collections than those in ``scope``."""
         from memory_store.index.limited import LimitedVault
 
-        return LimitedVault(self, scope, creating=creating, named=named)
+        return LimitedVault(self, scope, creating=creating, readable=readable)
 
     def whole_vault(self) -> OpenVault:
         """The vault, for what is about its whole file. Raises BadInputError in a part of it."""

@@ -1,6 +1,7 @@
 """Reading an opened vault: a memory by what names it, a list by filters, all by reference.
 
-Boundary: opens what it returns. Memories of collections that the key cannot read are not found.
+Boundary: opens what it returns, where the keys do; memories of collections that may be searched and
+not read come out sealed. Memories of collections that the key cannot read are not found.
 """
 
 from __future__ import annotations
@@ -80,9 +81,10 @@ def get(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
 def heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
     """Id → head of those memories, less those that are gone or not this key's to read."""
     names = vault.collections.names()
+    openable = names.keys() & set(vault.keyring.openable())
     opened = {}
     for row in read_rows(vault.reader(), ids).values():
-        if row.collection in names:
+        if row.collection in openable:
             head = open_head(vault.keyring, row)
             keys = vault.keyring.of(row.collection)
             hashes = {

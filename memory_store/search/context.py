@@ -30,7 +30,8 @@ class SearchContext:
     collection (none: the vault's model), ``indexed_with`` says of each what its vectors were made
     with, ``own_models`` which do not follow the vault; the reranker is asked for by
     name, ``None`` meaning the usual one. ``open_memories`` decrypts the memories at the given
-    ordinals of the snapshot, in that order. ``collection_names`` maps id to opened name;
+    ordinals of the snapshot, in that order; those of ``unnamed`` collections stay sealed (see
+    :class:`SealedMemory`). ``collection_names`` maps id to opened name;
     those ``unnamed`` map to their id, and what is in them is not to be named either.
     ``page_keys`` seal the place between two pages.
     ``by_places`` says that the asker may not read, so that orders and scores are to follow from

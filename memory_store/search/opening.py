@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from memory_store.records import Memory
+from memory_store.records import Memory, SealedMemory
 from memory_store.search.candidates import Candidate
 from memory_store.search.matching import literal_pattern
 from memory_store.search.query import ParsedQuery
@@ -20,22 +20,26 @@ BATCH = 32  # memories opened at a time when it is not known how many will be ne
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A candidate with its text."""
+    """A candidate with its text, or with what the file shows of it where it stays sealed."""
 
     candidate: Candidate
     memory: Memory
 
 
 class Opening:
-    """Opens candidates of one search, each at most once. ``opened`` is how many so far."""
+    """Opens candidates of one search, each at most once. ``opened`` is how many so far.
+
+    Those that the asker may not read are handed out sealed, and do not count.
+    """
 
     def __init__(self, open_memories: Callable[[Sequence[int]], Sequence[Memory]]) -> None:
         self._open_memories = open_memories
         self._held: dict[int, Memory] = {}
+        self._sealed = 0
 
     @property
     def opened(self) -> int:
-        return len(self._held)
+        return len(self._held) - self._sealed
 
     def open(self, candidates: Sequence[Candidate]) -> list[Opened]:
         """``candidates`` in their order, less those deleted since the search began."""
@@ -44,6 +48,7 @@ class Opening:
             ordinals = {candidate.id: candidate.ordinal for candidate in sealed}
             memories = self._open_memories(list(ordinals.values()))
             self._held |= {ordinals[memory.id]: memory for memory in memories}
+            self._sealed += sum(isinstance(memory, SealedMemory) for memory in memories)
         return [Opened(c, self._held[c.ordinal]) for c in candidates if c.ordinal in self._held]
 
     def open_until(

@@ -69,8 +69,8 @@ def _opened(asked: Stream) -> MemoryStore:
 
 def _outcome(store: MemoryStore, question: Question) -> Outcome:
     try:
-        for scope, named in question.views:
-            store = store.limited_to(scope, named=named)
+        for scope, readable in question.views:
+            store = store.limited_to(scope, readable=readable)
         return Outcome(found=getattr(store, question.method)(question.query, **question.options))
     except MemoryStoreError as refusal:
         return Outcome(refused=refusal)

@@ -19,7 +19,7 @@ from memory_store.scopes import Scope
 LENGTH_BYTES = 8
 
 View = tuple[Scope, Scope]
-"""What a store was limited to: the collections in it, and those that go by their names."""
+"""What a store was limited to: the collections in it, and those whose memories may be opened."""
 
 
 class Stream(Protocol):

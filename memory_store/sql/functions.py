@@ -262,7 +262,7 @@ def _search(resolve: Resolve, query: Any, second: Any, *, explain: bool = False)
         raise
     if found.store is None or not found.grants.search:
         return None
-    store = found.store.limited_to(found.grants.search)
+    store = found.store.limited_to(found.grants.search, readable=found.grants.decrypt)
     options["explain"] = explain or bool(options.get("explain"))
 
     def answer() -> SearchResponse:
@@ -364,7 +364,7 @@ def _topic_hash(resolve: Resolve, text: Any, collection: Any) -> str | None:
         found = resolve(None)
         if found.store is None or not found.grants.search:
             return None
-        store = found.store.limited_to(found.grants.search, named=found.grants.decrypt)
+        store = found.store.limited_to(found.grants.search, readable=found.grants.decrypt)
         return store.topic_hash(str(text), None if collection is None else str(collection))
     except (NotAVaultError, NotFoundError, BadInputError, LockedError):
         return None

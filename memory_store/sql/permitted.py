@@ -8,7 +8,9 @@ them. What words, phrases and topics confirm is the search grant's own.
 
 What is shown must not follow from opened text either: an order or a score by the name of a file, by
 a phrase's spelling or by a reranker's reading would confirm guesses bit by bit. So without the
-decrypt grant every search is a sealed one; what it goes without is said in ``degraded``.
+decrypt grant every search is a sealed one; what it goes without is said in ``degraded``. Of what it
+returns only those rows are opened that the asker may read: there is no key to open others in the
+view that it searches.
 
 Nor may it follow from similarities: those to a thousand queries are a vector's coordinates, from
 which its text can be guessed word by word. Who may not read gets places, never similarities: the
@@ -136,7 +138,7 @@ def search(
     if not read:
         narrow_to = store.limited_to(readable).collection_names() if readable else {}
         _refuse_to_read(query, options, strict=strict, narrow_to=[*narrow_to.values()])
-    inside = store.limited_to(readable if read else grants.search, named=grants.decrypt)
+    inside = store.limited_to(readable if read else grants.search, readable=grants.decrypt)
     wanted = dict(options) if read else {**options, "sealed": True}
     _refuse_folders(wanted.get("reranker"))
     if not grants.models:
@@ -167,7 +169,7 @@ def _asked(store: MemoryStore, grants: Grants, query: str, options: Mapping[str,
     By their ids, and where the asker may read them by their names. What names none of them is
     left to the search to refuse.
     """
-    names = store.limited_to(grants.search, named=grants.decrypt).collection_names()
+    names = store.limited_to(grants.search, readable=grants.decrypt).collection_names()
     asked = search_options(**options)
     clean = checked(query, asked)
     parsed = resolve_mode(clean, asked.mode) in UNREAD_MODES

@@ -273,6 +273,10 @@ class CollectionKeys:
         fewer._purposes = frozenset(purposes)
         return fewer
 
+    def without(self, *purposes: str) -> CollectionKeys:
+        """The same keys without the sealing of ``purposes``."""
+        return self.only(*(self._purposes - set(purposes)))
+
     def wipe(self) -> None:
         for held in self._held.epochs.values():
             held.wipe()

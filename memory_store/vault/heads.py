@@ -1,4 +1,4 @@
-"""Questions that only the sealed heads can answer: every one of them is opened, no body.
+"""Questions that only the sealed heads can answer: every one that may be is opened, no body.
 
 Boundary: titles, topics and refs pass through one at a time; counts and ids come out.
 """
@@ -53,7 +53,7 @@ def _heads(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     ids = [
         str(row[0])
-        for collection in sorted(collections)
+        for collection in sorted(set(collections) & set(keyring.openable()))
         for row in connection.execute("select id from memories where collection = ?", (collection,))
     ]
     for start in range(0, len(ids), SQLITE_VARIABLES):

@@ -296,6 +296,10 @@ class Keyring:
         self.check_open()
         return [name for name in list(self.collections) if name != VAULT_SCOPE]
 
+    def openable(self) -> list[str]:
+        """Of those collections the ones whose memories these keys open."""
+        return self.readable()
+
     def lacks(self, collection: str) -> bool:
         """Whether the principal's keys should be looked at again for that collection's."""
         return collection not in self.collections

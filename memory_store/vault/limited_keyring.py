@@ -1,26 +1,35 @@
 """The keys of some collections alone, for as long as the keyring that they come from.
 
 Boundary: holds no root key and no other collection's. Of the vault's own scope it has what tells of
-no collection: the tags of contents, the seals of pages and of expansions, not the settings.
+no collection: the tags of contents, the seals of pages and of expansions, not the settings. Of
+collections that may be searched and not read it has no key that opens a memory: whoever is handed
+these keys cannot open one, whatever they were asked for.
 """
 
 from __future__ import annotations
 
 from memory_store.errors import NotFoundError
-from memory_store.scopes import Scope
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 
+OPENING = ("head", "body")
+"""The purposes of what a memory is sealed for."""
+
 
 class LimitedKeyring(Keyring):
-    """A keyring of the collections in a scope, and of those added to it; see the module."""
+    """A keyring of the collections in a scope, and of those added to it; see the module.
 
-    __slots__ = ("_scope", "_whole")
+    Those of ``readable`` alone have the keys of memories.
+    """
 
-    def __init__(self, whole: Keyring, scope: Scope) -> None:
+    __slots__ = ("_readable", "_scope", "_whole")
+
+    def __init__(self, whole: Keyring, scope: Scope, readable: Scope = EVERYTHING) -> None:
         self._whole = whole
         self._scope = scope
+        self._readable = readable
         self.vault, self.principal = whole.vault, whole.principal
         self.counter, self.strict = whole.counter, whole.strict
         self.collections = {}
@@ -51,6 +60,10 @@ class LimitedKeyring(Keyring):
         """Whether a key of its scope is missing."""
         return collection in self._scope and collection not in self.collections
 
+    def openable(self) -> list[str]:
+        """Its collections, less those that are searched and not read."""
+        return [name for name in self.readable() if name in self._readable]
+
     def extend(self, collection: str) -> None:
         """Hold the keys of one more collection."""
         self._scope |= Scope.of([collection])
@@ -58,7 +71,11 @@ class LimitedKeyring(Keyring):
 
     def follow(self) -> None:
         """Hold what the keyring behind it holds by now of its scope."""
-        held = {name: keys for name, keys in self._whole.held().items() if name in self._scope}
+        held = {
+            name: keys if name in self._readable else keys.without(*OPENING)
+            for name, keys in self._whole.held().items()
+            if name in self._scope
+        }
         held[VAULT_SCOPE] = self._whole.of(VAULT_SCOPE).only("page", "expansion")
         self.collections = held
 

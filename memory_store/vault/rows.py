@@ -2,7 +2,8 @@
 
 Boundary: a :class:`Memory` goes in, sealed rows come out, and back. The clear columns (``type``,
 ``created``, ``updated``) exist for Datasette's filters alone: reading takes every value from the
-sealed head and refuses a row whose clear columns say something else.
+sealed head and refuses a row whose clear columns say something else. Where the keys do not open a
+memory, a :class:`SealedMemory` with the clear columns as they stand there comes out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from memory_store.crypto.sealing import Place
 from memory_store.errors import NotFoundError, TamperedError
-from memory_store.records import Memory
+from memory_store.records import Memory, SealedMemory
 from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
 from memory_store.text.plain_json import read_stored_json
@@ -169,17 +170,21 @@ def open_memories(
 ) -> Iterator[Memory]:
     """Decrypt memories with their texts, in the order of ``ids``.
 
-    Rows that are gone, or in a collection that cannot be read, are left out.
+    Rows that are gone, or in a collection that is not the keyring's, are left out; those in one
+    that it may not open come out sealed.
     Raises TamperedError naming the row that does not authenticate.
     """
     with reading(connection):  # or an edit between the two reads would take a body away
         rows = read_rows(connection, ids)
-        bodies = _read_bodies(connection, [row.content for row in rows.values()])
+        openable = set(keyring.openable())
+        opening = [row.content for row in rows.values() if row.collection in openable]
+        bodies = _read_bodies(connection, opening)
     readable = set(keyring.readable())
     for memory_id in ids:
         row = rows.get(memory_id)
-        if row is not None and row.collection in readable:
-            yield _open_row(keyring, row, bodies)
+        if row is None or row.collection not in readable:
+            continue
+        yield _open_row(keyring, row, bodies) if row.collection in openable else _sealed(row)
 
 
 def _read_bodies(
@@ -202,7 +207,7 @@ def open_bodies(
 
     Raises TamperedError naming the body that does not authenticate.
     """
-    readable = set(keyring.readable())
+    openable = set(keyring.openable())
     opened: dict[str, tuple[str, str]] = {}
     for part in _parts(contents):
         marks = ", ".join("?" * len(part))
@@ -215,12 +220,26 @@ def open_bodies(
             part,
         )
         for content, collection, tag, body, memory in rows:
-            if collection in readable:
+            if collection in openable:
                 keys = keyring.of(collection)
                 place = body_place(keys, content, tag)
                 text = keys.unseal("body", place, body, keyring.counter)
                 opened[content] = (memory, str(text, "utf-8", "surrogatepass"))
     return opened
+
+
+def _sealed(row: MemoryRow) -> SealedMemory:
+    return SealedMemory(
+        id=row.id,
+        collection=row.collection,
+        type=row.type or "",
+        title="",
+        text="",
+        topics=(),
+        created=row.created or "",
+        updated=row.updated or "",
+        version=row.version,
+    )
 
 
 def _open_row(keyring: Keyring, row: MemoryRow, bodies: dict[str, tuple[bytes, bytes]]) -> Memory:

@@ -49,6 +49,8 @@ async def test_every_surface_is_heard(served: Served) -> None:
     assert added.status_code == 201
     one = added.json()["rows"][0]["id"]
     await wanda.send("DELETE", f"{served.base}/memories/{one}.json", None, headers=BEARER)
+    await served.by("alice").get(".json?q=tomatoes")  # who may search and not read
+    await served.by("alice").get(f"{served.base}/memories/{ONE}.json")
     await served.by("mallory").get(".json?q=tomatoes")  # opens nothing: not in the trail
     events = told((await trail(served))["rows"])
     assert events[0] == ("server", "server", "unlock", 0, 0)
@@ -57,6 +59,8 @@ async def test_every_surface_is_heard(served: Served) -> None:
     assert ("bob", "sql", "read", 1, 1) in events
     assert ("bob", "memory", "read") in [event[:3] for event in events]
     assert ("bob", "json", "read", 1, 1) in events
+    assert ("alice", "json", "search", 0, returned) in events
+    assert ("alice", "json", "read", 0, 1) in events
     assert ("wanda", "json", "add", 0, 1) in events
     assert ("wanda", "json", "delete", 0, 1) in events
     assert "mallory" not in {event[0] for event in events}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from memory_store.errors import BadInputError
-from memory_store.records import SearchResponse
+from memory_store.errors import BadInputError, NotFoundError
+from memory_store.records import SealedMemory, SearchResponse
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
@@ -65,6 +65,44 @@ def test_nothing_is_read_to_rank_what_one_may_only_search(filled: MemoryStore) -
     mixed = ask(filled, scope(filled, "work", "home"), scope(filled, "work"))
     sealed = ask(filled, scope(filled, "work", "home"), NOTHING)
     assert [(r.id, r.score) for r in mixed.rows] == [(r.id, r.score) for r in sealed.rows]
+
+
+def test_of_what_is_found_that_alone_is_opened_which_may_be_read(filled: MemoryStore) -> None:
+    visible, one = scope(filled, "work", "home"), filled.list(collection="home")[0].id
+    questions: list[dict[str, Any]] = [
+        {},
+        {"mode": "vector"},
+        {"like": one},
+        {"query": "", "type": "note"},
+    ]
+    questions += [{"query": '"pump number"'}, {"why": one, "explain": True}, {"deep": True}]
+    for options in questions:
+        for decrypt, readable in ((NOTHING, 0), (scope(filled, "work"), 4)):
+            before = filled.decrypted
+            found = ask(filled, visible, decrypt, **{"query": "pump number", **options})
+            opened = {name: count - before[name] for name, count in filled.decrypted.items()}
+            assert set(opened.values()) == {found.opened} == {readable}, options
+            assert len(found.rows) > readable
+            assert all(row.type == "note" and row.created for row in found.rows)
+
+
+def test_a_view_that_may_not_read_has_no_key_to_open_a_memory(filled: MemoryStore) -> None:
+    one = filled.add("pump of a ref", collection="home", ref="ledger.md").id
+    (row,) = filled.texts([head.content for head in filled.heads([one]).values()]).items()
+    before = filled.decrypted
+    view = filled.limited_to(EVERYTHING, readable=scope(filled, "work"))
+    found = view.get(one)
+    assert isinstance(found, SealedMemory)
+    assert (found.id, found.type, found.title, found.text, found.ref) == (one, "note", "", "", None)
+    assert view.heads([one]) == view.texts([row[0]]) == {}
+    assert filled.decrypted == before
+    with pytest.raises(NotFoundError):
+        view.find_id("ledger.md")
+    with pytest.raises(KeyError):  # nor would blanks be written over what it cannot read
+        view.edit(one, title="other")
+    assert filled.get(one).text == "pump of a ref"
+    listed = {memory.id: isinstance(memory, SealedMemory) for memory in view.list()}
+    assert sorted(listed.values()) == [False] * 4 + [True] * 9
 
 
 def test_the_hidden_collection_is_in_no_answer_of_any_kind(filled: MemoryStore) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError, ModelUnavailableError
 from memory_store.records import SearchResponse
-from memory_store.scopes import EVERYTHING, Scope
+from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.searchers import pool
 from memory_store.searchers.pool import DEPTH, WORTH, Searchers
 from memory_store.store import MemoryStore
@@ -128,6 +128,17 @@ def test_a_process_answers_what_the_store_itself_answers(scene: Scene) -> None:
                 assert elsewhere is not None
                 assert timeless(elsewhere) == timeless(store.search(query, **options))
     assert scene.searchers.ready == 1
+
+
+def test_a_process_opens_what_the_asker_may_read_and_no_more(scene: Scene) -> None:
+    scene.begin()
+    work = Scope.of([one.id for one in scene.store.collections() if one.name == "work"])
+    for readable, opened in ((NOTHING, 0), (work, 1), (EVERYTHING, 3)):
+        question = ("search_by_places", "pump water", {"sealed": True, "mode": "keyword"})
+        elsewhere = scene.searchers.ask(((EVERYTHING, readable),), *question)
+        assert elsewhere is not None
+        assert (len(elsewhere.rows), elsewhere.opened) == (3, opened)
+        assert sum(bool(row.preview) for row in elsewhere.rows) == opened
 
 
 def test_the_store_asks_a_process_and_tells_of_it_as_of_its_own_searches(scene: Scene) -> None:
