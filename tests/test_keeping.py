@@ -146,12 +146,14 @@ def test_a_backup_taken_while_somebody_writes_is_whole(
     make_store: Make, key_file: Path, tmp_path: Path
 ) -> None:
     store = make_store()
-    stop, written = threading.Event(), []
+    stop, meanwhile, written = threading.Event(), threading.Event(), []
 
     def write() -> None:
         while not stop.is_set():
             memory = store.add(f"Number {len(written)}, written during the backup.")
             written.append(memory.id)
+            if len(written) > 5:
+                meanwhile.set()
             if len(written) % 5 == 0:
                 store.delete(written[-2])
 
@@ -166,6 +168,7 @@ def test_a_backup_taken_while_somebody_writes_is_whole(
                 there = {memory.id for memory in copy.every()}
                 gone = {memory for memory in known if memory not in there}
                 assert all(written.index(memory) % 5 == 3 for memory in gone)  # those deleted
+            assert meanwhile.wait(120)
     finally:
         stop.set()
         writer.join()
