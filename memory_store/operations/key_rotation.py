@@ -165,10 +165,12 @@ def _reseal(vault: OpenVault, scope: str, name: str, progress: Progress | None) 
     for exchange in topic_hashes.STEPS if scope != VAULT_SCOPE else ():
         for _ in _batches(vault, scope, exchange, topic_hashes.END):
             tell(0)
-    while not _finish(vault, scope):  # until no process wrote under the old key meanwhile
+    finished = False
+    while not finished:  # until no process wrote under the old key meanwhile
         for step in STEPS if scope != VAULT_SCOPE else ():
             for count in _batches(vault, scope, step, 0):
                 tell(count)
+        finished = _finish(vault, scope)
 
 
 def _batches(vault: OpenVault, scope: str, step: Step, start: int) -> Iterator[int]:
