@@ -37,10 +37,12 @@ MODE_NAMES = {
     "keyword": "Words only",
     "vector": "Meaning only",
     "literal": "Exact text or pattern",
-    "structural": "Code structure",
     "auto": "Decide by the query",
 }
 STATUS_NAMES = {"all": "Open and done", "open": "Open only", "done": "Done only"}
+
+LATER = frozenset({"structural"})
+"""Modes that the query language has a place for, and no search yet."""
 
 Choice = tuple[str, str, bool]
 """Of a select: the value (empty for the default), the label, whether it is chosen."""
@@ -151,7 +153,8 @@ def _without_field(given: Mapping[str, Any], refused: frozenset[str]) -> list[tu
 
 
 def _modes(grants: Grants) -> Sequence[str]:
-    return MODES if grants.decrypt else UNREAD_MODES
+    offered = MODES if grants.decrypt else UNREAD_MODES
+    return [mode for mode in offered if mode not in LATER]
 
 
 def _choices(

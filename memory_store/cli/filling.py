@@ -170,6 +170,8 @@ def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
         for name, reason in report.skips:
             click.echo(f"skipped: {printable_line(name)}: {printable_line(reason)}", err=True)
     click.echo(f"{'dry run: ' if dry_run else ''}{report.summary()}")
+    if report.skips and not verbose:
+        click.echo("what was skipped, and why: --verbose names it", err=True)
     _print_degraded(report.degraded)
 
 

@@ -37,6 +37,7 @@ HEAD_KEYS = (
     "supersedes",
     "parent",
 )
+SHORTEST_BEGINNING = 8  # characters of an id that may stand for all of it: 32 bits
 SQLITE_VARIABLES = 500  # ids per `in (…)`; every SQLite allows 999
 
 
@@ -287,7 +288,7 @@ def memory_of(row: MemoryRow, head: dict[str, Any], text: str) -> Memory:
 
 
 def resolve_id(connection: sqlite3.Connection, keyring: Keyring, given: str) -> str:
-    """The memory id that an id, or a unique beginning of one (8 characters or more), names.
+    """The memory id that an id, or a unique beginning of one, names.
 
     Unique among the memories that can be read: the others are as good as not there.
     """
@@ -297,7 +298,8 @@ def resolve_id(connection: sqlite3.Connection, keyring: Keyring, given: str) -> 
         given.encode()
     except UnicodeEncodeError:
         raise NotFoundError("no memory of that name: it is not valid text") from None
-    if len(wanted) >= 8 and all(character in "0123456789abcdef-" for character in wanted):
+    hexadecimal = all(character in "0123456789abcdef-" for character in wanted)
+    if len(wanted) >= SHORTEST_BEGINNING and hexadecimal:
         rows = connection.execute(
             "select id, collection from memories where id >= ? and id < ?", (wanted, wanted + "g")
         )
@@ -309,7 +311,10 @@ def resolve_id(connection: sqlite3.Connection, keyring: Keyring, given: str) -> 
     ).fetchone()
     if exact is not None and exact[1] in readable:
         return str(exact[0])
-    raise NotFoundError(f"no memory {given!r}")
+    hint = ""
+    if hexadecimal and 0 < len(wanted) < SHORTEST_BEGINNING:
+        hint = f": the beginning of an id needs {SHORTEST_BEGINNING} characters"
+    raise NotFoundError(f"no memory {given!r}{hint}")
 
 
 def _compact_json(data: object) -> bytes:
