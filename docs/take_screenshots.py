@@ -61,6 +61,7 @@ def take(base: str, passphrase: str) -> None:
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=1)
         unlock(page, base, passphrase)
         page.screenshot(path=HERE / "screenshot-start.png")
+        page.goto(f"{base}/notes/-/hybrid?q=ducks")  # the first search waits for the model
         page.goto(f"{base}/notes/-/hybrid?q=protecting+lettuce+from+slugs&narrow=topic:garden")
         page.screenshot(path=HERE / "screenshot-search.png")
         page.emulate_media(color_scheme="dark")
