@@ -189,7 +189,6 @@ def routes() -> list[tuple[str, Any]]:
     from .memories import page as memory_page
     from .memories import writing
     from .openapi import description as openapi
-    from .requests import returning
     from .searching import api, pages
     from .unlocking import pages as unlocking
     from .uploading import pages as uploading
@@ -197,11 +196,11 @@ def routes() -> list[tuple[str, Any]]:
     base = r"^/(?P<database>[^/]+)/-/hybrid"
     one = r"/memories/(?P<id>[^/]+)"
     return [
-        (r"^/-/hybrid$", returning.in_all_vaults(pages.across)),
+        (r"^/-/hybrid$", pages.across),
         (r"^/-/hybrid/openapi\.json$", openapi.openapi),
         (base + r"\.json$", api.search),
         (base + r"\.csv$", api.search_csv),
-        (base + r"$", returning.in_one_vault(pages.search)),
+        (base + r"$", pages.search),
         (base + r"/unlock$", unlocking.unlock),
         (base + r"/lock$", unlocking.lock),
         (base + r"/import$", uploading.import_page),

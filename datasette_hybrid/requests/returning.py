@@ -3,7 +3,8 @@
 Boundary: a question that belongs in no address arrives in a form's body and is answered at an
 address that names it, so that *Back* and *Reload* ask it again without a form that would have to
 be sent a second time (which browsers warn of, and keep the body for). The name is random; what it
-stands for is in memory alone, see :mod:`datasette_hybrid.vaults.questions`, for whoever asked.
+stands for is in memory alone, see :mod:`datasette_hybrid.vaults.questions`, for whoever asked. Of
+visitors whom nobody can tell apart nothing is kept: one could ask for another's.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import asking
 from .admission import work
-from .framing import hybrid_path, page
+from .framing import hybrid_path
 
 NAME = "asked"  # the parameter of an address
 OVER = "This search is not kept any longer: locking the vault ends that. Ask it again."
@@ -42,7 +43,8 @@ def recalled(request: Any, vaults: Iterable[Vault]) -> dict[str, list[str]] | No
     """The question that the request's address names; from now on its parameters. Or ``None``."""
     name = name_in(request)
     for vault in vaults if name else ():
-        found = vault.questions.find(_by(vault), name or "")
+        by = _by(vault)
+        found = None if by is None else vault.questions.find(by, name or "")
         if found is not None:
             given: dict[str, list[str]] = {}
             for parameter, value in found:
@@ -53,14 +55,16 @@ def recalled(request: Any, vaults: Iterable[Vault]) -> dict[str, list[str]] | No
 
 
 async def named(vault: Vault, scope: Scope, given: Mapping[str, Any], path: str) -> str | None:
-    """The address at ``path`` that asks ``given``; ``None`` for a question too long to be kept.
+    """The address at ``path`` that asks ``given``; ``None`` for a question that is not kept, since
+    it is too long or anybody's.
 
     Raises :class:`LockedError`.
     """
-    pairs = pairs_of(given)
+    pairs, by = pairs_of(given), _by(vault)
     if not pairs:
         return path
-    by = _by(vault)
+    if by is None:
+        return None
     name = await work.run(lambda: vault.keep_question(scope, by, pairs))
     return None if name is None else address(path, [(NAME, name)])
 
@@ -76,7 +80,7 @@ def in_one_vault(view: View) -> View:
         path = hybrid_path(datasette, vault.database)
         return await _answered(datasette, request, view, path, [(vault, grants)])
 
-    return _as_page(view, answer)
+    return answer
 
 
 def in_all_vaults(view: View) -> View:
@@ -95,12 +99,7 @@ def in_all_vaults(view: View) -> View:
         path = datasette.urls.path("/-/hybrid")
         return await _answered(datasette, request, view, path, private)
 
-    return _as_page(view, answer)
-
-
-def _as_page(view: View, answer: View) -> View:
-    methods: tuple[str, ...] = view.methods  # type: ignore[attr-defined]
-    return page(*methods)(answer)
+    return answer
 
 
 async def _answered(
@@ -121,7 +120,8 @@ async def _answered(
     return await view(datasette, request)
 
 
-def _by(vault: Vault) -> tuple[str | None, bool]:
-    """Whoever asks, as far as this vault knows them apart."""
+def _by(vault: Vault) -> tuple[str | None, bool] | None:
+    """Whoever asks: an actor, or the holder of the vault's key. ``None`` for anybody."""
     now = asker.get()
-    return now.actor_id, vault.database in now.sessions
+    by = now.actor_id, vault.database in now.sessions
+    return None if by == (None, False) else by

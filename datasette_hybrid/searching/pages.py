@@ -14,7 +14,7 @@ from datasette import NotFound, Response
 from memory_store.errors import BadInputError, MemoryStoreError
 
 from ..permissions.grants import asker, may_see
-from ..requests import asking
+from ..requests import asking, returning
 from ..requests.admission import QueueFullError, work
 from ..requests.framing import hybrid_path, page, render, sentence
 from ..vaults.registry import vaults_of
@@ -28,6 +28,7 @@ PER_VAULT = 5  # results of each database on the page across all of them
 
 
 @page("GET", "HEAD", "POST")
+@returning.in_one_vault
 async def search(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid``: the search page of one vault."""
     vault, grants = await asking.vault_for(datasette, request, "search")
@@ -47,6 +48,7 @@ async def search(datasette: Any, request: Any) -> Response:
 
 
 @page("GET", "HEAD", "POST")
+@returning.in_all_vaults
 async def across(datasette: Any, request: Any) -> Response:
     """``/-/hybrid``: the same question to every vault the asker may search."""
     given = forms.understood(await asking.parameters(request))

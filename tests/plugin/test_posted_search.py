@@ -84,6 +84,19 @@ async def test_a_name_means_nothing_to_anybody_else(private: Served) -> None:
     assert (await private.by(None).get(address)).status_code == 403
 
 
+async def test_of_visitors_whom_nobody_can_tell_apart_nothing_is_kept(
+    filled: Filled, serve: Serve
+) -> None:
+    everybody = {"hybrid-search": True, "hybrid-decrypt": True}
+    settings = {"key-file": str(filled.key_file), "private-queries": True, "allow": everybody}
+    visitor = (await serve(filled.path, options={"notes": settings})).by(None)
+    found = await visitor.submit("", SEARCH)
+    assert (found.status_code, fields_of(found)) == (200, SEARCH)
+    opened = await visitor.submit(PAGE, SEARCH, "", follow_redirects=True)
+    assert opened.status_code == 200
+    assert str(opened.url).endswith(PAGE)
+
+
 async def test_a_lock_forgets_what_was_asked(private: Served) -> None:
     address = below(await pressed(private, "", SEARCH, ""))
     vault = vaults_of(private.datasette).of("notes")
