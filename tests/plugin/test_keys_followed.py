@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from stopping import stopped
 
 from memory_store.store import MemoryStore
 
@@ -84,15 +85,9 @@ async def test_a_key_of_somebody_serves_what_is_shared_with_her_alone(
 async def test_an_interrupted_change_of_keys_changes_no_answer_either(
     filled: Filled, served: Served, times: int
 ) -> None:
-    class Stopped(Exception):
-        pass
-
-    def stop(name: str, done: int, total: int | None) -> None:
-        raise Stopped
-
     before = await found(served.by("root"))
     for _ in range(times):
         store = MemoryStore.open(filled.path, key_file=filled.key_file)
-        with store, pytest.raises(Stopped):
+        with store, stopped() as stop:
             store.rotate_keys("personal", progress=stop)
         assert await found(served.by("root")) == before

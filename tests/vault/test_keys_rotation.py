@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stopping import stopped
 
 from memory_store.crypto.sealing import SealingKey, unseal
 from memory_store.errors import NotFoundError, TamperedError
@@ -22,10 +23,6 @@ Make = Callable[..., MemoryStore]
 FORMATS = Path(__file__).parents[1] / "formats"
 SUBJECTS = ("otters", "lanterns", "harbours")
 MEMORIES = 24
-
-
-class Stopped(Exception):
-    """What stops a rotation in the middle."""
 
 
 @pytest.fixture
@@ -124,15 +121,8 @@ def test_an_import_knows_its_files_afterwards_and_equal_texts_still_share_a_body
 def test_stopped_anywhere_it_is_whole_and_goes_on_when_run_again(
     filled: MemoryStore, key_file: Path, tiny_model: Path, steps: int
 ) -> None:
-    before, calls = answers(filled), 0
-
-    def stop(name: str, done: int, total: int | None) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == steps:
-            raise Stopped
-
-    with pytest.raises(Stopped):
+    before = answers(filled)
+    with stopped(after=steps) as stop:
         filled.rotate_keys("work", progress=stop)
     with reopened(filled, key_file, tiny_model) as again:
         assert again.unfinished_rotations() == ["work"]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from stopping import stopped
 
 from memory_store.crypto.identities import HYBRID, X25519, identity_of, strongest_kem
 from memory_store.crypto.keys import SecretKey
@@ -162,13 +163,7 @@ def test_once_revoked_her_key_opens_nothing_and_what_is_written_then_is_sealed_f
 
 
 def test_a_revocation_that_was_stopped_goes_on_with_rotate(two: Two) -> None:
-    class Stopped(Exception):
-        pass
-
-    def stop(name: str, done: int, total: int | None) -> None:
-        raise Stopped
-
-    with pytest.raises(Stopped):
+    with stopped() as stop:
         two.owner.revoke("Alice", progress=stop)
     assert two.owner.unfinished_rotations() == [SHARED]
     with pytest.raises(WrongKeyError):

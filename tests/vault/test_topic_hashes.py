@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from stopping import stopped
 
 from memory_store.errors import TamperedError
 from memory_store.sqlite import connect
@@ -17,10 +18,6 @@ Make = Callable[..., MemoryStore]
 Rows = set[tuple[str, bytes]]
 SUBJECTS = ("otters", "lanterns", "harbours")
 BATCH = 4
-
-
-class Stopped(Exception):
-    """What stops a rotation in the middle."""
 
 
 @pytest.fixture
@@ -104,15 +101,7 @@ def test_each_transaction_changes_a_few_rows_and_lets_others_write(filled: Memor
 def test_stopped_anywhere_it_goes_on_when_run_again(
     filled: MemoryStore, other: MemoryStore, moment: int
 ) -> None:
-    calls = 0
-
-    def stop(name: str, done: int, total: int | None) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == moment:
-            raise Stopped
-
-    with pytest.raises(Stopped):
+    with stopped(after=moment) as stop:
         filled.rotate_keys("work", progress=stop)
     other.add("Written in between.", topics=["otters", "all"], collection="work")
     for store in (filled, other):
