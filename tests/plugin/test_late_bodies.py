@@ -17,7 +17,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
-from .test_uploading import MANY, Held, ended, post
+from .uploads import MANY, Held, ended, post
 
 BEARER = {"Authorization": "Bearer nothing"}
 DIARY = "00000000-0000-4000-8000-00000000000d"

@@ -17,7 +17,7 @@ from datasette_hybrid.uploading.uploaded import sources
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.walk import Failure, Skip, SourceFile
 
-from .test_uploading import NOTES, archive
+from .uploads import NOTES, archive
 
 
 def test_archives_that_are_made_to_harm_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

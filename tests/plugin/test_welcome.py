@@ -11,7 +11,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.store import MemoryStore
 
 from .conftest import Filled, Served
-from .test_uploading import BEARER
+from .uploads import BEARER
 
 
 async def welcomed(served: Served) -> BeautifulSoup:

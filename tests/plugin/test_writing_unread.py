@@ -13,7 +13,7 @@ from memory_store.records import CollectionInfo
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, Filled, Serve, Served
-from .test_uploading import BEARER, imported
+from .uploads import BEARER, imported
 
 ONE = "00000000-0000-4000-8000-000000000001"
 PIN = "00000000-0000-4000-8000-000000000009"

@@ -23,7 +23,7 @@ from datasette import hookimpl
 from datasette.plugins import pm
 from plugin.browsing import PATIENCE
 from plugin.conftest import Filled, Serve, Served
-from plugin.test_uploading import form
+from plugin.uploads import form
 
 from datasette_hybrid.requests.cross_site import BY_TOKEN, SAFE_METHODS
 from datasette_hybrid.serving import routes

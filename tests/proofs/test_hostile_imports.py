@@ -22,7 +22,7 @@ import pytest
 from click.testing import CliRunner
 from plugin.conftest import Filled
 from plugin.test_uploaded_archives import directory
-from plugin.test_uploading import archive, form
+from plugin.uploads import archive, form
 from servers import ROOT, Server, served_process
 
 from memory_store.cli import main

@@ -19,7 +19,7 @@ import pytest
 from counts import FULL, counted
 from naughty import as_bytes, strings
 from plugin.conftest import Served
-from plugin.test_uploading import archive
+from plugin.uploads import archive
 
 from datasette_hybrid.serving import routes
 from memory_store.sql.options import OPTION_NAMES
