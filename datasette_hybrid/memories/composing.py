@@ -19,9 +19,10 @@ from memory_store.importing.drafts import (
     checked_type,
     clean_topics,
     optional_time,
+    with_hashtags,
 )
 from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft, MemoryEdit
-from memory_store.text.canonical import canonical_text
+from memory_store.text.canonical import canonical_text, normalise_topic
 
 from ..searching.forms import last
 
@@ -138,7 +139,17 @@ def checked(form: Typed) -> Checked:
 def same(form: Typed, memory: Memory, collection: str) -> bool:
     """Whether a memory is just as the form says, so that nothing is left to save."""
     said, kept = checked(form), checked(typed_of(memory, collection))
-    return not said.problems and said.values == kept.values
+    if said.problems:
+        return False
+    tags = {normalise_topic(topic) for topic in with_hashtags((), memory.text)}
+    from_text = [topic for topic in kept.values["topics"] if normalise_topic(topic) in tags]
+    return _as_kept(said.values, from_text) == _as_kept(kept.values)
+
+
+def _as_kept(values: Mapping[str, Any], from_text: Sequence[str] = ()) -> dict[str, Any]:
+    """The values with topics of any order and spelling, those ``from_text`` added."""
+    topics = {normalise_topic(topic) for topic in (*values["topics"], *from_text)}
+    return {**values, "topics": topics}
 
 
 def joined(topics: Sequence[str]) -> str:

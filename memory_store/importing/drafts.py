@@ -14,7 +14,7 @@ from typing import Any
 
 from memory_store.dates import format_time, parse_time
 from memory_store.errors import BadInputError
-from memory_store.importing.notes import first_heading
+from memory_store.importing.notes import first_heading, hashtags
 from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft
 from memory_store.text.canonical import canonical_text, normalise_topic, whole_characters
 from memory_store.text.plain_json import mended
@@ -53,6 +53,29 @@ def clean_topics(topics: Iterable[str]) -> tuple[str, ...]:
     if len(found) > TOPIC_LIMIT:
         raise BadInputError(f"{len(found)} topics on one memory; {TOPIC_LIMIT} at most", "topic")
     return tuple(found.values())
+
+
+def with_hashtags(topics: Iterable[str], text: str, before: str = "") -> tuple[str, ...]:
+    """Topics, and after them the ``#hashtags`` of a text, as far as there is room for them.
+
+    Those of the text ``before`` a change are no news: whoever took such a topic off keeps it off.
+    A hashtag left out is still a word of the text.
+    """
+    found: dict[str, str] = {}
+    for topic in topics:
+        found.setdefault(normalise_topic(str(topic)), topic)
+    no_news = {normalise_topic(topic) for topic in hashtags(before, TOPIC_LIMIT)}
+    for topic in hashtags(text, TOPIC_LIMIT):
+        normalised = normalise_topic(topic)
+        if normalised and normalised not in no_news and len(found) < TOPIC_LIMIT:
+            found.setdefault(normalised, topic)
+    return tuple(found.values())
+
+
+def with_text_topics(draft: MemoryDraft) -> MemoryDraft:
+    """The draft with the ``#hashtags`` of its text as topics, too."""
+    text = canonical_text(draft.text) if "#" in draft.text else ""
+    return replace(draft, topics=with_hashtags(draft.topics, text))
 
 
 def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:

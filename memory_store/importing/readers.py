@@ -21,9 +21,10 @@ from typing import IO, Any, BinaryIO
 from memory_store.dates import date_in_name, format_epoch
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.decoding import SNIFFED_BYTES, decode, is_binary
-from memory_store.importing.fields import MAX_TOPICS, TEXT_COLUMNS, FieldError, Record
+from memory_store.importing.drafts import with_text_topics
+from memory_store.importing.fields import TEXT_COLUMNS, FieldError, Record
 from memory_store.importing.front_matter import FrontMatter, FrontMatterError, read_front_matter
-from memory_store.importing.notes import first_heading, hashtags
+from memory_store.importing.notes import first_heading
 from memory_store.importing.rows import (
     Item,
     database_items,
@@ -159,17 +160,12 @@ def _body_or_text(fields: dict[str, Any], body: str) -> str:
 def _completed(file: SourceFile, draft: MemoryDraft) -> MemoryDraft:
     """The draft with what a note says only by its headings, hashtags, name and time stamp."""
     stem = None if file.stream is not None else file.path.stem
-    topics: dict[str, str] = {}
-    for topic in (*draft.topics, *hashtags(draft.text, MAX_TOPICS)):
-        if len(topics) < MAX_TOPICS:  # a hashtag left out is still a word of the text
-            topics.setdefault(topic.casefold(), topic)
     created = draft.created or (date_in_name(stem) if stem else None)
     if created is None and file.modified is not None:
         created = format_epoch(int(file.modified))
     return replace(
-        draft,
+        with_text_topics(draft),
         title=draft.title or first_heading(draft.text) or stem,
-        topics=tuple(topics.values()),
         created=created,
         ref=draft.ref or file.ref,
     )

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from memory_store.importing.database_rows import BrokenDatabase, rows_of_database
 from memory_store.importing.decoding import decode_lines
+from memory_store.importing.drafts import with_text_topics
 from memory_store.importing.fields import FieldError, Record
 from memory_store.importing.json_rows import BrokenRow, Row, row_of_line, rows_of_document
 from memory_store.importing.tabular import BrokenTable, no_text_column, rows_of_table, text_column
@@ -112,7 +113,7 @@ def _draft(where: str, record: Record, text: Any, column: str) -> Item:
         draft = record.draft(str(text))
     except FieldError as error:
         return Failure(where, error.reason)
-    return replace(draft, title=draft.title or "") if exported else draft
+    return replace(draft, title=draft.title or "") if exported else with_text_topics(draft)
 
 
 def _json_kind(value: bool | list[Any] | dict[str, Any]) -> str:

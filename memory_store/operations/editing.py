@@ -26,6 +26,8 @@ from memory_store.importing.drafts import (
     next_version,
     optional_time,
     reopened_type,
+    with_hashtags,
+    with_text_topics,
 )
 from memory_store.index.embedders import Embedders
 from memory_store.index.opened import OpenVault
@@ -91,7 +93,7 @@ def add_once(
     then. Outside of the ``readable`` collections any id that is taken is a conflict: that a memory
     is there just as given would confirm what it says.
     """
-    made = checked_rows(drafts, lambda draft: memory_from_draft(draft, ""))
+    made = checked_rows(drafts, lambda draft: memory_from_draft(with_text_topics(draft), ""))
     _refuse_twice([memory.id for memory in made])
 
     def attempt() -> list[Addition]:
@@ -190,6 +192,9 @@ def _changed(pair: tuple[Memory, MemoryEdit]) -> Memory:
     }
     if edit.add_topics or edit.remove_topics:
         changes["topics"] = _topics(changes.get("topics", before.topics), edit)
+    if "text" in changes:
+        topics = changes.get("topics", before.topics)
+        changes["topics"] = with_hashtags(topics, changes["text"], before.text)
     after = next_version(before, **changes)
     if not after.text.strip() and ("text" in changes or not after.title):
         raise BadInputError("an empty memory: it has neither text nor title", "text")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_store.errors import BadInputError, ConflictError
-from memory_store.importing.drafts import memory_from_draft
+from memory_store.importing.drafts import memory_from_draft, with_text_topics
 from memory_store.index.embedders import Embedders, WritingEmbedders, without_model
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
@@ -46,7 +46,9 @@ def add_many(
 ) -> list[Memory]:
     """Add memories, a batch a transaction. Raises BadInputError or ConflictError, adding none."""
     memories = [
-        memory_from_draft(draft, vault.collections.find_or_create(draft.collection))
+        memory_from_draft(
+            with_text_topics(draft), vault.collections.find_or_create(draft.collection)
+        )
         for draft in drafts
     ]
     taken = read_rows(vault.reader(), [memory.id for memory in memories])

@@ -85,6 +85,11 @@ def test_add_prints_the_id_that_get_takes(empty_vault: Vault) -> None:
     assert (memory["type"], memory["topics"]) == ("fact", ["home"])
 
 
+def test_hashtags_of_an_added_text_are_topics(empty_vault: Vault) -> None:
+    added = empty_vault.json("add", "The #lease ends in May", "--topic", "home")
+    assert added["topics"] == ["home", "lease"]
+
+
 def test_add_takes_standard_input_and_metadata(empty_vault: Vault) -> None:
     added = empty_vault.run("add", "-", "--meta", "source=phone", "--json", input="from a pipe\n")
     memory = json.loads(added.stdout)

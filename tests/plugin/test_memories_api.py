@@ -40,6 +40,18 @@ async def listed(somebody: Served, query: str = "") -> Any:
     return await somebody.get(f"{somebody.base}/memories.json{query}")
 
 
+async def test_hashtags_of_a_text_are_topics(served: Served) -> None:
+    root = served.by("root")
+    new = {"text": "The #ferry leaves at nine", "topics": ["travel"]}
+    row = (await send(root, "POST", ".json", new)).json()["rows"][0]
+    assert row["topics"] == ["travel", "ferry"]
+    fewer = await send(root, "PATCH", f"/{row['id']}.json", {"remove_topics": ["ferry"]})
+    assert fewer.json()["rows"][0]["topics"] == ["travel"]
+    change = {"text": "The #ferry leaves at ten from the #pier"}
+    changed = await send(root, "PATCH", f"/{row['id']}.json", change)
+    assert changed.json()["rows"][0]["topics"] == ["travel", "pier"]
+
+
 # -- lists ---------------------------------------------------------------------------------
 
 

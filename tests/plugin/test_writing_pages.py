@@ -102,6 +102,26 @@ async def test_wrong_fields_are_shown_again_with_the_error_beside_them(served: S
     assert len(store(served).list()) == 3
 
 
+async def test_hashtags_of_a_text_are_topics_and_saving_twice_is_no_conflict(
+    served: Served,
+) -> None:
+    root, path = served.by("root"), f"/memories/{ONE}/edit"
+    added = await sent(root, "/new", **{**NEW, "text": "Oil the #hinges."})
+    assert stored(served, added.headers["location"].rpartition("/")[2]).topics == (
+        *("house", "to do", "hinges"),
+    )
+    form = {**fields(await root.get(served.base + path)), "text": "With #rain", "topics": "water"}
+    for _ in range(2):
+        saved = await root.submit(served.base + path, form)
+        assert saved.status_code == 303
+        memory = stored(served)
+        assert (memory.topics, memory.version) == (("water", "rain"), 2)
+    await sent(root, path, topics="water")
+    assert stored(served).topics == ("water",)
+    taken_off = await root.submit(served.base + path, {**form, "topics": "water, rain"})
+    assert taken_off.status_code == 409
+
+
 async def test_an_empty_memory_is_no_memory(served: Served) -> None:
     again = await sent(served.by("root"), "/new", **{**NEW, "text": " \n"})
     assert again.status_code == 400
