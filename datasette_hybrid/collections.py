@@ -87,6 +87,8 @@ class Visit:
     def membership(self) -> Membership:
         """Who is a member of what, as of now. Raises LockedError."""
         known = self.vault.membership()
+        if known is None and self.vault.is_open:  # by a key that does not tell who is a member
+            known = Membership(self.vault.use(self.grants.search).membership())
         if known is None:
             raise LockedError(f"{self.vault.database} is locked: unlock it first")
         return known

@@ -199,6 +199,16 @@ class MemoryStore(Writing, Collections, Keys):
         return self._vault.vault.hex()
 
     @property
+    def principal(self) -> int:
+        """Whose key opened it: 0 is the owner's, others' come from their public keys."""
+        return self._vault.keyring.principal
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the owner's key opened it, to which everything is open."""
+        return self._vault.keyring.is_owner
+
+    @property
     def profile(self) -> str:
         return self._vault.settings.profile
 

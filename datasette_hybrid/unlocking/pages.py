@@ -17,7 +17,7 @@ from ..permissions.sessions import end_session, grant_session
 from ..requests import asking
 from ..requests.admission import TooManyAttemptsError, door, locksmith
 from ..requests.framing import hybrid_path, page, render, unlock_page
-from ..vaults.vault import Vault
+from ..vaults.vault import AnotherKeyError, Vault
 from .errands import Errand, from_form, told
 from .lockbar import may_lock
 
@@ -66,6 +66,16 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: 
             vault,
             status=403,
             problem="That does not open this vault. Check for a missing or extra character.",
+            errand=errand,
+        )
+    except AnotherKeyError:
+        return await unlock_page(
+            datasette,
+            request,
+            vault,
+            status=409,
+            problem="This vault is open with the key of somebody else. Once it is locked, yours "
+            "opens what is shared with you.",
             errand=errand,
         )
     door.welcome(address, str(vault.path))

@@ -34,6 +34,10 @@ from .questions import Pairs, Questions
 from .views import Views
 
 
+class AnotherKeyError(MemoryStoreError):
+    """The vault is open with the key of somebody else, who may read other collections."""
+
+
 class Moment:
     """A point in time that survives both a suspended laptop and a clock set back."""
 
@@ -83,6 +87,7 @@ class Vault:
         self._processes = 0
         self._resting = False
         self._membership: Membership | None = None
+        self._members_unknown = False
         self._revision: int | None = None
         self._file = _stamp(path)
         self._opened = self._used = Moment()
@@ -142,7 +147,7 @@ class Vault:
             if self._store is None and self._resting and self._revision != self._stored():
                 self.open_configured()
             if self._store is not None:
-                self._membership = Membership(self._store.membership())
+                self._membership = self._members(self._store)
             return self._membership if self._store is not None or self._resting else None
 
     def search_elsewhere(self) -> None:
@@ -191,16 +196,26 @@ class Vault:
     def unlock(self, secret: str) -> None:
         """Open with a passphrase, a recovery code, or the content of a key file.
 
-        Where the vault is open already the secret is only checked. Raises
-        :class:`WrongKeyError`, or another :class:`MemoryStoreError` when the file is damaged.
+        Where the vault is open already the secret is only checked, and has to be of whom it was
+        opened by: somebody else may read other collections. The owner's takes a vault over, since
+        it opens everything. Raises :class:`WrongKeyError`, :class:`AnotherKeyError`, or another
+        :class:`MemoryStoreError` when the file is damaged.
         """
         store = opening.open_typed(self.path, secret, self.access)
         with self._lock:
             self.follow_file()
-            if self._store is not None:
-                store.close()
-            else:
+            if self._store is None and self._resting:
+                self.open_configured()
+            present = self._store
+            if present is None or (store.is_owner and not present.is_owner):
+                if present is not None:
+                    self._wipe()
                 self._adopt(store, "somebody who knew its secret")
+                self._members_unknown = not store.is_owner
+                return
+            store.close()
+            if store.principal != present.principal:
+                raise AnotherKeyError(f"{self.database} is open with the key of somebody else")
 
     def lock(self) -> None:
         """Wipe the keys, end every session, and stay locked."""
@@ -270,6 +285,7 @@ class Vault:
         self.unlock_id = secrets.token_urlsafe(16)
         self.problem = None
         self.opened_by = source
+        self._members_unknown = False
         self._opened = self._used = Moment()
         background.begin("hybrid-warm", lambda: _warm(store))
         self._search_elsewhere(store)
@@ -299,6 +315,15 @@ class Vault:
             finally:  # whatever goes wrong, no key stays
                 store.close()
 
+    def _members(self, store: MemoryStore) -> Membership | None:
+        """Who is a member of which collection, as the owner's settings say.
+
+        A key that was typed and is not the owner's does not open those: nobody can tell which
+        collections are closed, and it is for whoever typed it alone. With a configured one the
+        server is its holder's.
+        """
+        return None if self._members_unknown else Membership(store.membership())
+
     def _stored(self) -> int | None:
         return opening.revision(self.path, self.access)
 
@@ -306,7 +331,7 @@ class Vault:
         """Know who is a member while the keys rest. What cannot be read is read at the next use."""
         revision = self._stored()
         try:
-            self._membership = Membership(store.membership())
+            self._membership = self._members(store)
         except (MemoryStoreError, sqlite3.Error):
             return
         self._revision = revision
