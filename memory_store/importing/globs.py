@@ -61,7 +61,7 @@ def _translated(piece: str) -> str:
         return "[^/]*"
     if piece == "?":
         return "[^/]"
-    if len(piece) > 2 and piece.startswith("["):
+    if len(piece) > 1 and piece.startswith("["):
         return _set(piece[1:-1])
     return _character(ord(_encodable(piece)))
 
