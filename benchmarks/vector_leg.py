@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -16,6 +13,7 @@ from benchmarks.measuring import side_by_side, spent_on
 from benchmarks.peers import matmul_nearest, vec0_nearest
 from benchmarks.report import Line, Proportion
 from benchmarks.sealed import SealedPart
+from benchmarks.two_clients import two_clients
 from benchmarks.vaults import Vectors, random_units, snapshot_of
 from memory_store.index.layout import unit_rows
 from memory_store.index.numpy_vectors import NumpyVectors
@@ -27,9 +25,7 @@ NEAREST = 64
 QUERIES = 25
 TARGET = "≤ 5 ms at 100 k, ≤ 40 ms at 1 M"
 MOST_FOR_VEC0 = 1_000_000  # vectors; it needs 1.5 kB for each
-TOLD_OF = 100_000  # vectors: a search of fewer is over before a second core pays
 FEWEST_TO_SHARE = 10_000  # vectors; of fewer, the same share is next to none
-TURNS = 5  # of one client and of two
 
 
 def vector_lines(count: int) -> Iterator[Line | Proportion]:
@@ -47,7 +43,7 @@ def vector_lines(count: int) -> Iterator[Line | Proportion]:
     )
     yield from _beside_peers(index, vectors, queries)
     yield _filtered(index, snapshot, queries)
-    yield two_clients(index, queries, count)
+    yield from two_clients(index, queries, count, NEAREST)
 
 
 def _beside_peers(
@@ -87,36 +83,6 @@ def _filtered(index: VectorIndex, snapshot: Snapshot, queries: Sequence[Vectors]
         TARGET,
         limit,
     )
-
-
-def two_clients(index: VectorIndex, queries: Sequence[Vectors], count: int) -> Proportion:
-    """Searches a second of two threads at once ÷ those of one, on the clock: a median of turns."""
-    rates = []
-    with ThreadPoolExecutor(2) as pool:
-        for _ in range(TURNS):
-            alone, together = (_seconds(index, queries, n, pool) for n in (1, 2))
-            rates.append(2.0 * alone / together)
-    return Proportion(
-        "vector ranking, two clients at once",
-        count,
-        median(rates),
-        "≥ 1.8 × one at 100 k",
-        1.8 if count >= TOLD_OF else None,
-        peer="one client",
-        at_least=True,
-    )
-
-
-def _seconds(
-    index: VectorIndex, queries: Sequence[Vectors], clients: int, pool: ThreadPoolExecutor
-) -> float:
-    def ask(_: int) -> None:
-        for query in queries:
-            index.search(query, NEAREST)
-
-    begun = time.perf_counter()
-    list(pool.map(ask, range(clients)))
-    return time.perf_counter() - begun
 
 
 def recall_lines(sets: Sequence[DevelopmentSet], folder: Path) -> Iterator[Proportion]:

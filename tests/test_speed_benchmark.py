@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are no part of the package
 
-from benchmarks import cross_encoder, operations, processes, searches, speed, vector_leg
+from benchmarks import cross_encoder, operations, processes, searches, speed, two_clients
 from benchmarks.generated import IntoFts5, draw_vault
 from benchmarks.large import large_lines
 from benchmarks.measuring import Spent
@@ -78,7 +78,7 @@ def test_every_part_is_measured_beside_its_peer(
 ) -> None:
     for module, repeated in (
         *((operations, "REPEATS"), (processes, "STARTS")),
-        *((searches, "UNLOCKS"), (vector_leg, "TURNS")),
+        *((searches, "UNLOCKS"), (two_clients, "TURNS")),
     ):
         monkeypatch.setattr(module, repeated, 1)
     bench = Bench(tmp_path / "imported", 40, model)
