@@ -1,144 +1,24 @@
-"""The nouns of the store: plain frozen records that travel between the stages.
+"""What a search is asked, and what it answers.
 
-Boundary: instances of :class:`Memory`, :class:`SearchResult` and :class:`Passage` hold opened
-(plain) text. They live for one call, are never cached by this package and never logged.
+Boundary: results and passages hold opened (plain) text. They live for one call, are never cached by
+this package and never logged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from memory_store.titles import shown_title
 
-TYPES = (
-    "fact",
-    "note",
-    "preference",
-    "decision",
-    "task",
-    "path",
-    "summary",
-    "result",
-    "code",
-)
-"""The kinds of memory. Each also exists as ``<type>_done``, for completed ones."""
-
-DONE_SUFFIX = "_done"
 MODES = ("hybrid", "keyword", "vector", "literal", "structural", "auto")
 STATUSES = ("open", "done", "all")
 
 LIMIT_STANDARD = 32  # Gnosis, "Two Search Modes": up to 32 results
 LIMIT_DEEP = 100  # Gnosis, "Two Search Modes": up to 100 results
 DEFAULT_LIMIT = 10
-ANSWER_SOURCES = 8  # memories for an answer: it is in the first few, or was not found
-ANSWER_BUDGET = 6_000  # tokens of them: with instructions and answer they fit a window of 8,192
 MAX_QUERY_CHARACTERS = 8_192  # a longer query is an error: it is a document, not a question
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryDraft:
-    """What a caller or an importer knows of a memory before the store has it.
-
-    ``None`` means "not said": the store fills in an id, times, a type and a collection.
-    Times are ISO 8601 text. ``ref`` is the record's name in its source, ``source`` the source root.
-    """
-
-    text: str
-    title: str | None = None
-    type: str | None = None
-    topics: tuple[str, ...] = ()
-    collection: str | None = None
-    id: str | None = None
-    ref: str | None = None
-    source: str | None = None
-    created: str | None = None
-    updated: str | None = None
-    valid_from: str | None = None
-    valid_to: str | None = None
-    supersedes: str | None = None
-    parent: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryEdit:
-    """A change to one memory: what is ``None`` stays as it was.
-
-    ``valid_from`` and ``valid_to`` are taken away by an empty text. ``add_topics`` and
-    ``remove_topics`` change the topics that are there, after ``topics`` has replaced them. With
-    ``expected_version`` the change is refused when the memory has another version by then.
-    """
-
-    id: str
-    text: str | None = None
-    title: str | None = None
-    type: str | None = None
-    topics: tuple[str, ...] | None = None
-    add_topics: tuple[str, ...] = ()
-    remove_topics: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] | None = None
-    valid_from: str | None = None
-    valid_to: str | None = None
-    collection: str | None = None
-    expected_version: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """One opened memory. Times are ISO 8601 UTC; ``version`` grows by one with every edit."""
-
-    id: str
-    collection: str
-    type: str
-    title: str
-    text: str
-    topics: tuple[str, ...]
-    created: str
-    updated: str
-    version: int = 1
-    ref: str | None = None
-    source: str | None = None
-    valid_from: str | None = None
-    valid_to: str | None = None
-    supersedes: str | None = None
-    parent: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The memory as JSON-ready data, keys in a fixed order."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {**values, "topics": list(self.topics), "metadata": dict(self.metadata)}
-
-
-@dataclass(frozen=True, slots=True)
-class SealedMemory(Memory):
-    """A memory that was not opened: its id, collection and version, and the type and the times
-    where the file has them in clear. All else is empty, and nothing was held against the seals."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryHead:
-    """What can be said of a memory without opening its body.
-
-    ``content`` is the id of its body. ``topics`` pairs each topic's keyed hash (hex, as in the
-    table ``memory_topics``) with the topic.
-    """
-
-    id: str
-    collection: str
-    title: str
-    content: str
-    topics: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """A memory that was to be added; ``unchanged`` when it was there already, just as given."""
-
-    memory: Memory
-    unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,117 +227,3 @@ class Ranking:
     opened: int
     reranked: int = 0
     degraded: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What a judgement may call a memory: its ``id``, and its ``ref`` in its source.
-
-    Memories of equal ``content`` (a number) hold the same text: a search returns one of them.
-    """
-
-    id: str
-    ref: str | None
-    content: int
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """A memory that an answer was written from, under the number by which the answer cites it."""
-
-    number: int
-    id: str
-    ref: str | None
-    title: str
-    created: str
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A language model's answer to a question, out of what ``search`` found.
-
-    ``text`` and ``model`` are ``None`` when nothing was found, and no model was called.
-    ``sources`` are the memories that the model was given, ``cited`` the numbers of those its text
-    names; ``removed`` counts citations of sources that it was not given, which were taken out.
-    """
-
-    question: str
-    search: SearchResponse
-    text: str | None = None
-    model: str | None = None
-    sources: tuple[Citation, ...] = ()
-    cited: tuple[int, ...] = ()
-    removed: int = 0
-
-    @property
-    def citations(self) -> tuple[Citation, ...]:
-        """The memories that the text cites, by number."""
-        return tuple(source for source in self.sources if source.number in self.cited)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The answer as JSON-ready data; the memories that were given, with whether it cites them.
-
-        Of the search it has the counts and what was missing, not the rows.
-        """
-        return {
-            "ok": True,
-            "question": self.question,
-            "answer": self.text,
-            "model": self.model,
-            "sources": [
-                {**asdict(source), "cited": source.number in self.cited} for source in self.sources
-            ],
-            "removed_citations": self.removed,
-            "opened": self.search.opened,
-            "total": self.search.total,
-            "degraded": list(self.search.degraded),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class CollectionInfo:
-    """A collection the opened principal can read: random ``id``, opened ``name``, ``memories``.
-
-    ``analyser`` is ``auto``, a language code or ``code``; ``embedder`` the name of the model of its
-    vectors, its own or the vault's (``None`` before the first vector), as ``own_model`` says.
-    """
-
-    id: str
-    name: str
-    memories: int
-    created: str
-    analyser: str = "auto"
-    embedder: str | None = None
-    own_model: bool = False
-
-
-LISTED_IDS = 1_000
-"""Of one import: 36 KB of JSON, and more than anybody looks through one by one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """The outcome of an import. ``failures`` and ``skips`` pair a name with its reason.
-
-    ``ids`` are those of the memories that were written, new or replaced, in the order in which
-    they were: the first :data:`LISTED_IDS` of them.
-    """
-
-    imported: int = 0
-    unchanged: int = 0
-    replaced: int = 0
-    skipped: int = 0
-    failed: int = 0
-    pruned: int = 0
-    failures: Sequence[tuple[str, str]] = ()
-    skips: Sequence[tuple[str, str]] = ()
-    degraded: Sequence[str] = ()
-    ids: Sequence[str] = ()
-
-    def summary(self) -> str:
-        """``imported N, unchanged N, replaced N, skipped N, failed N`` (and pruned, if any)."""
-        line = (
-            f"imported {self.imported}, unchanged {self.unchanged}, replaced {self.replaced}, "
-            f"skipped {self.skipped}, failed {self.failed}"
-        )
-        return f"{line}, pruned {self.pruned}" if self.pruned else line

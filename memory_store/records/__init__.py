@@ -1,0 +1,73 @@
+"""The nouns of the store: plain frozen records that travel between the stages."""
+
+from memory_store.records.answers import (
+    ANSWER_BUDGET,
+    ANSWER_SOURCES,
+    Answer,
+    Citation,
+)
+from memory_store.records.collections import (
+    CollectionInfo,
+)
+from memory_store.records.imports import (
+    LISTED_IDS,
+    ImportReport,
+)
+from memory_store.records.memories import (
+    DONE_SUFFIX,
+    TYPES,
+    Addition,
+    Memory,
+    MemoryDraft,
+    MemoryEdit,
+    MemoryHead,
+    Reference,
+    SealedMemory,
+)
+from memory_store.records.searches import (
+    DEFAULT_LIMIT,
+    LIMIT_DEEP,
+    LIMIT_STANDARD,
+    MAX_QUERY_CHARACTERS,
+    MODES,
+    RESULT_COLUMNS,
+    STATUSES,
+    Passage,
+    Ranking,
+    SearchOptions,
+    SearchResponse,
+    SearchResult,
+    StageReport,
+)
+
+__all__ = [
+    "ANSWER_BUDGET",
+    "ANSWER_SOURCES",
+    "DEFAULT_LIMIT",
+    "DONE_SUFFIX",
+    "LIMIT_DEEP",
+    "LIMIT_STANDARD",
+    "LISTED_IDS",
+    "MAX_QUERY_CHARACTERS",
+    "MODES",
+    "RESULT_COLUMNS",
+    "STATUSES",
+    "TYPES",
+    "Addition",
+    "Answer",
+    "Citation",
+    "CollectionInfo",
+    "ImportReport",
+    "Memory",
+    "MemoryDraft",
+    "MemoryEdit",
+    "MemoryHead",
+    "Passage",
+    "Ranking",
+    "Reference",
+    "SealedMemory",
+    "SearchOptions",
+    "SearchResponse",
+    "SearchResult",
+    "StageReport",
+]

@@ -1,0 +1,37 @@
+"""What an import did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LISTED_IDS = 1_000
+"""Of one import: 36 KB of JSON, and more than anybody looks through one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The outcome of an import. ``failures`` and ``skips`` pair a name with its reason.
+
+    ``ids`` are those of the memories that were written, new or replaced, in the order in which
+    they were: the first :data:`LISTED_IDS` of them.
+    """
+
+    imported: int = 0
+    unchanged: int = 0
+    replaced: int = 0
+    skipped: int = 0
+    failed: int = 0
+    pruned: int = 0
+    failures: Sequence[tuple[str, str]] = ()
+    skips: Sequence[tuple[str, str]] = ()
+    degraded: Sequence[str] = ()
+    ids: Sequence[str] = ()
+
+    def summary(self) -> str:
+        """``imported N, unchanged N, replaced N, skipped N, failed N`` (and pruned, if any)."""
+        line = (
+            f"imported {self.imported}, unchanged {self.unchanged}, replaced {self.replaced}, "
+            f"skipped {self.skipped}, failed {self.failed}"
+        )
+        return f"{line}, pruned {self.pruned}" if self.pruned else line

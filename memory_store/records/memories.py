@@ -1,0 +1,142 @@
+"""What a memory is, before the store has it, in it, and unopened.
+
+Boundary: drafts, edits and memories hold opened (plain) text. They live for one call, are never
+cached by this package and never logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+TYPES = (
+    "fact",
+    "note",
+    "preference",
+    "decision",
+    "task",
+    "path",
+    "summary",
+    "result",
+    "code",
+)
+"""The kinds of memory. Each also exists as ``<type>_done``, for completed ones."""
+
+DONE_SUFFIX = "_done"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryDraft:
+    """What a caller or an importer knows of a memory before the store has it.
+
+    ``None`` means "not said": the store fills in an id, times, a type and a collection.
+    Times are ISO 8601 text. ``ref`` is the record's name in its source, ``source`` the source root.
+    """
+
+    text: str
+    title: str | None = None
+    type: str | None = None
+    topics: tuple[str, ...] = ()
+    collection: str | None = None
+    id: str | None = None
+    ref: str | None = None
+    source: str | None = None
+    created: str | None = None
+    updated: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    supersedes: str | None = None
+    parent: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEdit:
+    """A change to one memory: what is ``None`` stays as it was.
+
+    ``valid_from`` and ``valid_to`` are taken away by an empty text. ``add_topics`` and
+    ``remove_topics`` change the topics that are there, after ``topics`` has replaced them. With
+    ``expected_version`` the change is refused when the memory has another version by then.
+    """
+
+    id: str
+    text: str | None = None
+    title: str | None = None
+    type: str | None = None
+    topics: tuple[str, ...] | None = None
+    add_topics: tuple[str, ...] = ()
+    remove_topics: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    collection: str | None = None
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One opened memory. Times are ISO 8601 UTC; ``version`` grows by one with every edit."""
+
+    id: str
+    collection: str
+    type: str
+    title: str
+    text: str
+    topics: tuple[str, ...]
+    created: str
+    updated: str
+    version: int = 1
+    ref: str | None = None
+    source: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    supersedes: str | None = None
+    parent: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The memory as JSON-ready data, keys in a fixed order."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**values, "topics": list(self.topics), "metadata": dict(self.metadata)}
+
+
+@dataclass(frozen=True, slots=True)
+class SealedMemory(Memory):
+    """A memory that was not opened: its id, collection and version, and the type and the times
+    where the file has them in clear. All else is empty, and nothing was held against the seals."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHead:
+    """What can be said of a memory without opening its body.
+
+    ``content`` is the id of its body. ``topics`` pairs each topic's keyed hash (hex, as in the
+    table ``memory_topics``) with the topic.
+    """
+
+    id: str
+    collection: str
+    title: str
+    content: str
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """A memory that was to be added; ``unchanged`` when it was there already, just as given."""
+
+    memory: Memory
+    unchanged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a judgement may call a memory: its ``id``, and its ``ref`` in its source.
+
+    Memories of equal ``content`` (a number) hold the same text: a search returns one of them.
+    """
+
+    id: str
+    ref: str | None
+    content: int
