@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memory_store.importing.twins import DIFFERING
 from memory_store.records import LISTED_IDS, MAX_QUERY_CHARACTERS, STATUSES
 from memory_store.sql.options import OPTION_NAMES
 from memory_store.vault.members import ROLES
@@ -169,6 +170,12 @@ UPLOADING = (
     _query("new_collection", {"type": "string"}, "Or the name of a new one, open to everybody"),
     _query("type", {"type": "string"}, "Their type, where the file says none"),
     _query("topics", {"type": "string"}, "Topics for all of them, apart by commas"),
+    _query(
+        "differing",
+        {"enum": list(DIFFERING)},
+        "What to do with a file that says something else than its note from a folder: keep that "
+        "note and name the file (the default), replace the note, or add another",
+    ),
     _query("dry_run", {"type": "string"}, "1: only say what would happen"),
 )
 """In a multipart form these are fields, and the files are named file."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memory_store.errors import ConflictError, LockedError, MemoryStoreError
+from memory_store.importing.twins import KEEP
 from memory_store.importing.walk import Found
 from memory_store.records import ImportReport
 from memory_store.scopes import Scope
@@ -49,6 +50,7 @@ class Wishes:
     type: str | None = None
     topics: tuple[str, ...] = ()
     dry_run: bool = False
+    differing: str = KEEP
 
 
 class Job:
@@ -100,6 +102,8 @@ class Job:
                 type=wishes.type,
                 topics=wishes.topics,
                 dry_run=wishes.dry_run,
+                differing=wishes.differing,
+                readable=self._grants.decrypt,
                 stopped=lambda: self._stopped(store),
                 progress=self._at,
                 written=self._wrote,

@@ -14,6 +14,7 @@ from datasette import Forbidden, NotFound, Response
 
 from memory_store.errors import BadInputError, ConflictError
 from memory_store.importing.drafts import checked_type, clean_topics
+from memory_store.importing.twins import KEEP, checked_differing
 from memory_store.index.creating import PERSONAL
 from memory_store.records import TYPES
 from memory_store.sql.functions import Grants
@@ -32,7 +33,7 @@ from .uploaded import FILES_LIMIT, TAKEN, UPLOAD_LIMIT, Upload, read_upload, sou
 
 YES = frozenset({"1", "true", "yes", "on"})
 UPLOAD_SECONDS = 900  # how long a body may take: nobody else can import into the vault meanwhile
-FIELDS = ("collection", "new_collection", "type", "topics", "dry_run")
+FIELDS = ("collection", "new_collection", "type", "topics", "differing", "dry_run")
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -165,6 +166,7 @@ def _wishes(given: Mapping[str, Any]) -> Wishes:
         type=checked_type(kind) if kind else None,
         topics=clean_topics(topics),
         dry_run=last(given, "dry_run").lower() in YES,
+        differing=checked_differing(last(given, "differing") or KEEP),
     )
 
 

@@ -184,24 +184,32 @@ class Writing(OpenedStore):
         type: str | None = None,
         topics: Sequence[str] = (),
         dry_run: bool = False,
+        differing: str = "keep",
+        readable: Scope = EVERYTHING,
         stopped: Callable[[], bool] = lambda: False,
         progress: Progress | None = None,
         written: Callable[[ImportReport], None] = lambda _: None,
     ) -> ImportReport:
         """Import files that are at hand rather than on this disk, by the same readers.
 
-        A record is known again by collection and ref, as in :meth:`import_paths`. ``stopped`` is
+        A record is known again by collection and ref, as in :meth:`import_paths`. What
+        :meth:`import_paths` read from a folder is known by the end of its path where it is in a
+        ``readable`` collection: the same is unchanged, and of what says something else
+        ``differing`` decides: ``keep`` writes nothing and names it, ``replace`` writes the next
+        version, ``add`` one more memory. ``stopped`` is
         asked between files and before each batch, where it may raise what ends the import; a stop
         and a lock end it with the report so far. ``written`` is told after each batch what came of
         the files so far, whatever ends the import.
         """
         from memory_store.importing.session import ImportOptions
+        from memory_store.importing.twins import checked_differing
 
         options = ImportOptions(
             collection=collection,
             type=checked_type(type) if type else None,
             topics=clean_topics(topics),
         )
+        differing = checked_differing(differing)
         with vault_faults(self._vault.path):
             return writing.import_files(
                 self._vault,
@@ -209,6 +217,8 @@ class Writing(OpenedStore):
                 files,
                 options,
                 dry_run=dry_run,
+                differing=differing,
+                readable=readable,
                 stopped=stopped,
                 progress=progress,
                 written=written,

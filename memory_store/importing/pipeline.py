@@ -24,6 +24,7 @@ from memory_store.importing.session import (
     Pending,
     Written,
 )
+from memory_store.importing.twins import ADD, REPLACE, Twin, Twins
 from memory_store.importing.walk import MAX_FILE_BYTES, Failure, Found, Skip, SourceFile, walk
 from memory_store.paths import home_path
 from memory_store.records import LISTED_IDS, ImportReport, MemoryDraft
@@ -34,6 +35,10 @@ BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed impor
 BATCH_CHARACTERS = 400_000
 UNEMBEDDED_BATCH = 8  # times as large where nothing is embedded: commits would take half the time
 STDIN = "-"
+DIFFERS = (
+    "a note of the same path was imported from a folder before and says something else: nothing "
+    "was changed. Import it once more, saying whether to replace that note or to add this one"
+)
 
 Progress = Callable[[str, int, "int | None"], None]
 
@@ -104,19 +109,29 @@ def import_files(
     options: ImportOptions,
     *,
     dry_run: bool = False,
+    differing: str = ADD,
     stopped: Callable[[], bool] = lambda: False,
     progress: Progress | None = None,
     written: Callable[[ImportReport], None] = lambda _: None,
 ) -> ImportReport:
     """Import files that are at hand rather than on this disk.
 
+    ``differing``: what becomes of a file that was imported from a folder here before and says
+    something else (one of :data:`memory_store.importing.twins.DIFFERING`); unless it is ``add``,
+    one that says the same is unchanged.
     ``written`` is told after each batch what came of the files so far, whatever ends the import.
     ``stopped`` is asked between files, and before each batch, where what it raises ends the import.
     A stop or a lock (LockedError) ends it with the report so far; what was read since the last
     batch is written at a stop, and lost at a lock. The same files again go on from there.
     """
     tally = _Tally()
-    run = _Run(session, options, tally, dry_run=dry_run, before=stopped, written=written)
+    run = _Run(
+        *(session, options, tally),
+        dry_run=dry_run,
+        differing=differing,
+        before=stopped,
+        written=written,
+    )
     try:
         for done, found in enumerate(files):
             if stopped():
@@ -195,6 +210,7 @@ class _Run:
         tally: _Tally,
         *,
         dry_run: bool,
+        differing: str = ADD,
         before: Callable[[], object] = lambda: None,
         written: Callable[[ImportReport], None] = lambda _: None,
     ) -> None:
@@ -202,6 +218,7 @@ class _Run:
         self.options = options
         self.tally = tally
         self.dry_run = dry_run
+        self.differing = differing
         self.before = before
         self.written = written
         self.tagger = session.keys.source
@@ -214,6 +231,7 @@ class _Run:
         self.batch = 1 if session.embeds else UNEMBEDDED_BATCH
         self._origins_in_batch: set[bytes] = set()
         self._ids_in_batch: set[str] = set()
+        self._twins: Twins | None = None
 
     def take(self, source: str, file: SourceFile) -> None:
         """Import one file: skip it when unchanged, else read its records into the batch."""
@@ -290,13 +308,39 @@ class _Run:
         if known is not None and draft.id and known.memory != draft.id.lower():
             self.tally.failures.append((name, "its ref is that of a memory with another id"))
             return
+        twin = self._twin(file, draft) if known is None else None
+        if twin is not None:
+            self._take_twin(twin, draft, name)
+            return
         foreign = known is not None and known.origin not in (None, origin_tag)
         if foreign or (draft.id and draft.id.lower() in self._ids_in_batch):
             self.tally.failures.append((name, "its id is that of a memory from another source"))
             return
-        origin = Origin(origin_tag, draft_tag, file_tag)
-        self.pending.append(Pending(draft, origin, known.memory if known else None, name))
         self._origins_in_batch.add(origin_tag)
+        origin = Origin(origin_tag, draft_tag, file_tag)
+        self._put(Pending(draft, origin, known.memory if known else None, name))
+
+    def _twin(self, file: SourceFile, draft: MemoryDraft) -> Twin | None:
+        """The memory that the same file became by another way, where that is asked about."""
+        if self.differing == ADD or draft.id or draft.collection is not None:
+            return None
+        if self._twins is None:
+            self._twins = Twins(self.session.vault, self.session.collection)
+        return self._twins.find(file, draft)
+
+    def _take_twin(self, twin: Twin, draft: MemoryDraft, name: str) -> None:
+        if twin.same:
+            self.tally.unchanged += 1
+        elif self.differing == REPLACE:  # it goes on being a memory of its own source
+            draft = replace(draft, source=twin.source, ref=twin.ref)
+            self._put(Pending(draft, twin.origin, twin.memory, name))
+        else:
+            self.tally.failures.append((name, DIFFERS))
+
+    def _put(self, pending: Pending) -> None:
+        """Into the batch, which is written when it is full or late."""
+        draft = pending.draft
+        self.pending.append(pending)
         if draft.id:
             self._ids_in_batch.add(draft.id.lower())
         self.characters += len(draft.text)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.importing.pipeline import Progress, import_files, import_paths
 from memory_store.importing.session import ImportOptions, ImportSession, known_sources
+from memory_store.importing.twins import ADD
 from memory_store.importing.walk import Found
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
 from memory_store.records import LISTED_IDS, ImportReport
+from memory_store.scopes import Scope
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -65,11 +67,17 @@ def run_upload(
     *,
     failed: Callable[[str, ModelUnavailableError], None],
     dry_run: bool,
+    differing: str,
+    readable: Scope,
     stopped: Callable[[], bool],
     progress: Progress | None,
     written: Callable[[ImportReport], None],
 ) -> ImportReport:
-    """Import files that are at hand. See :func:`memory_store.importing.pipeline.import_files`."""
+    """Import files that are at hand. See :func:`memory_store.importing.pipeline.import_files`.
+
+    Outside of ``readable``, that a note is there already would confirm what it says: none is asked
+    about.
+    """
     with vault.gate.entered():
         preparer = Preparer(vault, embedders, failed)
     try:
@@ -81,6 +89,7 @@ def run_upload(
             files,
             options,
             dry_run=dry_run,
+            differing=differing if collection in readable else ADD,
             stopped=stopped,
             progress=progress,
             written=written,

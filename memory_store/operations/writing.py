@@ -19,6 +19,7 @@ from memory_store.index.writing import write_batch
 from memory_store.operations.collections import collection_ids
 from memory_store.operations.reading import shown
 from memory_store.records import ImportReport, Memory, MemoryDraft
+from memory_store.scopes import Scope
 from memory_store.vault.rows import Origin, read_rows
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ def import_files(
     options: ImportOptions,
     *,
     dry_run: bool,
+    differing: str,
+    readable: Scope,
     stopped: Callable[[], bool],
     progress: Progress | None,
     written: Callable[[ImportReport], None],
@@ -110,6 +113,8 @@ def import_files(
         writing,
         failed=writing.failed,
         dry_run=dry_run,
+        differing=differing,
+        readable=readable,
         stopped=stopped,
         progress=progress,
         written=written,

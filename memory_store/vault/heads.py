@@ -22,7 +22,7 @@ def count_topics(
     """Topic → how many memories carry it, most frequent first, as it was first written."""
     counts: Counter[str] = Counter()
     shown: dict[str, str] = {}
-    for _, head in _heads(connection, keyring, collections):
+    for _, head in heads_of(connection, keyring, collections):
         for topic in head["topics"]:
             counts[normalise_topic(topic)] += 1
             shown.setdefault(normalise_topic(topic), topic)
@@ -34,12 +34,12 @@ def read_refs(
     connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str]
 ) -> dict[str, str | None]:
     """Memory id → its ref, ``None`` where it has none."""
-    return {memory: head["ref"] for memory, head in _heads(connection, keyring, collections)}
+    return {memory: head["ref"] for memory, head in heads_of(connection, keyring, collections)}
 
 
 def find_by_ref(connection: sqlite3.Connection, keyring: Keyring, ref: str) -> str:
     """The id of the one memory of that ref. Raises NotFoundError, BadInputError for several."""
-    heads = _heads(connection, keyring, set(keyring.readable()))
+    heads = heads_of(connection, keyring, set(keyring.readable()))
     matches = [memory for memory, head in heads if head["ref"] == ref]
     if not matches:
         raise NotFoundError(f"no memory {ref!r}")
@@ -48,9 +48,10 @@ def find_by_ref(connection: sqlite3.Connection, keyring: Keyring, ref: str) -> s
     return matches[0]
 
 
-def _heads(
+def heads_of(
     connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Memory ids with their opened heads, of those of some collections that may be opened."""
     ids = [
         str(row[0])
         for collection in sorted(set(collections) & set(keyring.openable()))

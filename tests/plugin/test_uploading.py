@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
@@ -261,3 +262,77 @@ async def test_a_vault_that_cannot_be_written_to_says_so(filled: Filled, serve: 
     refused = await post(wanda, NOTES)
     assert refused.status_code == 403
     assert "nothing can be written" in refused.json()["error"]
+
+
+def from_a_terminal(served: Served, folder: Path) -> MemoryStore:
+    """The notes as files in a folder, imported as ``memory-store import`` does."""
+    for name, content in NOTES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    sources = [folder, folder / "rows.json", folder / "table.csv"]
+    assert store.import_paths(sources, embed=False).imported == 4
+    return store
+
+
+async def test_what_a_terminal_imported_is_not_copied_by_an_upload(
+    served: Served, tmp_path: Path
+) -> None:
+    root = served.by("root")
+    store = from_a_terminal(served, tmp_path / "barn")
+    before = store.stats()["memories"]
+    folder = {f"barn/{name}": content for name, content in NOTES.items()}
+    below = {name: content for name, content in NOTES.items() if name.startswith("garden/")}
+    for files in (folder, below, {"barn.zip": archive(NOTES)}, {"b-2.zip": archive(folder)}):
+        again = await imported(root, files)
+        assert (again["imported"], again["unchanged"]) == (
+            0,
+            len(below if files is below else folder),
+        )
+    alone = await imported(root, {"pears.md": NOTES["garden/pears.md"]})
+    assert (alone["imported"], alone["unchanged"]) == (0, 1)
+    assert store.stats()["memories"] == before
+
+
+async def test_a_file_that_differs_from_what_a_terminal_imported_is_asked_about(
+    served: Served, tmp_path: Path
+) -> None:
+    root = served.by("root")
+    store = from_a_terminal(served, tmp_path / "barn")
+    (pears,) = [one for one in store.list() if one.ref == "garden/pears.md"]
+    changed = {"barn/garden/pears.md": b"# Pears\n\nPrune them in spring."}
+    asked = await imported(root, changed)
+    assert (asked["imported"], asked["replaced"]) == (0, 0)
+    assert [name for name, _ in asked["failures"]] == ["barn/garden/pears.md: garden/pears.md"]
+    assert "says something else: nothing was changed" in asked["failures"][0][1]
+    assert store.get(pears.id) == pears
+
+    replaced = await imported(root, changed, differing="replace")
+    assert (replaced["replaced"], replaced["ids"]) == (1, [pears.id])
+    kept = store.get(pears.id)
+    assert (kept.text, kept.source, kept.ref) == (
+        *("# Pears\n\nPrune them in spring.", pears.source, pears.ref),
+    )
+    assert store.import_paths(tmp_path / "barn", embed=False).unchanged == 2
+
+    other = {"barn/garden/pears.md": b"Pears of another barn"}
+    added = await imported(root, other, differing="add")
+    assert (added["imported"], store.get(pears.id)) == (1, kept)
+    assert (await imported(root, other))["unchanged"] == 1
+    wrong = await post(root, other, differing="perhaps")
+    assert (wrong.status_code, wrong.json()["parameter"]) == (400, "differing")
+
+
+async def test_topics_that_a_memory_lacks_are_asked_about(served: Served, tmp_path: Path) -> None:
+    from_a_terminal(served, tmp_path / "barn")
+    asked = await imported(served.by("root"), {"barn.zip": archive(NOTES)}, topics="autumn")
+    assert (asked["imported"], asked["unchanged"], len(asked["failures"])) == (0, 0, 4)
+
+
+async def test_who_may_not_read_is_not_told_what_a_terminal_imported(
+    served: Served, tmp_path: Path
+) -> None:
+    """That the same note is there would confirm a guess at what it says."""
+    from_a_terminal(served, tmp_path / "barn")
+    blind = await imported(served.by("wanda"), {"barn.zip": archive(NOTES)})
+    assert (blind["imported"], blind["failures"]) == (4, [])

@@ -1,0 +1,135 @@
+"""Memories that an upload would copy: the same files, imported from a folder here before.
+
+Boundary: opens the head of every memory of one collection, for somebody who may read them; no
+body. Texts are compared by their keyed tags. To whoever may not read, a twin would confirm a guess.
+
+A server does not know where an uploaded folder lies on a disk, so an upload is a source of its own,
+and its records have other origins. What is the same is recognised by the end of its path.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from memory_store.errors import BadInputError
+from memory_store.importing.drafts import memory_from_draft
+from memory_store.importing.session import UPLOADED
+from memory_store.importing.walk import NOTE_KINDS, SourceFile
+from memory_store.index.opened import OpenVault
+from memory_store.records import DONE_SUFFIX, Memory, MemoryDraft
+from memory_store.text.canonical import normalise_topic
+from memory_store.vault.heads import heads_of
+from memory_store.vault.rows import Origin, content_tag
+
+KEEP, REPLACE, ADD = "keep", "replace", "add"
+DIFFERING = (KEEP, REPLACE, ADD)
+"""What becomes of an uploaded file whose twin says something else: it is named and nothing is
+written; it is the next version of the twin; or it is one more memory."""
+COMPARED = ("title", "valid_from", "valid_to", "metadata")
+
+Parts = tuple[str, ...]
+
+
+def checked_differing(given: str) -> str:
+    """One of :data:`DIFFERING`. Raises BadInputError."""
+    if given not in DIFFERING:
+        raise BadInputError(f"differing: one of {', '.join(DIFFERING)} expected", "differing")
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A memory that came from the same file by another way; ``same``: and says the same.
+
+    ``origin``: by which its own source knows it again.
+    """
+
+    memory: str
+    source: str
+    ref: str
+    origin: Origin
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    memory: str
+    parts: Parts
+    head: dict[str, Any]
+
+
+class Twins:
+    """The memories of a collection that were imported from this machine's folders, by file name."""
+
+    def __init__(self, vault: OpenVault, collection: str) -> None:
+        self._vault = vault
+        self._collection = collection
+        self._taken: set[str] = set()
+        self._places: dict[str, list[_Place]] = defaultdict(list)
+        for memory, head in heads_of(vault.reader(), vault.keyring, [collection]):
+            source, ref = head["source"], head["ref"]
+            if source and ref and not source.startswith(UPLOADED):
+                parts = (*_parts(source), *_parts(ref))
+                self._places[parts[-1]].append(_Place(memory, parts, head))
+
+    def find(self, file: SourceFile, draft: MemoryDraft) -> Twin | None:
+        """The memory of the same file, each at most once.
+
+        That of the same text where the paths below the uploaded folder are the same. That of
+        another text only where more than a bare file name is.
+        """
+        row = () if file.kind in NOTE_KINDS else _parts(draft.ref or "")
+        below = _parts(file.ref)
+        named = below if len(below) > 1 else _parts(str(file.path))
+        try:
+            wanted = memory_from_draft(draft, self._collection)
+        except BadInputError:
+            return None  # as writing it will say
+        different = None
+        for place in self._places.get(((*below, *row) or ("",))[-1], ()):
+            if place.memory in self._taken:
+                continue
+            if _ends(place.parts, (*below, *row)) and self._says(place.head, wanted):
+                return self._take(place, same=True)
+            if len(named) > 1 and _ends(place.parts, (*named, *row)):
+                different = different or place
+        return self._take(different, same=False) if different is not None else None
+
+    def _take(self, place: _Place, *, same: bool) -> Twin:
+        self._taken.add(place.memory)
+        row = self._vault.reader().execute(
+            "select origin, draft, file from memory_sources where memory = ?", (place.memory,)
+        )
+        origin = Origin(*(row.fetchone() or ()))
+        return Twin(place.memory, place.head["source"], place.head["ref"], origin, same)
+
+    def _says(self, head: dict[str, Any], wanted: Memory) -> bool:
+        """Whether a memory says all of an upload; it may be completed, and have more topics."""
+        if any(head[name] != getattr(wanted, name) for name in COMPARED):
+            return False
+        if head["type"].removesuffix(DONE_SUFFIX) != wanted.type.removesuffix(DONE_SUFFIX):
+            return False
+        topics = {normalise_topic(topic) for topic in head["topics"]}
+        if not topics >= {normalise_topic(topic) for topic in wanted.topics}:
+            return False
+        keys = self._vault.keyring.of(self._collection)
+        tag = content_tag(keys, wanted.title, wanted.text)
+        connection = self._vault.reader()
+        return any(
+            connection.execute(
+                "select 1 from memory_bodies where id = ? and collection = ? and tag = ?",
+                (head["content"], self._collection, form),
+            ).fetchone()
+            for form in keys.stored_forms(tag)
+        )
+
+
+def _parts(path: str) -> Parts:
+    return PurePosixPath(path.replace("\\", "/")).parts
+
+
+def _ends(whole: Parts, end: Parts) -> bool:
+    return len(whole) >= len(end) and whole[len(whole) - len(end) :] == end
