@@ -37,6 +37,12 @@ class Server:
         return self.peak
 
     @property
+    def spent(self) -> float:
+        """Processor time of its process so far, in seconds."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # man 5 proc
+
+    @property
     def place(self) -> tuple[str, int]:
         """Host and port."""
         parts = urlsplit(self.address)

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 from counts import FULL, counted
+from plugin.browsing import PATIENCE
 from plugin.conftest import Filled
 from servers import Server, served_process
 
@@ -54,14 +55,31 @@ def post(path: str, body: bytes, kind: str = "application/x-www-form-urlencoded"
     return head.encode() + body
 
 
+class Asking(asyncio.Protocol):
+    """Sends one request and keeps what comes, also where a refusal ends it before all was sent."""
+
+    def __init__(self, request: bytes) -> None:
+        self.request, self.came = request, bytearray()
+        self.over = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self.request)
+
+    def data_received(self, data: bytes) -> None:
+        self.came += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.over.set_result(exc)
+
+
 async def answered(server: Server, request: bytes) -> tuple[int, dict[str, str], bytes]:
     """Status, headers and body of one request over a connection of its own."""
-    reader, writer = await asyncio.open_connection(*server.place)
-    writer.write(request)
-    await writer.drain()
-    answer = await asyncio.wait_for(reader.read(), 120)
-    writer.close()
-    head, _, body = answer.partition(b"\r\n\r\n")
+    loop = asyncio.get_running_loop()
+    _, asking = await loop.create_connection(lambda: Asking(request), *server.place)
+    ended = await asyncio.wait_for(asking.over, PATIENCE)
+    assert asking.came, (request[:100], ended)
+    head, _, body = bytes(asking.came).partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
     return int(first.split()[1]), headers, body
@@ -117,10 +135,11 @@ def test_a_flood_of_passphrases_is_checked_one_by_one(server: Server) -> None:
         post("/notes/-/hybrid/unlock", urlencode({"secret": f"guess {n}"}).encode())
         for n in range(AT_ONCE)
     ]
+    begun = time.monotonic()
     seen = asyncio.run(flooded(server, guesses))
+    minutes = (time.monotonic() - begun) // 60
     assert set(seen) <= {403, 429}
-    assert seen[403] <= 5  # of one address in a minute
-    assert seen[429] >= AT_ONCE - 5
+    assert seen[403] <= 5 * (1 + minutes)  # of one address in a minute
     as_before(server, rest)
 
 
@@ -160,7 +179,7 @@ def test_bodies_that_never_arrive_hold_up_nobody(server: Server) -> None:
             writer.write(head.encode())
         seen = await flooded(server, [get(SEARCH), get("/-/versions.json")])
         waits = (reader.read(60) for reader, _ in hanging)
-        answers = await asyncio.wait_for(asyncio.gather(*waits), 60) if FULL else []
+        answers = await asyncio.wait_for(asyncio.gather(*waits), PATIENCE) if FULL else []
         for _, writer in hanging:
             writer.close()
         return seen, answers
@@ -191,11 +210,10 @@ def test_bodies_that_never_arrive_hold_up_nobody(server: Server) -> None:
 def test_too_much_of_anything_in_one_request_is_refused(
     server: Server, what: str, request_of: bytes
 ) -> None:
-    rest = server.at_rest()
-    begun = time.monotonic()
+    rest, spent = server.at_rest(), server.spent
     (status,) = asyncio.run(flooded(server, [request_of]))
     assert status < 500, what
-    assert time.monotonic() - begun < 60
+    assert server.spent - spent < 5  # seconds of the processor; it takes a tenth of one
     as_before(server, rest)
 
 
