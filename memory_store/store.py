@@ -342,7 +342,23 @@ class MemoryStore(Writing, Collections, Keys):
         """Authenticate every record and hold it against the accounts. Changes nothing."""
         from memory_store.index.verifying import verify
 
-        return verify(self._vault.whole_vault(), progress)
+        return {**verify(self._vault.whole_vault(), progress), "older": self._vault.older}
+
+    @inside
+    def untold(self) -> str | None:
+        """What has to be told to a person about this opening, once: that the file is older than
+        the one last used on this machine (see ``verify``, which tells it until it is accepted)."""
+        return self._vault.untold()
+
+    @inside
+    def older(self) -> str | None:
+        """The same as long as nobody has accepted it; see :meth:`accept_older`."""
+        return self._vault.older
+
+    @inside
+    def accept_older(self) -> None:
+        """Take the file as it is for the newest there is, after a backup was put back."""
+        self._vault.whole_vault().accept_older()
 
     # -- the audit trail ----------------------------------------------------------------
 
@@ -368,7 +384,9 @@ class MemoryStore(Writing, Collections, Keys):
         Raises BadInputError naming the parameter, LockedError after a lock.
         """
         found = self._found_elsewhere("search", query, options)
-        return found or searching.search(self._vault, self.search_context, query, options)
+        found = found or searching.search(self._vault, self.search_context, query, options)
+        warning = self._vault.untold()
+        return replace(found, degraded=(warning, *found.degraded)) if warning else found
 
     @inside
     def search_by_places(self, query: str = "", **options: Any) -> SearchResponse:

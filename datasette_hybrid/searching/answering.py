@@ -76,6 +76,7 @@ def page_context(
         "clear_href": faceting.cleared(given, path),
         "response": None,
         "welcome": None,
+        "older": None,
         "refusal": None,
         "degraded": [],
     }

@@ -43,6 +43,9 @@ async def search(datasette: Any, request: Any) -> Response:
         context |= await answered(vault, grants, asked, found.response, context)
     else:
         context["welcome"] = await welcome(vault, grants, context["path"])
+    if grants.decrypt:
+        on_start = context["welcome"] is not None
+        context["older"] = await work.run(lambda: vault.older(again=on_start))
     status = asking.status_of(refusal) if refusal else 200
     return await render(datasette, request, "hybrid_search.html", context, status)
 

@@ -88,6 +88,7 @@ class Vault:
         self._resting = False
         self._membership: Membership | None = None
         self._members_unknown = False
+        self._older_unshown = False
         self._revision: int | None = None
         self._file = _stamp(path)
         self._opened = self._used = Moment()
@@ -185,6 +186,17 @@ class Vault:
     def tell(self, line: str) -> None:
         """Say something about this vault on standard error. Never a secret."""
         print(f"datasette-hybrid: {self.database}: {line}", file=sys.stderr)
+
+    def older(self, *, again: bool) -> str | None:
+        """A warning that the file is older than the one last used on this machine.
+
+        Once for each opening, or ``again`` as long as nobody has accepted it.
+        """
+        with self._lock:
+            if self._store is None or not (again or self._older_unshown):
+                return None
+            self._older_unshown = False
+            return self._store.older()
 
     def state(self) -> str:
         """Whether it is open, and by what; or that it is locked, and what to do."""
@@ -287,6 +299,10 @@ class Vault:
         self.opened_by = source
         self._members_unknown = False
         self._opened = self._used = Moment()
+        older = store.untold()
+        self._older_unshown = older is not None
+        if older is not None:
+            self.tell(older)
         background.begin("hybrid-warm", lambda: _warm(store))
         self._search_elsewhere(store)
 

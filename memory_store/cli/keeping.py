@@ -74,13 +74,19 @@ def stats(store: MemoryStore, as_json: bool) -> None:
 
 @click.command()
 @database_argument
+@click.option(
+    "--accept-older", is_flag=True, help="Nothing fails: take this file for the newest there is"
+)
 @json_option("Print as JSON")
 @with_store
-def verify(store: MemoryStore, as_json: bool) -> None:
+def verify(store: MemoryStore, accept_older: bool, as_json: bool) -> None:
     """Authenticate every record. Exit code 1 when one was changed, cut or moved.
 
     \b
     memory-store verify notes.db
+
+    Exit code 1, too, when the file is older than the one last used on this machine, as after a
+    backup was put back. That is told at every opening until --accept-older.
     """
     with Progress() as progress:
         found = store.verify(progress=progress)
@@ -90,8 +96,11 @@ def verify(store: MemoryStore, as_json: bool) -> None:
     else:
         for failure in failures:
             click.echo(f"failed: {printable_line(str(failure))}", err=True)
-        click.echo(f"{found['records']:,} records verified, {len(failures)} failed")
-    if failures:
+        older = ", but the file is an older one" if found["older"] else ""
+        click.echo(f"{found['records']:,} records verified, {len(failures)} failed{older}")
+    if accept_older and not failures:
+        store.accept_older()
+    elif failures or found["older"]:
         sys.exit(EXIT_FAILED)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from memory_store.cli.terminal import printable_line
 from memory_store.errors import BadInputError, LockedError
 from memory_store.records import STATUSES, TYPES
 
@@ -53,6 +54,8 @@ def with_store(function: Callable[..., None]) -> Callable[..., None]:
     def command(database: Path, key_file: Path | None, passphrase: bool, **parameters: Any) -> None:
         _refuse_bytes(parameters)
         with unlocked(database, key_file, passphrase) as store:
+            if (warning := store.untold()) is not None:
+                click.echo(f"Warning: {printable_line(warning)}.", err=True)
             function(store, **parameters)
 
     return key_options(command)

@@ -53,13 +53,21 @@ class LimitedVault(OpenVault):
         self.readable = readable
         self.path, self.vault, self.access = whole.path, whole.vault, whole.access
         self.gate, self.index, self.expansions = whole.gate, whole.index, whole.expansions
-        self.warnings = whole.warnings
         self.keyring = LimitedKeyring(whole.keyring, scope, readable)
 
     @property
     def collections(self) -> LimitedCollections:
         """Its collections: what they are told by is what this view of the vault may tell."""
         return LimitedCollections(self)
+
+    @property
+    def older(self) -> str | None:
+        """See :attr:`OpenVault.older`."""
+        return self.whole.older
+
+    def untold(self) -> str | None:
+        """See :meth:`OpenVault.untold`."""
+        return self.whole.untold()
 
     @property
     def settings(self) -> Settings:

@@ -29,7 +29,7 @@ from memory_store.vault import audit
 from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import Keyring
-from memory_store.vault.last_seen import counters, remember, rollback_warning
+from memory_store.vault.last_seen import accept, counters, remember, rollback_warning
 from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import (
     Settings,
@@ -74,8 +74,8 @@ class OpenVault:
         )
         keyring.when_unknown(self.refresh_settings)
         self.index = LiveIndex(keyring, connect(path, read_only=True, access=access))
-        older = rollback_warning(vault, counters(self._writer))
-        self.warnings = (older,) if older else ()
+        self._older = rollback_warning(vault, path, counters(self._writer)) is not None
+        self._told = False
 
     @property
     def settings(self) -> Settings:
@@ -95,6 +95,26 @@ class OpenVault:
     @property
     def locked(self) -> bool:
         return self.keyring.locked
+
+    @property
+    def older(self) -> str | None:
+        """A warning where its file was older than the one last used here, until it is accepted."""
+        if not self._older:
+            return None
+        warning = rollback_warning(self.vault, self.path, counters(self.reader()))
+        command = "memory-store verify"
+        return warning.replace(f"{command} DB", f"{command} {self.path}") if warning else None
+
+    def untold(self) -> str | None:
+        """The same warning, once: for whoever tells it to a person."""
+        if self._told:
+            return None
+        self._told = True
+        return self.older
+
+    def accept_older(self) -> None:
+        """Take the file as it is for the newest there is."""
+        accept(self.vault, self.path, counters(self.reader()))
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -278,7 +298,7 @@ class OpenVault:
             with contextlib.suppress(
                 sqlite3.Error
             ):  # an exchanged file: keys are wiped all the same
-                remember(self.vault, counters(self._writer))
+                remember(self.vault, self.path, counters(self._writer))
         self.keyring.wipe()
         self.index.wipe()
         with self._readers_lock:
@@ -316,4 +336,6 @@ def open_with_root(
         keyring = Keyring.unlock(connection, vault, principal, root, pin)
     finally:
         connection.close()
-    return OpenVault(path, vault, keyring, access)
+    opened = OpenVault(path, vault, keyring, access)
+    opened.untold()  # the process that gave us the key tells it
+    return opened

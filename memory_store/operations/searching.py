@@ -90,7 +90,6 @@ def search_context(
         find_expansion=lambda *question: expansions.find(vault.reader(), *question),
         keep_expansion=expansions.keep,
         expander=chosen_expander(expander),
-        degraded=vault.warnings,
         database=str(vault.path),
         strict=vault.strict,
     )

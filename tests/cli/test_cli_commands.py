@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
@@ -253,6 +254,30 @@ def test_stats_and_verify_see_every_memory(vault: Vault) -> None:
     verified = vault.run("verify")
     assert verified.exit_code == 0, verified.output
     assert "0 failed" in verified.stdout
+
+
+def test_an_older_file_is_told_by_every_command_until_it_is_accepted(
+    vault: Vault, tmp_path: Path
+) -> None:
+    backup, newer = tmp_path / "backup.db", tmp_path / "newer.db"
+    run("backup", str(vault.path), str(backup))
+    vault.run("add", "Written after the backup")
+    run("backup", str(vault.path), str(newer))
+    elsewhere = Vault(backup, vault.key_file, vault.recovery_code)
+    assert "older than the one last used" in elsewhere.run("stats").stderr
+    assert "older" not in vault.run("stats").stderr
+
+    shutil.copy(backup, vault.path)
+    for command in ("stats", "list", "verify"):
+        told = vault.run(command)
+        assert told.stderr.count("older than the one last used") == 1
+        assert f"memory-store verify {vault.path} --accept-older" in told.stderr
+        assert told.exit_code == (1 if command == "verify" else 0)
+    assert "0 failed, but the file is an older one" in told.stdout
+    assert json.loads(vault.run("verify", "--json").stdout)["older"]
+    assert vault.run("verify", "--accept-older").exit_code == 0
+    again = vault.run("verify")
+    assert (again.exit_code, again.stderr) == (0, "")
 
 
 def test_verify_finds_a_changed_record(vault: Vault) -> None:

@@ -144,7 +144,9 @@ def test_the_profile_cannot_be_changed_by_a_thief(make_store: Make, key_file: Pa
         MemoryStore.open(store.path, key_file=key_file)
 
 
-def test_an_older_copy_put_back_is_noticed_once(store: MemoryStore, key_file: Path) -> None:
+def test_an_older_copy_put_back_is_told_once_an_opening_until_it_is_accepted(
+    store: MemoryStore, key_file: Path
+) -> None:
     store.add("Before.")
     store.lock()
     older = store.path.read_bytes()
@@ -156,8 +158,20 @@ def test_an_older_copy_put_back_is_noticed_once(store: MemoryStore, key_file: Pa
         store.path.with_name(store.path.name + suffix).unlink(missing_ok=True)
     with MemoryStore.open(store.path, key_file=key_file) as opened:
         assert any("older than the one last used" in d for d in opened.search("before").degraded)
-    with MemoryStore.open(store.path, key_file=key_file) as opened:
         assert not any("older than" in line for line in opened.search("before").degraded)
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        for number in range(5):
+            opened.add(f"Written over what is missing, {number}.")
+        found = opened.verify()
+        assert found["failures"] == []
+        assert "older than the one last used" in found["older"]
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        assert "older than the one last used" in (opened.untold() or "")
+        opened.accept_older()
+        assert opened.older() is None
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        assert opened.untold() is None
+        assert opened.verify()["older"] is None
 
 
 def test_a_change_log_that_names_another_memory_is_noticed(

@@ -1,0 +1,52 @@
+"""A vault put back to an older state while the server was down: told to people, and not always."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from bs4 import BeautifulSoup
+
+from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.scopes import EVERYTHING
+from memory_store.store import MemoryStore
+
+from .conftest import ALLOW, Filled, Serve, Served
+
+OLDER = "older than the one last used on this machine"
+
+
+def told(page: str) -> bool:
+    return OLDER in BeautifulSoup(page, "html.parser").get_text()
+
+
+async def put_back(filled: Filled, serve: Serve) -> Served:
+    """A server over a file that was written to since, and then exchanged for what it was."""
+    before = filled.path.with_name("before")
+    shutil.copy(filled.path, before)
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.add("Written after the backup")
+    shutil.copy(before, filled.path)
+    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
+    return await serve(filled.path, options={"notes": settings})
+
+
+async def test_the_start_page_tells_it_until_it_is_accepted_and_results_tell_it_once(
+    filled: Filled, serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = await put_back(filled, serve)
+    root = served.by("root")
+    assert [told((await root.get("?q=tomatoes")).text) for _ in range(2)] == [True, False]
+    assert [told((await root.get("")).text) for _ in range(2)] == [True, True]
+    assert not any(
+        OLDER in line for line in (await root.get(".json?q=tomatoes")).json()["degraded"]
+    )
+    assert capsys.readouterr().err.count(OLDER) == 1
+    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    store.add("Written by the server meanwhile")
+    store.add("And once more")
+    assert told((await root.get("")).text)
+    assert not told((await served.by("alice").get("")).text)
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as terminal:
+        terminal.accept_older()
+    assert not told((await root.get("")).text)
