@@ -96,6 +96,10 @@ class BusyError(MemoryStoreError):
     """More searches are waiting than this server should take on (HTTP 429)."""
 
 
+class SupersededError(MemoryStoreError):
+    """What a search began on was replaced while it ran: a later one finds what is there now."""
+
+
 class ModelUnavailableError(MemoryStoreError):
     """No model of that name on this machine. ``remedy`` is the command that mends it."""
 

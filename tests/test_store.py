@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memory_store.doctor.vault import vault as vault_checks
-from memory_store.errors import BadInputError, ConflictError, NotFoundError
+from memory_store.errors import BadInputError, ConflictError, NotFoundError, SupersededError
 from memory_store.records import MemoryDraft
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
@@ -226,6 +226,44 @@ def test_another_process_sees_what_was_committed_before_its_search(
         store.edit(reader.list()[0].id, text="Now about windmills.")
         assert len(reader.search("windmills", mode="keyword").rows) == 1
         assert reader.stats()["segments"] < 20
+
+
+def test_a_phrase_is_found_though_its_segment_is_rewritten_while_it_is_searched(
+    store: MemoryStore, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = store.add("The spare key is under the stone.")
+    gone = [store.add(f"Note {n} on some spare key.").id for n in range(3)]
+    begun = store.search_context
+    with MemoryStore.open(store.path, key_file=key_file) as other:
+
+        def then_rewritten() -> object:
+            """What a search begins on, out of date before it goes on."""
+            context = begun()
+            if gone:
+                other.delete(gone.pop(0))
+            return context
+
+        monkeypatch.setattr(store, "search_context", then_rewritten)
+        found = store.search('"spare key"', mode="keyword")
+    assert (gone, [row.id for row in found.rows]) == ([], [kept.id])
+
+
+def test_a_phrase_whose_segments_are_rewritten_without_end_is_an_error_of_its_own(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, begun = store.add("The spare key is under the stone."), store.search_context
+
+    def then_rewritten() -> object:
+        passing = store.add("Another spare key.")
+        context = begun()
+        store.delete(passing.id)
+        return context
+
+    monkeypatch.setattr(store, "search_context", then_rewritten)
+    with pytest.raises(SupersededError, match="too often"):
+        store.search('"spare key"', mode="keyword")
+    monkeypatch.undo()
+    assert [row.id for row in store.search('"spare key"', mode="keyword").rows] == [kept.id]
 
 
 def test_writers_and_readers_in_many_threads_agree_in_the_end(store: MemoryStore) -> None:

@@ -156,7 +156,6 @@ class _Task:
     ) -> None:
         self._store, self._model = store, model
         self._queries, self._judgements = queries, judgements
-        self._context = store.search_context()
         self._by_id = {one.id: one for one in store.references()}
         self._ids: dict[str, list[str]] = {}
         for one in self._by_id.values():
@@ -191,10 +190,10 @@ class _Task:
 
     def _read(self, text: str, ids: Sequence[str]) -> dict[str, float]:
         """The model's raw score of each memory."""
-        options, snapshot = SearchOptions(), self._context.snapshot
-        analysis = analyse(parse(text, options), self._context, options)
+        options, context = SearchOptions(), self._store.search_context()
+        analysis, snapshot = analyse(parse(text, options), context, options), context.snapshot
         places = {id_: ordinal for id_ in ids if (ordinal := snapshot.ordinal_of(id_)) is not None}
-        memories = {m.id: m for m in self._context.open_memories(list(places.values()))}
+        memories = {m.id: m for m in context.open_memories(list(places.values()))}
         opened = [
             Opened(Candidate(ordinal, id_, memories[id_].type, 0.0, rank), memories[id_])
             for rank, (id_, ordinal) in enumerate(places.items(), start=1)

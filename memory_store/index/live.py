@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.errors import TamperedError
+from memory_store.errors import SupersededError, TamperedError
 from memory_store.index.codec import decode, encode
 from memory_store.index.layout import Late
 from memory_store.index.marks import same_analysis, same_model, wanted_mark
@@ -25,10 +25,10 @@ from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.manifest import added_up, count_rows, read_manifest, rows_of
 from memory_store.vault.segments import (
+    PARTS,
     SegmentRow,
     changes_since,
     delete_segments,
-    lasting_keys,
     list_segments,
     read_sealed_parts,
     same_content,
@@ -133,11 +133,26 @@ class LiveIndex:
             del self._loaded[gone]
         for row in rows:
             if row.id not in self._loaded:
-                segment = load_segment(connection, self._keyring.of(row.collection), row)
+                segment = self._load(connection, row)
                 alive = np.ones(segment.count, dtype=np.bool_)
                 self._loaded[row.id] = _Loaded(row, segment, alive)
                 # changes between the segment's writing and now apply to it
                 self._sequence = min(self._sequence, row.sequence)
+
+    def _load(self, connection: sqlite3.Connection, row: SegmentRow) -> Segment:
+        """A segment whose pairs are read when a search first asks for a phrase: they are two
+        fifths of an index, and few searches do. Raises SupersededError where it is gone by then.
+        """
+
+        def sealed_pairs() -> bytes:
+            with self._lock:
+                self._keyring.check_open()
+                sealed = read_sealed_parts(connection, row, ["pairs"])
+            if sealed is None:
+                raise SupersededError("the index is being written too often to be searched")
+            return sealed["pairs"]
+
+        return load_segment(connection, self._keyring.of(row.collection), row, sealed_pairs)
 
     def _bury(self, connection: sqlite3.Connection) -> None:
         """Mark entries dead that a later change replaced or removed."""
@@ -247,21 +262,27 @@ class LiveIndex:
             self._connection.close()
 
 
-def load_segment(connection: sqlite3.Connection, keys: CollectionKeys, row: SegmentRow) -> Segment:
+def load_segment(
+    connection: sqlite3.Connection,
+    keys: CollectionKeys,
+    row: SegmentRow,
+    sealed_pairs: Callable[[], bytes] | None = None,
+) -> Segment:
     """Open and decode one segment; its pairs stay sealed until a phrase is asked for.
 
-    Raises TamperedError when its bytes are not a segment.
+    ``sealed_pairs`` reads them then (default: they are read at once). Raises TamperedError when
+    its bytes are not a segment.
     """
-    sealed = read_sealed_parts(connection, row)
+    parts = ["main", "vectors"] if sealed_pairs else PARTS
+    sealed = read_sealed_parts(connection, row, parts)
     if sealed is None:
         raise TamperedError(f"vault_segments of {row.id}: is gone")
     main = unseal_part(keys, row, "main", sealed["main"])
     vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
-    pairs = sealed["pairs"]  # not the whole of `sealed`, whose other parts are free to go
-    lasting = lasting_keys(keys, row, "pairs", pairs)
+    pairs = sealed.get("pairs")  # not the whole of `sealed`, whose other parts are free to go
 
     def open_pairs() -> memoryview:
-        return unseal_part(lasting, row, "pairs", pairs)
+        return unseal_part(keys, row, "pairs", sealed_pairs() if sealed_pairs else pairs)
 
     try:
         segment = decode(main, vectors, open_pairs)

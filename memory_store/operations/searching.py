@@ -10,9 +10,9 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from memory_store.errors import ModelUnavailableError, NotFoundError
+from memory_store.errors import ModelUnavailableError, NotFoundError, SupersededError
 from memory_store.index.held_vectors import HeldVectors
 from memory_store.index.opened import OpenVault
 from memory_store.operations.reading import open_all, resolve
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
     from memory_store.models.reranker import Reranker
     from memory_store.search.context import SearchContext
+
+MOST_BEGINNINGS = 8  # of one search: between two of them somebody has to write a whole segment
+T = TypeVar("T")
 
 
 def search(
@@ -39,7 +42,7 @@ def search(
         with contextlib.suppress(NotFoundError):  # the answer itself says so
             wanted = replace(wanted, why=resolve(vault, wanted.why))
     wanted = _with_whole_id(vault, wanted)
-    response = run(context(), query, wanted, started=started)
+    response = _on_newest(context, lambda one: run(one, query, wanted, started=started))
     return replace(response, degraded=_runnable(response.degraded, vault))
 
 
@@ -54,8 +57,16 @@ def rank(
     from memory_store.search.pipeline import rank as ranked
 
     wanted = _with_whole_id(vault, _checked(options))
-    ranking = ranked(context(), query, wanted, depth)
+    ranking = _on_newest(context, lambda one: ranked(one, query, wanted, depth))
     return replace(ranking, degraded=_runnable(ranking.degraded, vault))
+
+
+def _on_newest(context: Callable[[], SearchContext], search: Callable[[SearchContext], T]) -> T:
+    """What a search finds; begun anew where what it was about to read was replaced meanwhile."""
+    for _ in range(MOST_BEGINNINGS - 1):
+        with contextlib.suppress(SupersededError):
+            return search(context())
+    return search(context())
 
 
 def search_context(

@@ -184,17 +184,6 @@ class CollectionKeys:
         later._held = _Held({**self._held.epochs, epoch: EpochKeys(epoch, bundle)}, epoch)
         return later
 
-    def fixed(self, blob: bytes, place: Place) -> CollectionKeys:
-        """Keys that go on opening values of the epoch of ``blob``, however long it is over."""
-        fixed = copy(self)
-        epoch = sealed_epoch(blob, place)
-        held = self._held.epochs.get(epoch)
-        if held is None:
-            return self
-        again = copy_of(held)
-        fixed._held = _Held({epoch: again}, epoch)
-        return fixed
-
     def last(self, more: int) -> None:
         """Count those who read one moment of the file for long: for them no epoch is over."""
         self._held.lasting += more
@@ -287,13 +276,6 @@ class CollectionKeys:
 
     def __repr__(self) -> str:
         return f"<CollectionKeys {self.collection} epoch {self.epoch}>"
-
-
-def copy_of(held: EpochKeys) -> EpochKeys:
-    """The same keys of an epoch, never over."""
-    again = copy(held)
-    again.left = None
-    return again
 
 
 def _veiled(held: EpochKeys, tag: bytes) -> bytes:

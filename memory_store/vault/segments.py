@@ -10,7 +10,7 @@ with the collection's manifest.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from memory_store.crypto.sealing import Place
@@ -139,29 +139,19 @@ def write_segment(
 
 
 def read_sealed_parts(
-    connection: sqlite3.Connection, segment: SegmentRow
+    connection: sqlite3.Connection, segment: SegmentRow, parts: Sequence[str] = PARTS
 ) -> dict[str, bytes] | None:
-    """The parts ``main``, ``vectors`` and ``pairs``, still sealed; None where they are gone.
-
-    In one query: SQLite chains a row's pages, so that reading the last part by itself passes
-    through the others once more.
-    """
+    """Some of the parts ``main``, ``vectors`` and ``pairs``, still sealed; None where they are
+    gone."""
     row = connection.execute(
-        "select main, vectors, pairs from vault_segments where id = ?", (segment.id,)
+        f"select {', '.join(parts)} from vault_segments where id = ?", (segment.id,)
     ).fetchone()
-    return dict(zip(PARTS, row, strict=True)) if row is not None else None
+    return dict(zip(parts, row, strict=True)) if row is not None else None
 
 
 def unseal_part(keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes) -> memoryview:
     """Open one part of a segment."""
     return keys.unseal("segment", _place(keys, segment, part), sealed)
-
-
-def lasting_keys(
-    keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes
-) -> CollectionKeys:
-    """Keys that open a part which is held sealed in memory, whatever becomes of its epoch."""
-    return keys.fixed(sealed, _place(keys, segment, part))
 
 
 def same_content(segment: SegmentRow, other: SegmentRow) -> bool:

@@ -280,7 +280,7 @@ def test_who_had_the_old_key_in_memory_refuses_it_too_once_nobody_can_be_reading
     monkeypatch.setattr("memory_store.vault.collection_keys.LEFT_SECONDS", -1.0)
     with pytest.raises(TamperedError, match="replaced"):
         filled.get(memory)
-    assert len(filled.search('"note 7 on"', mode="keyword").rows) == 1  # its pairs: loaded before
+    assert len(filled.search('"note 7 on"', mode="keyword").rows) == 1  # its pairs: sealed anew
 
 
 def test_a_rotation_names_what_was_tampered_with_and_seals_nothing_of_it_anew(
