@@ -6,7 +6,7 @@ Boundary: titles, topics and previews are untrusted text; all of it passes
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -42,8 +42,16 @@ class Word(NamedTuple):
     highlighted: bool
 
 
-def print_answer(response: SearchResponse) -> None:
-    """The ranked results, then how many memories were opened, then what was missing."""
+def print_answer(response: SearchResponse, more: str = "") -> None:
+    """The ranked results, how many memories were opened, how to see ``more``, what was missing.
+
+    That there is no reranker where nobody chose one, a usual state, is said in a few words; what
+    mends it is said by ``doctor``, in JSON and with an explanation.
+    """
+    from memory_store.search.degraded import NO_RERANKER  # loads NumPy, which --help need not
+
+    wanted = response.explain or os.environ.get("MEMORY_STORE_RERANKER")
+    usual = [] if wanted else [n for n in response.degraded if n.startswith(NO_RERANKER)]
     colour = colour_wanted()
     if not response.rows:
         beyond = response.next or (response.budget and response.budget["too_large"])
@@ -56,11 +64,12 @@ def print_answer(response: SearchResponse) -> None:
             for line in account_lines(ways[row.id], columns() - len(INDENT), colour):
                 click.echo(INDENT + line)
         click.echo()
-    click.echo(styled(opened_line(response), DIM, colour))
+    without = " · no reranker, see memory-store doctor" if usual else ""
+    click.echo(styled(opened_line(response) + without, DIM, colour))
     if response.budget is not None:
         click.echo(styled(budget_line(response.budget), DIM, colour))
-    if response.next:
-        click.echo(styled(more_line(response, sys.stdout.isatty()), DIM, colour))
+    if more:
+        click.echo(styled(printable_line(more), DIM, colour))
     if response.why is not None:
         click.echo()
         for line in why_lines(response.why, columns()):
@@ -70,17 +79,8 @@ def print_answer(response: SearchResponse) -> None:
         for line in stage_lines(response.explain, columns()):
             click.echo(line)
     for note in response.degraded:
-        click.echo(f"degraded: {printable_line(note)}")
-
-
-def more_line(response: SearchResponse, on_terminal: bool) -> str:
-    """How to see more: for a reader a larger page, for a program the next one.
-
-    The token is some hundred characters long. Within a budget a larger page would show no more.
-    """
-    if on_terminal and response.rows and response.budget is None and not response.explain:
-        return f"more: --limit {response.rows[-1].rank + len(response.rows)}"
-    return f"more: --continue {printable_line(response.next or '')}"
+        if note not in usual:
+            click.echo(f"degraded: {printable_line(note)}")
 
 
 def opened_line(response: SearchResponse) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,10 +23,11 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.rows import write_json, write_rows
 from memory_store.cli.terminal import printable_line
+from memory_store.errors import BadInputError
 from memory_store.records import DEFAULT_LIMIT, LIMIT_DEEP, LIMIT_STANDARD, MODES, RESULT_COLUMNS
 
 if TYPE_CHECKING:
-    from memory_store.records import SearchResult
+    from memory_store.records import SearchResponse, SearchResult
     from memory_store.store import MemoryStore
 
 _TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "topics", "id")
@@ -86,7 +89,15 @@ class QueryCommand(click.Command):
     metavar="MS",
     help="Time limit: the reranker reads as many as fit",
 )
-@click.option("--continue", "continue_", metavar="TOKEN", help="The next page of a search")
+@click.option(
+    "--page", type=click.IntRange(min=1), default=1, help="This page, each of --limit results"
+)
+@click.option(
+    "--continue",
+    "continue_",
+    metavar="TOKEN",
+    help="The next page, by next of the JSON before: nothing twice, whoever writes meanwhile",
+)
 @click.option(
     "--explain", is_flag=True, help="Show what each stage did, and why each result is where it is"
 )
@@ -108,6 +119,7 @@ def search(
     nl: bool,
     csv: bool,
     table: bool,
+    page: int,
     **options: Any,
 ) -> None:
     """Find memories by name and by meaning.
@@ -122,17 +134,18 @@ def search(
     QUERY may be - for standard input.
     """
     form = one_format(as_json, nl, csv, table)
-    response = store.search(
-        text_or_stdin(query).strip() if query == "-" else query,
-        meta=key_value_pairs(meta, "meta"),
-        rerank=not no_rerank,
-        expand=not no_expand,
+    asked = {
         **options,
-    )
+        "query": text_or_stdin(query).strip() if query == "-" else query,
+        "meta": key_value_pairs(meta, "meta"),
+        "rerank": not no_rerank,
+        "expand": not no_expand,
+    }
+    response = _page(store, asked, page)
     if form == "text":
         from memory_store.cli.answers import print_answer
 
-        print_answer(response)
+        print_answer(response, _more(response, asked, page))
         return
     if form == "json":
         write_json(response.as_dict())
@@ -146,6 +159,30 @@ def search(
     write_rows(form, rows, _TABLE_COLUMNS if form == "table" else RESULT_COLUMNS)
     for line in response.degraded:
         click.echo(f"degraded: {printable_line(line)}", err=True)
+
+
+def _page(store: MemoryStore, asked: Mapping[str, Any], page: int) -> SearchResponse:
+    """A page of a search. It is known by the one before it, so each is searched, and counted."""
+    response = store.search(**asked)
+    for number in range(2, page + 1):
+        if not response.next:
+            pages = "is 1 page" if number == 2 else f"are {number - 1} pages"
+            raise BadInputError(f"--page {page}: there {pages}", "page")
+        following = store.search(**{**asked, "continue_": response.next})
+        response = replace(
+            following,
+            opened=response.opened + following.opened,
+            milliseconds=response.milliseconds + following.milliseconds,
+        )
+    return response
+
+
+def _more(response: SearchResponse, asked: Mapping[str, Any], page: int) -> str:
+    """How to see more. The token is some hundred characters: for those who asked with one."""
+    if not response.next:
+        return ""
+    token = f"more: --continue {response.next}"
+    return token if asked["continue_"] else f"more: --page {page + 1}"
 
 
 def _for_people(row: SearchResult) -> dict[str, Any]:
