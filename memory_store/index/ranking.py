@@ -17,12 +17,17 @@ def best_first(
     k: int,
 ) -> npt.NDArray[np.intp]:
     """Places of the ``k`` highest ``scores``, equal ones in the order of the documents' ids."""
-    places = np.arange(len(scores))
     if k <= 0:
-        return places[:0]
+        return np.empty(0, dtype=np.intp)
     if len(scores) > k:
         least = np.partition(scores, len(scores) - k)[len(scores) - k]
         places = np.flatnonzero(scores >= least)
-    words = snapshot.id_words[ordinals[places]]
-    order = np.lexsort((words[:, 1], words[:, 0], -scores[places]))
+    else:
+        places = np.arange(len(scores))
+    falling = -scores[places]
+    order = falling.argsort()
+    falling = falling[order]
+    if (falling[1:] == falling[:-1]).any():  # seldom, and ids lie far apart in memory
+        words = snapshot.id_words[ordinals[places]]
+        order = np.lexsort((words[:, 1], words[:, 0], -scores[places]))
     return places[order[:k]]

@@ -69,12 +69,14 @@ def look_up(
     docs += bases.repeat([len(docs) for _, docs, _, _ in pieces])
     titles = _stacked([titles for _, _, titles, _ in pieces], np.float64)
     bodies = _stacked([bodies for _, _, _, bodies in pieces], np.float64)
-    if not all(part.all_alive for part in snapshot.parts):
+    if snapshot.total < snapshot.size:
         living = snapshot.alive[docs]
         owners = np.repeat(np.arange(len(groups)), rows)[living]
         rows = np.bincount(owners, minlength=len(groups)).tolist()
         docs, titles, bodies = docs[living], titles[living], bodies[living]
-    documents = int(np.count_nonzero(snapshot.visible(visible)))
+    documents = snapshot.total
+    if visible is not None:
+        documents = int(np.count_nonzero(snapshot.visible(visible)))
     return Matches(groups, visible, documents, tuple(rows), docs, titles, bodies)
 
 

@@ -19,15 +19,12 @@ def stats(vault: OpenVault, vectors: HeldVectors) -> dict[str, Any]:
     Of some of its collections alone without the file's size, which tells of all.
     """
     snapshot, settings = vault.snapshot(), vault.settings
-    languages: Counter[str] = Counter()
-    for collection in vault.keyring.readable():
-        languages.update(snapshot.languages_in(collection))
     return {
         **collection_statistics(vault.reader(), vault.keyring.readable()),
         **({} if vault.limits else file_statistics(vault.reader(), vault.path)),
         "memories": int(snapshot.total),
         "vectors": snapshot.living_vectors,
-        "languages": dict(languages.most_common()),
+        "languages": dict(Counter(snapshot.language_counts).most_common()),
         "model": settings.embedder or None,
         "fingerprint": settings.fingerprint[:12] or None,
         "profile": settings.profile,

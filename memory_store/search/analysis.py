@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import string
 import time
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -149,10 +148,8 @@ def analyse(
         parsed=parsed,
         language=language,
         keywords=keywords,
-        groups=word_groups(parsed.text, parsed.words, language, blinding),
-        variant_groups=tuple(
-            word_groups(text, _looked_up(text), language, blinding) for text in lexical
-        ),
+        groups=word_groups(parsed.text, keywords, blinding),
+        variant_groups=tuple(_variant_groups(text, language, blinding) for text in lexical),
         topics=_topics(parsed.text, language, blinding) if "topic" in legs else (),
         mask=with_conditions(mask, parsed, context, blinding),
         symbol_like=is_symbol_like(parsed.text),
@@ -178,7 +175,7 @@ def with_variants(
     """The same query with further wordings, blinded like its own."""
     blinding = Blinding(context)
     groups = (
-        word_groups(one.text, _looked_up(one.text), analysis.language, blinding)
+        _variant_groups(one.text, analysis.language, blinding)
         for one in variants
         if one.kind == "lex"
     )
@@ -186,21 +183,20 @@ def with_variants(
     return replace(analysis, parsed=parsed, variant_groups=(*analysis.variant_groups, *groups))
 
 
-def word_groups(
-    text: str, words: Sequence[str], language: str, blinding: Blinding
-) -> tuple[HashGroup, ...]:
+def word_groups(text: str, keywords: Sequence[str], blinding: Blinding) -> tuple[HashGroup, ...]:
     """What is looked up for a text: its words less stop words, and in code also its names."""
-    keywords = without_stop_words(words, language)
     return (*map(blinding.term, keywords), *blinding.names(text, keywords))
+
+
+def _variant_groups(text: str, language: str, blinding: Blinding) -> tuple[HashGroup, ...]:
+    words = [word.text for word in query_words(text)]
+    return word_groups(text, without_stop_words(words, language), blinding)
 
 
 def query_language(text: str, context: SearchContext) -> str:
     """The query's language among those of the vault; short or unclear: the vault's usual one."""
-    snapshot = context.snapshot
-    counts: Counter[str] = Counter()
-    for collection in snapshot.collections:
-        counts.update(snapshot.languages_in(collection))
-    del counts[CODE]  # code is written among texts of every language
+    counts = context.snapshot.language_counts.copy()
+    counts.pop(CODE, None)  # code is written among texts of every language
     usual = max(counts, key=lambda code: counts[code], default=FALLBACK_LANGUAGE)
     if len(counts) < 2:
         return usual
@@ -286,10 +282,6 @@ def _neighbours(first: str, second: str, language: str) -> tuple[str, str]:
     if language == CODE and (before := code_words(first)) and (after := code_words(second)):
         return before[-1], after[0]
     return term(first, language), term(second, language)
-
-
-def _looked_up(text: str) -> list[str]:
-    return [word.text for word in query_words(text)]
 
 
 def _collections(names: Sequence[str], context: SearchContext) -> tuple[str, ...]:

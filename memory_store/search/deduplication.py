@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from memory_store.search.candidates import LegList, first_places
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.depth import depth_of
+
+_STANDING = ("topic", "keyword", "vector")  # whose memory stands for those of equal content
 
 
 def deduplicated(
@@ -22,25 +25,29 @@ def deduplicated(
     keyword list, else of the vector list. One that the asker may read goes before one that they may
     not, or a sealed original would hide the copy that was published for them.
     """
-    found = [
-        ordinal
-        for leg in ("topic", "keyword", "vector")
-        for one in lists
-        if one.leg == leg
-        for ordinal in one.ordinals
-    ]
-    if context.unnamed:
-        found.sort(key=lambda ordinal: context.snapshot.collection(ordinal) in context.unnamed)
-    found = list(dict.fromkeys(found))
-    tags = context.snapshot.tags_of(found)
-    standing = first_places(tags, found)
-    stands_for = dict(zip(found, map(standing.__getitem__, tags), strict=True))
+    found: Sequence[int] = lists[0].ordinals if lists else ()
+    if len(lists) > 1:
+        by_leg = sorted(lists, key=lambda one: _STANDING.index(one.leg))
+        found = list(dict.fromkeys(chain.from_iterable(one.ordinals for one in by_leg)))
+    stands_for = {} if context.snapshot.differ(found) else _stand_for(found, context)
     unique = [_unique(one, stands_for, depth_of(one.leg, one.kind, depths)) for one in lists]
     return tuple(_of_one_model(unique))
 
 
+def _stand_for(found: Sequence[int], context: SearchContext) -> dict[int, int]:
+    """Ordinal → the one that stands for its content."""
+    if context.unnamed:
+        snapshot = context.snapshot
+        found = sorted(found, key=lambda one: snapshot.collection(one) in context.unnamed)
+    tags = context.snapshot.tags_of(found)
+    standing = first_places(tags, found)
+    return dict(zip(found, map(standing.__getitem__, tags), strict=True))
+
+
 def _unique(one: LegList, stands_for: Mapping[int, int], depth: int) -> LegList:
-    standing = list(map(stands_for.__getitem__, one.ordinals))
+    if not stands_for and len(one.ordinals) <= depth:
+        return one
+    standing = [stands_for.get(ordinal, ordinal) for ordinal in one.ordinals]
     ordinals = tuple(dict.fromkeys(standing))[:depth]
     if ordinals == one.ordinals:
         return one

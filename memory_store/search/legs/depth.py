@@ -31,8 +31,11 @@ def enough(
     k = depth
     if len(context.snapshot.collections) > 1:
         k = math.ceil(depth * recipe.over_fetch)
+    snapshot = context.snapshot
     while True:
         found = fetch(k)
-        if len(found.ordinals) < k or len(set(context.snapshot.tags_of(found.ordinals))) >= depth:
+        if len(found.ordinals) < k or snapshot.differ(found.ordinals):
+            return found
+        if len(set(snapshot.tags_of(found.ordinals))) >= depth:
             return found
         k *= 2
