@@ -79,8 +79,7 @@ def rank(context: SearchContext, query: str, options: SearchOptions, depth: int 
     plan = _plan(context, query, options, depth=depth)
     if plan.mode == "literal":
         raise BadInputError("mode: a literal search has no order to measure", parameter="mode")
-    page = replace(plan.options, limit=depth)
-    outcome = _search(context, replace(plan, options=page, shown=False), Trace())
+    outcome = _search(context, plan, Trace())
     return Ranking(
         results=tuple((row.candidate.id, row.score) for row in outcome.rows),
         pool=min(plan.pool, outcome.found),

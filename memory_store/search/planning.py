@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memory_store.errors import BadInputError
 from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, SearchOptions
 from memory_store.search.paging import Place
-from memory_store.search.recipes import Depth, Recipe, recipe_named, without_neighbours
+from memory_store.search.recipes import Depth, Recipe, of_one_leg, recipe_named
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
@@ -118,8 +118,10 @@ def make_plan(
     started: float | None = None,
     place: Place | None = None,
 ) -> Plan:
-    """Check ``options`` and work out the sizes. ``depth`` > 0 widens legs and pool to at least it.
+    """Check ``options`` and work out the sizes.
 
+    With ``depth`` > 0 the order is to be measured as far as that: legs and pool are at least as
+    deep, and nothing is shown.
     The time limit runs from ``started`` (:func:`time.monotonic`; by default now).
     Raises :class:`BadInputError` naming the option at fault.
     """
@@ -136,14 +138,14 @@ def make_plan(
     depths = {leg: max(depth, recipe.leg_depth(leg, limit, deep)) for leg in legs}
     depths["variant"] = recipe.variant_depth.of(limit, deep)
     if mode in SINGLE_LEG:
-        recipe = without_neighbours(recipe.name)
+        recipe = of_one_leg(recipe.name)
         depths = {mode: max(depths[mode], (recipe.pool or SINGLE_DEPTH).of(limit, deep))}
     started = monotonic() if started is None else started
     budget_ms = options.budget_ms
     return Plan(
         query=query,
         mode=mode,
-        options=options,
+        options=replace(options, limit=depth) if depth else options,
         recipe=recipe,
         legs=legs,
         depths=depths,
@@ -151,6 +153,7 @@ def make_plan(
         rerank_depth=recipe.rerank_depth.of(limit, deep),
         deadline=None if budget_ms is None else started + budget_ms / 1_000,
         place=place,
+        shown=not depth,
     )
 
 

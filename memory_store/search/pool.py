@@ -63,11 +63,9 @@ def reaching(merged: Merged, wide: Merged, reach: int) -> Merged:
 def above(plan: Plan, results: Sequence[Scored]) -> list[Scored]:
     """Those that reach the asker's own ``min_score``; what waits from the first page did then."""
     least, waiting = plan.options.min_score, plan.waiting or ()
-    return [
-        result
-        for result in results
-        if least is None or result.score >= least or result.candidate.ordinal in waiting
-    ]
+    if least is None:
+        return list(results)
+    return [one for one in results if one.score >= least or one.candidate.ordinal in waiting]
 
 
 def with_waiting(plan: Plan, results: Sequence[Scored], scored: Sequence[Scored]) -> list[Scored]:

@@ -189,22 +189,18 @@ def _items(plain: str) -> ParsedQuery:
     excluded: list[Phrase] = []
     prefixes: dict[str, list[str]] = {}
     for item in _ITEM.finditer(plain):
-        if item["key"]:
-            if item["minus"]:
-                raise BadInputError(
-                    f"q: {item['key']}: cannot be excluded with a minus", parameter="q"
-                )
-            value = item["quoted"] if item["value"] is None else item["value"]
-            prefixes.setdefault(item["key"], []).append(value.strip())
-            continue
-        text = item["word"] if item["phrase"] is None else item["phrase"]
-        phrase = Phrase(text, tuple(word.text for word in words_of(text)))
-        if item["minus"]:
-            excluded.append(phrase)
-            continue
-        shown.append(text)
-        if item["phrase"] is not None:
-            required.append(phrase)
+        minus, key, quoted, value, phrase, word = item.groups()
+        if key and minus:
+            raise BadInputError(f"q: {key}: cannot be excluded with a minus", parameter="q")
+        text = word if phrase is None else phrase
+        if key:
+            prefixes.setdefault(key, []).append((quoted if value is None else value).strip())
+        elif minus:
+            excluded.append(_phrase(text))
+        else:
+            shown.append(text)
+            if phrase is not None:
+                required.append(_phrase(text))
     text = " ".join(" ".join(shown).split())
     return ParsedQuery(
         text=text,
@@ -217,6 +213,10 @@ def _items(plain: str) -> ParsedQuery:
         since=prefixes.get("since", [None])[-1],
         until=prefixes.get("until", [None])[-1],
     )
+
+
+def _phrase(text: str) -> Phrase:
+    return Phrase(text, tuple(word.text for word in words_of(text)))
 
 
 def option_filters(options: SearchOptions) -> ParsedQuery:

@@ -311,10 +311,13 @@ def sealed_order(plan: Plan, candidates: Sequence[Candidate]) -> list[Scored]:
     if plan.mode == "hybrid":
         return in_fusion_order(candidates, plan.recipe)
     cap = plan.recipe.unverified_cap
-    return [
-        Scored(candidate, candidate.share).moved("not verified", cap * candidate.share)
-        for candidate in candidates
-    ]
+    return [_capped(candidate, cap) for candidate in candidates]
+
+
+def _capped(candidate: Candidate, cap: float) -> Scored:
+    share, score = candidate.share, cap * candidate.share
+    steps = (("not verified", score),) if score != share else ()
+    return Scored(candidate, score, None, None, None, steps)
 
 
 def unread_because(plan: Plan, text: str) -> str:

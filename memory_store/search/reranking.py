@@ -94,11 +94,12 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
 
     The demotions act on the fusion score, which needs no text; type boosts are in it already.
     """
+    types = {candidate.type for candidate in candidates}
+    factors = {one: demotion(one, recipe) ** recipe.unverified_demotion for one in types}
     results = []
     for candidate in candidates:
         result = Scored(candidate, candidate.standing, rerank_score=candidate.late_score)
-        factor = demotion(candidate.type, recipe) ** recipe.unverified_demotion
-        results.append(result.moved("demotion", result.score * factor))
+        results.append(result.moved("demotion", result.score * factors[candidate.type]))
     return [
         result.moved(_unverified_by(result.candidate), _unverified(result.score, recipe))
         for result in ranked(results)
