@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from memory_store.errors import SupersededError, TamperedError
 from memory_store.index.codec import decode, encode
+from memory_store.index.columns import Array
 from memory_store.index.layout import Late
 from memory_store.index.marks import same_analysis, same_model, wanted_mark
 from memory_store.index.segment import Segment, merge
-from memory_store.index.snapshot import Snapshot, id_texts
+from memory_store.index.snapshot import Snapshot
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.manifest import added_up, count_rows, read_manifest, rows_of
@@ -187,21 +188,28 @@ class LiveIndex:
             if agrees and (whole or unlocking or small):
                 agrees = count == count_rows(connection, collection)
             if agrees and (whole or (unlocking and small)):
-                living = set(self._living(collection))
-                agrees = added_up(keys, living, account.epoch) == (count, account.total)
-                agrees = agrees and living == set(rows_of(connection, collection))
+                rows = list(rows_of(connection, collection))
+                agrees = added_up(keys, rows, account.epoch) == (count, account.total)
+                agrees = agrees and self._lives(collection, rows)
             if not agrees:
                 raise TamperedError(
                     f"collection {collection}: its account knows {account.count} memories, its "
                     f"index holds {count}, or others; memory-store verify shows which"
                 )
 
-    def _living(self, collection: str) -> Iterator[tuple[str, int]]:
-        for loaded in self._loaded.values():
-            if loaded.row.collection == collection:
-                rows = np.flatnonzero(loaded.alive)
-                versions = loaded.segment.versions[rows].tolist()
-                yield from zip(id_texts(loaded.segment.ids[rows].tobytes()), versions, strict=True)
+    def _lives(self, collection: str, rows: Sequence[tuple[str, int]]) -> bool:
+        """Whether the living entries of a collection are those of its rows, in any order.
+
+        The rows are those of the account, so each id is written as ids are.
+        """
+        if not rows:  # and as many entries
+            return True
+        held = [one for one in self._loaded.values() if one.row.collection == collection]
+        ids = np.frombuffer(bytes.fromhex("".join([i for i, _ in rows]).replace("-", "")), ">u8")
+        living = [one.segment.id_words[one.alive] for one in held]
+        versions = [one.segment.versions[one.alive] for one in held]
+        there = _in_order(ids.reshape(-1, 2), np.array([v for _, v in rows], dtype=np.int64))
+        return np.array_equal(there, _in_order(np.concatenate(living), np.concatenate(versions)))
 
     def compact(self, connection: sqlite3.Connection) -> int:
         """Merge small segments and drop dead entries. Returns how many segments went away."""
@@ -320,6 +328,12 @@ def _next_merge(rows: Sequence[SegmentRow], readable: set[str]) -> list[SegmentR
             if len(chosen) > 1:
                 return chosen
     return []
+
+
+def _in_order(ids: npt.NDArray[np.uint64], versions: npt.NDArray[np.int64]) -> Array:
+    """uint64 [n, 3]: ids and versions, ascending."""
+    rows = np.column_stack((ids.astype(np.uint64), versions.view(np.uint64)))
+    return rows[np.lexsort(rows.T)]
 
 
 def _id_words(memory: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from the file: ``last_seen`` keeps the last counters in the state folder for tha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from memory_store.crypto.blinding import Tagger
@@ -40,11 +40,20 @@ class Manifest:
 
 def element(elements: Tagger, memory: str, version: int) -> int:
     """The keyed hash of one (memory, version), as a number below 2²⁵⁶. Raises TamperedError."""
-    if not isinstance(version, int):
-        raise TamperedError(f"memories.version of {memory}: no number")
-    number = version.to_bytes(8, "big", signed=True)  # a thief may write any SQLite number
-    tag = elements.tag(memory.encode(), number, length=ELEMENT_BYTES)
-    return int.from_bytes(tag, "big")
+    return _sum_of(elements, [(memory, version)])
+
+
+def _sum_of(elements: Tagger, memories: Iterable[tuple[str, int]]) -> int:
+    """The sum of the keyed hashes of some (memory, version) pairs, not yet modulo 2²⁵⁶."""
+    return sum(int.from_bytes(tag, "big") for tag in elements.tags(_parts(memories), ELEMENT_BYTES))
+
+
+def _parts(memories: Iterable[tuple[str, int]]) -> Iterator[tuple[bytes, bytes]]:
+    for memory, version in memories:
+        if not isinstance(version, int):
+            raise TamperedError(f"memories.version of {memory}: no number")
+        # signed: a thief may write any SQLite number
+        yield memory.encode(), version.to_bytes(8, "big", signed=True)
 
 
 def read_manifest(connection: sqlite3.Connection, keys: CollectionKeys) -> Manifest:
@@ -133,7 +142,6 @@ def added_up(
     keys: CollectionKeys, memories: Iterable[tuple[str, int]], epoch: int | None = None
 ) -> tuple[int, int]:
     """Count and total of some (memory, version) pairs, in an epoch (``None``: the newest)."""
-    count, total, elements = 0, 0, keys.manifest_of(keys.epoch if epoch is None else epoch)
-    for memory, version in memories:
-        count, total = count + 1, total + element(elements, memory, version)
-    return count, total % MODULUS
+    counted = list(memories)
+    elements = keys.manifest_of(keys.epoch if epoch is None else epoch)
+    return len(counted), _sum_of(elements, counted) % MODULUS
