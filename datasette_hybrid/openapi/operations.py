@@ -154,6 +154,11 @@ IMPORT_JOB: Schema = {
         "job": {"type": "string"},
         "state": {"enum": list(STATES)},
         **dict.fromkeys(("done", "total", "imported", "replaced", "unchanged"), _COUNT),
+        "embedding": {
+            "type": ["array", "null"],
+            "items": {"type": "integer"},
+            "description": "Of the batch at work: passages that are embedded, and how many it has",
+        },
         "dry_run": {"type": "boolean"},
         "error": _TEXT_OR_NONE,
         "summary": _TEXT_OR_NONE,

@@ -23,8 +23,12 @@
       location.reload();
       return;
     }
-    bar.querySelector("progress").value = job.done;
-    bar.querySelector("span").textContent = `${job.done} of ${job.total} files`;
+    const [embedded, passages] = job.embedding || [];
+    const moving = bar.querySelector("progress");
+    moving.max = passages || job.total;
+    moving.value = passages ? embedded : job.done;
+    const batch = passages ? `, ${embedded} of ${passages} passages of this batch embedded` : "";
+    bar.querySelector("span").textContent = `${job.done} of ${job.total} files read${batch}`;
     setTimeout(follow, 700);
   };
   if (bar) {

@@ -62,6 +62,7 @@ class Job:
         self.wishes = wishes
         self.total = total
         self.done = 0
+        self.embedding: tuple[int, int] | None = None
         self.state = "running"
         self.problem: str | None = None
         self.report: ImportReport | None = None
@@ -106,6 +107,7 @@ class Job:
                 readable=self._grants.decrypt,
                 stopped=lambda: self._stopped(store),
                 progress=self._at,
+                embedded=self._embedded,
                 written=self._wrote,
             )
         finally:  # whatever ended it, and of a trial too: it tells what is known here
@@ -158,6 +160,10 @@ class Job:
             if answer.done():
                 return answer.result()
 
+    def _embedded(self, done: int, total: int) -> None:
+        """Of the batch at work so many windows have vectors: most of the time goes there."""
+        self.embedding = (done, total) if done < total else None
+
     def _at(self, name: str, done: int, total: int | None) -> None:
         self.done = done
         if not self.vault.locked:
@@ -192,6 +198,7 @@ class Job:
             "state": self.state,
             "done": self.done,
             "total": self.total,
+            "embedding": list(self.embedding) if self.running and self.embedding else None,
             "dry_run": self.wishes.dry_run,
             "error": self.problem,
             "summary": None if report is None else summary,

@@ -87,6 +87,7 @@ def import_(
                 prune=prune,
                 embed=not no_embed,
                 progress=progress,
+                embedded=progress.embedded,
             )
     except KeyboardInterrupt:
         click.echo("Stopped. What was imported so far is kept: run it again to go on.", err=True)

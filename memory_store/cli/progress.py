@@ -6,11 +6,14 @@ import sys
 import time
 from types import TracebackType
 
+import click
+
 from memory_store.cli.terminal import bar, columns, printable_line, shortened
 
 REDRAW_SECONDS = 0.1
 SETTLE_SECONDS = 2.0  # before this a rate says nothing about the time left
 BAR_CELLS = 16
+MANY_FILES = 64  # those of one batch; fewer are embedded in seconds
 
 
 class Progress:
@@ -25,6 +28,8 @@ class Progress:
         self._drawn = 0.0
         self._done = -1
         self._start = (0, 0.0)
+        self._files = (0, 0)
+        self._announced = False
 
     def __enter__(self) -> Progress:
         return self
@@ -35,12 +40,11 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._shown and self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self._clear()
 
     def __call__(self, name: str, done: int, total: int | None = None) -> None:
         """Redraw, at most ten times a second; a count that goes back starts a new measurement."""
+        self._files = (done, total or 0)
         if not self._shown:
             return
         now = time.monotonic()
@@ -54,6 +58,30 @@ class Progress:
         line = progress_line(name, done, total, done - before, now - started)
         sys.stderr.write(f"\r\x1b[K{shortened(line, columns() - 1)}")
         sys.stderr.flush()
+
+    def embedded(self, done: int, total: int) -> None:
+        """So many windows of a batch have vectors. Says at the first one why this takes long."""
+        files, of = self._files
+        if not self._announced and of >= MANY_FILES:
+            self._announced = True
+            self._clear()
+            click.echo(announcement(of), err=True)
+        if self._shown and of:
+            self(f"embedding {done:,} of {total:,} passages", files, of)
+
+    def _clear(self) -> None:
+        if self._shown and self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def announcement(files: int) -> str:
+    """What to say when many files are begun that have to be embedded."""
+    return (
+        f"{files:,} files: embedding what is new takes most of the time. It can be stopped at any "
+        "moment and goes on when it is run again; with --no-embed it takes a small part of it, and "
+        "reindex adds the rest."
+    )
 
 
 def progress_line(name: str, done: int, total: int | None, since: int, seconds: float) -> str:

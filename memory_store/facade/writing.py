@@ -18,7 +18,7 @@ from memory_store.search.options import several
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
-    from memory_store.importing.pipeline import Progress
+    from memory_store.importing.pipeline import Embedded, Progress
     from memory_store.importing.walk import Found
 
 
@@ -148,10 +148,13 @@ class Writing(OpenedStore):
         prune: bool = False,
         embed: bool = True,
         progress: Progress | None = None,
+        embedded: Embedded | None = None,
     ) -> ImportReport:
         """Import files, folders and ``-`` (standard input); without paths, every source again.
 
         Each batch is committed by itself: whatever stops an import, run it again to go on.
+        ``progress`` is told the name, the number done and the number of files, ``embedded`` how
+        many windows of a batch have vectors, and how many it has.
         """
         from memory_store.importing.session import ImportOptions
 
@@ -174,6 +177,7 @@ class Writing(OpenedStore):
                 dry_run=dry_run,
                 prune=prune,
                 progress=progress,
+                embedded=embedded,
             )
 
     def import_files(
@@ -188,6 +192,7 @@ class Writing(OpenedStore):
         readable: Scope = EVERYTHING,
         stopped: Callable[[], bool] = lambda: False,
         progress: Progress | None = None,
+        embedded: Embedded | None = None,
         written: Callable[[ImportReport], None] = lambda _: None,
     ) -> ImportReport:
         """Import files that are at hand rather than on this disk, by the same readers.
@@ -221,6 +226,7 @@ class Writing(OpenedStore):
                 readable=readable,
                 stopped=stopped,
                 progress=progress,
+                embedded=embedded,
                 written=written,
             )
 

@@ -41,6 +41,7 @@ DIFFERS = (
 )
 
 Progress = Callable[[str, int, "int | None"], None]
+Embedded = Callable[[int, int], None]
 
 _DRAFT_FIELDS = tuple(f.name for f in fields(MemoryDraft))
 
@@ -77,18 +78,21 @@ def import_paths(
     dry_run: bool = False,
     prune: bool = False,
     progress: Progress | None = None,
+    embedded: Embedded | None = None,
 ) -> ImportReport:
     """Import files, folders or standard input (``-``) into the session's collection.
 
-    ``progress`` is called with a name, how many files are done, and how many there are.
+    ``progress`` is called with a name, how many files are done, and how many there are;
+    ``embedded`` with how many windows of a batch are embedded, and how many it has.
     """
     tally = _Tally()
     run = _Run(session, options, tally, dry_run=dry_run)
     files = list(_found_files(paths, options, tally))
+    steps = _Steps(run, len(files), progress, embedded)
     for done, (source, file) in enumerate(files):
-        if progress is not None:
-            progress(file.ref, done, len(files))
+        steps.at(file.ref, done)
         run.take(source, file)
+    steps.at("", len(files))
     run.flush()
     named = [source for source in map(_source_path, paths) if source != STDIN]
     sources = [source for source in named if os.path.exists(source)]  # takes any name
@@ -112,6 +116,7 @@ def import_files(
     differing: str = ADD,
     stopped: Callable[[], bool] = lambda: False,
     progress: Progress | None = None,
+    embedded: Embedded | None = None,
     written: Callable[[ImportReport], None] = lambda _: None,
 ) -> ImportReport:
     """Import files that are at hand rather than on this disk.
@@ -132,6 +137,8 @@ def import_files(
         before=stopped,
         written=written,
     )
+    if embedded is not None:
+        session.tell_embedded(embedded)
     try:
         for done, found in enumerate(files):
             if stopped():
@@ -405,6 +412,37 @@ class _Run:
             else:
                 self.tally.replaced += 1
         self.written(self.tally.report())
+
+
+class _Steps:
+    """How far an import from this disk is: files are done when what they hold is written.
+
+    Reading takes little of the time. While a batch is embedded, its files are done by and by.
+    """
+
+    def __init__(
+        self, run: _Run, total: int, progress: Progress | None, embedded: Embedded | None
+    ) -> None:
+        self._run, self._total = run, total
+        self._progress, self._embedded = progress, embedded
+        self._name, self._read, self._written = "", 0, 0
+        run.session.tell_embedded(self._while_embedding)
+
+    def at(self, name: str, read: int) -> None:
+        """So many files were read, and now it is that one's turn."""
+        self._name, self._read = name, read
+        if not self._run.pending or not self._run.session.embeds:
+            self._written = read
+        self._tell(self._written)
+
+    def _while_embedding(self, done: int, total: int) -> None:
+        if self._embedded is not None:
+            self._embedded(done, total)
+        self._tell(self._written + (self._read - self._written) * done // total)
+
+    def _tell(self, done: int) -> None:
+        if self._progress is not None:
+            self._progress(self._name, done, self._total)
 
 
 def _canonical(draft: MemoryDraft) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from memory_store.errors import BadInputError, ModelUnavailableError
-from memory_store.importing.pipeline import Progress, import_files, import_paths
+from memory_store.importing.pipeline import Embedded, Progress, import_files, import_paths
 from memory_store.importing.session import ImportOptions, ImportSession, known_sources
 from memory_store.importing.twins import ADD
 from memory_store.importing.walk import Found
@@ -30,6 +30,7 @@ def run_imports(
     dry_run: bool,
     prune: bool,
     progress: Progress | None,
+    embedded: Embedded | None,
 ) -> ImportReport:
     """Import the named paths, or each known source with the options it was imported with.
 
@@ -52,7 +53,13 @@ def run_imports(
                 collection = vault.collections.find_or_create(kept.collection)
                 session = ImportSession(vault, collection, preparer)
             reports.append(
-                import_paths(session, some, kept, dry_run=dry_run, prune=prune, progress=progress)
+                import_paths(
+                    *(session, some, kept),
+                    dry_run=dry_run,
+                    prune=prune,
+                    progress=progress,
+                    embedded=embedded,
+                )
             )
     finally:
         preparer.close()
@@ -71,6 +78,7 @@ def run_upload(
     readable: Scope,
     stopped: Callable[[], bool],
     progress: Progress | None,
+    embedded: Embedded | None,
     written: Callable[[ImportReport], None],
 ) -> ImportReport:
     """Import files that are at hand. See :func:`memory_store.importing.pipeline.import_files`.
@@ -92,6 +100,7 @@ def run_upload(
             differing=differing if collection in readable else ADD,
             stopped=stopped,
             progress=progress,
+            embedded=embedded,
             written=written,
         )
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -108,6 +108,10 @@ class ImportSession:
     def embeds(self) -> bool:
         """Whether a model makes vectors of what is written, which takes most of the time."""
         return self._preparer.embeds(self.collection)
+
+    def tell_embedded(self, embedded: Callable[[int, int], None]) -> None:
+        """Tell how many windows of a batch are embedded while it is written."""
+        self._preparer.embedded = embedded
 
     def _read_known_files(self) -> dict[bytes, KnownFile]:
         rows = self.vault.reader().execute(

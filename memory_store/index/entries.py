@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # quarter at 600; of 2,620 German and English texts none changed its language.
 LANGUAGE_SAMPLE = 600
 LANGUAGE_SAMPLE_OF_CODE = 2_000  # code does not count: a text that begins with some needs more
+EMBEDDED_AT_ONCE = 32  # windows, a quarter of a second's work: batches of the embedder, whole ones
 TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in front of the text
 
 Vectors = npt.NDArray[np.float32]
@@ -77,22 +78,44 @@ def embedded_text(title: str, part: str) -> str:
 
 
 def embed_contents(
-    embedder: Embedder, contents: Mapping[bytes, tuple[str, str]]
+    embedder: Embedder,
+    contents: Mapping[bytes, tuple[str, str]],
+    embedded: Callable[[int, int], None] | None = None,
 ) -> dict[bytes, Windows]:
-    """Embed distinct contents (tag → title, text) in one call: every window of each."""
+    """Embed distinct contents (tag → title, text): every window of each.
+
+    ``embedded`` is told again and again how many windows are done, and how many there are.
+    """
     spans = {tag: text_windows(embedder, *content) for tag, content in contents.items()}
     texts = [
         embedded_text(contents[tag][0], contents[tag][1][start:end])
         for tag, parts in spans.items()
         for start, end in parts
     ]
-    vectors = embedder.embed(texts) if texts else np.empty((0, embedder.dimensions), np.float32)
+    vectors = _embed(embedder, texts, embedded or (lambda done, total: None))
     found: dict[bytes, Windows] = {}
     position = 0
     for tag, parts in spans.items():
         found[tag] = Windows(tuple(parts), vectors[position : position + len(parts)])
         position += len(parts)
     return found
+
+
+def _embed(
+    embedder: Embedder, texts: Sequence[str], embedded: Callable[[int, int], None]
+) -> npt.NDArray[np.float32]:
+    """Vectors of texts, some at a time. Long ones first, as the embedder does: so each of its
+    batches holds what it would hold if all were given at once, and the vectors are the same."""
+    distinct = sorted(set(texts), key=lambda text: (-len(text), text))
+    made = [np.empty((0, embedder.dimensions), np.float32)]
+    for start in range(0, len(distinct), EMBEDDED_AT_ONCE):
+        embedded(start, len(distinct))
+        made.append(embedder.embed(distinct[start : start + EMBEDDED_AT_ONCE]))
+    if distinct:
+        embedded(len(distinct), len(distinct))
+    row = {text: i for i, text in enumerate(distinct)}
+    in_order: npt.NDArray[np.float32] = np.concatenate(made)[[row[text] for text in texts]]
+    return in_order
 
 
 def index_entries(
@@ -104,6 +127,7 @@ def index_entries(
     dimensions: int,
     analyser: str = AUTO,
     fallback_language: str = "en",
+    embedded: Callable[[int, int], None] | None = None,
 ) -> list[IndexEntry]:
     """The index entries of a batch. Equal contents are embedded once, known ones not at all.
 
@@ -122,7 +146,7 @@ def index_entries(
             else:
                 missing[tag] = (item.memory.title, item.memory.text)
     if embedder is not None:
-        known |= embed_contents(embedder, missing)
+        known |= embed_contents(embedder, missing, embedded)
     none = Windows((), np.empty((0, dimensions), np.float32))
     hashes = _TermHashes(blinder)
     return [

@@ -49,6 +49,8 @@ class Preparer:
         embedders: Callable[[str], Embedder | None],
         failed: Callable[[str, ModelUnavailableError], None] | None = None,
     ) -> None:
+        self.embedded: Callable[[int, int], None] | None = None
+        """Told how many windows of a batch are embedded, and how many it has."""
         self._vault = vault
         self._embedders = embedders
         self._failed = failed
@@ -109,6 +111,7 @@ class Preparer:
                 dimensions=making.model.dimensions,
                 analyser=making.analyser,
                 fallback_language=self._language(collection),
+                embedded=self.embedded,
             )
         except ModelUnavailableError as error:
             if self._failed is None:

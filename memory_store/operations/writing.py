@@ -23,7 +23,7 @@ from memory_store.scopes import Scope
 from memory_store.vault.rows import Origin, read_rows
 
 if TYPE_CHECKING:
-    from memory_store.importing.pipeline import Progress
+    from memory_store.importing.pipeline import Embedded, Progress
     from memory_store.importing.session import ImportOptions
     from memory_store.importing.walk import Found
 
@@ -70,6 +70,7 @@ def import_paths(
     dry_run: bool,
     prune: bool,
     progress: Progress | None,
+    embedded: Embedded | None,
 ) -> ImportReport:
     """Import files, folders and ``-``; without paths, every source again. Enters the vault itself:
     a long import lets locks through between its batches."""
@@ -85,6 +86,7 @@ def import_paths(
         dry_run=dry_run,
         prune=prune,
         progress=progress,
+        embedded=embedded,
     )
     return replace(report, degraded=writing.degraded)
 
@@ -100,6 +102,7 @@ def import_files(
     readable: Scope,
     stopped: Callable[[], bool],
     progress: Progress | None,
+    embedded: Embedded | None,
     written: Callable[[ImportReport], None],
 ) -> ImportReport:
     """Import files that are at hand. Enters the vault itself, as :func:`import_paths` does."""
@@ -117,6 +120,7 @@ def import_files(
         readable=readable,
         stopped=stopped,
         progress=progress,
+        embedded=embedded,
         written=written,
     )
     return replace(report, degraded=writing.degraded)

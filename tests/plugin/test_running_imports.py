@@ -16,6 +16,7 @@ from datasette_hybrid.uploading import jobs as import_jobs
 from datasette_hybrid.uploading import listing as import_listing
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.importing import pipeline
+from memory_store.index import entries
 
 from .browsing import PATIENCE
 from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
@@ -104,6 +105,35 @@ async def test_one_at_a_time_with_progress_and_a_way_to_stop(
     assert (await imported(wanda, MANY))["imported"] == 12 - result["imported"]
 
 
+async def test_while_a_batch_is_embedded_the_page_says_how_far_it_is(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bar stood still for as long as the first batch took."""
+    monkeypatch.setattr(entries, "EMBEDDED_AT_ONCE", 5)
+    monkeypatch.setattr(pipeline, "BATCH_SECONDS", 600)
+    reached, release = threading.Event(), threading.Event()
+    plain = import_jobs.Job._embedded
+
+    def waiting(job: Any, done: int, total: int) -> None:
+        plain(job, done, total)
+        if done == 10:
+            reached.set()
+            release.wait(PATIENCE)
+
+    monkeypatch.setattr(import_jobs.Job, "_embedded", waiting)
+    root = served.by("root")
+    job = (await post(root, MANY)).json()["job"]
+    assert await asyncio.to_thread(reached.wait, PATIENCE)
+    address = f"{served.base}/import/{job}"
+    assert (await root.get(f"{address}.json")).json()["embedding"] == [10, 12]
+    page = BeautifulSoup((await root.get(address)).text, "html.parser")
+    assert (page.progress["value"], page.progress["max"]) == ("10", "12")
+    assert "10 of 12 passages of this batch embedded" in page.find(id="hy-progress").get_text()
+    release.set()
+    result = await ended(root, job)
+    assert (result["imported"], result["embedding"]) == (12, None)
+
+
 async def test_while_files_arrive_no_other_import_begins_and_then_one_may(served: Served) -> None:
     wanda = served.by("wanda")
     _, kind = form(NOTES)
@@ -140,8 +170,6 @@ async def test_while_files_arrive_no_other_import_begins_and_then_one_may(served
 async def test_an_import_that_breaks_off_tells_and_notes_what_it_wrote(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memory_store.importing import pipeline
-
     monkeypatch.setattr(pipeline, "BATCH_MEMORIES", 1)
     monkeypatch.setattr(pipeline, "UNEMBEDDED_BATCH", 1)
     plain = import_jobs.Job._at
