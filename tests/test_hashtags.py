@@ -80,3 +80,13 @@ def test_an_export_brings_no_topic_back_that_was_taken_off(
     report = store.import_paths(tmp_path / "out", glob=["*"], embed=False)
     assert report.imported == 1, report
     assert store.get(one.id).topics == ("ada",)
+
+
+def test_an_accent_makes_another_topic_and_the_same_word(store: MemoryStore) -> None:
+    """Facets count what a topic leads to, and hashes in a file are exact."""
+    accented, plain = store.add("Tea at the #café"), store.add("Cake at the #cafe")
+    assert [one.id for one in store.list(topic="CAFÉ")] == [accented.id]
+    assert [one.id for one in store.list(topic="cafe\u0301")] == [accented.id]
+    assert [one.id for one in store.list(topic="cafe")] == [plain.id]
+    found = store.search("cafe", mode="keyword").rows
+    assert {row.id for row in found} == {accented.id, plain.id}
