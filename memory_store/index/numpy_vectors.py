@@ -130,36 +130,33 @@ class _Windows:
         self, query: npt.NDArray[np.float32], windows: npt.NDArray[np.intp], k: int
     ) -> VectorHits:
         """The ``k`` best documents that ``windows`` (ascending) belong to, by exact cosine."""
-        cuts = np.searchsorted(windows, self.bounds)
-        cosines = np.empty(len(windows), dtype=np.float32)
-        ordinals = np.empty(len(windows), dtype=np.int32)
-        places = np.empty(len(windows), dtype=np.int32)
-        for index, part in enumerate(self.parts):
-            cut = slice(cuts[index], cuts[index + 1])
-            if cut.start == cut.stop:
-                continue
-            segment = part.segment
-            rows = windows[cut] - self.bounds[index]
-            cosines[cut] = _cosines(segment.vectors, rows, query)
-            documents = segment.window_rows[rows]
-            ordinals[cut] = part.base + documents
-            places[cut] = rows - segment.window_offsets[documents]
+        starts = range(0, max(1, len(windows)), RANK_BLOCK)  # of no windows, one empty block
+        blocks = [windows[start : start + RANK_BLOCK] for start in starts]
+        found = [self._compared(query, block) for block in blocks]
+        ordinals, cosines, places = map(np.concatenate, zip(*found, strict=True))
         return best_windows(self.snapshot, ordinals, cosines, places, k)
 
-
-def _cosines(
-    vectors: npt.NDArray[np.float16], rows: npt.NDArray[np.intp], query: npt.NDArray[np.float32]
-) -> npt.NDArray[np.float32]:
-    """The exact cosine of each of ``rows`` with the query, float32 [rows]."""
-    cosines = np.empty(len(rows), dtype=np.float32)
-    for start in range(0, len(rows), RANK_BLOCK):
-        piece = slice(start, start + RANK_BLOCK)
-        taken = vectors.take(rows[piece], axis=0)
+    def _compared(
+        self, query: npt.NDArray[np.float32], windows: npt.NDArray[np.intp]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.int32]]:
+        """Of each window its document, its exact cosine and its place in the document."""
+        ordinals = np.empty(len(windows), dtype=np.int32)
+        places = np.empty(len(windows), dtype=np.int32)
+        taken = np.empty((len(windows), len(query)), dtype=np.float16)
+        cuts = np.searchsorted(windows, self.bounds).tolist()
+        for part, first, start, end in zip(self.parts, self.bounds, cuts, cuts[1:], strict=False):
+            if start == end:
+                continue
+            segment, rows = part.segment, windows[start:end] - first
+            documents = segment.window_rows[rows]
+            ordinals[start:end] = part.base + documents
+            places[start:end] = rows - segment.window_offsets[documents]
+            segment.vectors.take(rows, axis=0, out=taken[start:end], mode="clip")
         block = unit_rows(taken)
-        np.einsum("ij,j->i", block, query, out=cosines[piece])
+        cosines = np.einsum("ij,j->i", block, query)
         taken.fill(0)  # freed memory keeps what stood in it, past a lock
         block.fill(0)
-    return cosines
+        return ordinals, cosines, places
 
 
 def best_windows(
