@@ -6,9 +6,11 @@ Boundary: works on ordinals, ranks and types. Nothing is opened left of the pool
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
+from operator import attrgetter, mul
 from typing import NamedTuple
 
 import numpy as np
@@ -116,12 +118,12 @@ def fuse(
     recipe: Recipe,
     *,
     types: Mapping[int, str],
-    tie_break: Mapping[int, tuple[int, ...]],
+    tie_break: Callable[[Sequence[int]], Mapping[int, tuple[int, ...]]],
 ) -> list[Fused]:
     """All candidates of all lists, best first, type boosts applied.
 
-    ``types`` names each ordinal's type; ``tie_break`` (the ids, as numbers) orders
-    equal scores.
+    ``types`` names each ordinal's type; ``tie_break`` is asked for what orders equal scores (the
+    ids, as numbers), where there are any.
     """
     scores = rrf(
         [ranked.ordinals for ranked in lists],
@@ -135,11 +137,14 @@ def fuse(
     best = best_possible(lists, recipe)
     kinds = set(types.values())
     boosts = {kind: recipe.fusion_boosts.get(base_type(kind), 1.0) for kind in kinds}
-    fused = []
-    for ordinal, score in scores.items():
-        boost = boosts[types[ordinal]]
-        fused.append(Fused(ordinal, score * boost, score * boost / best, boost))
-    return sorted(fused, key=lambda one: (-one.score, tie_break[one.ordinal]))
+    factors = [boosts[types[ordinal]] for ordinal in scores]
+    boosted = list(map(mul, scores.values(), factors))
+    columns = zip(scores, boosted, [score / best for score in boosted], factors, strict=True)
+    fused = list(map(tuple.__new__, repeat(Fused), columns))  # as in _on_own_scale
+    if len(set(boosted)) == len(boosted):
+        return sorted(fused, key=attrgetter("score"), reverse=True)
+    ids = tie_break(list(scores))
+    return sorted(fused, key=lambda one: (-one.score, ids[one.ordinal]))
 
 
 def best_possible(lists: Sequence[RankedList], recipe: Recipe) -> float:
@@ -181,7 +186,7 @@ def merge(
             lists = _with_words_unknown(lists, analysis.like, context)
         seen = list({ordinal for one in lists for ordinal in one.ordinals})
         types = dict(zip(seen, context.snapshot.types_of(seen), strict=True))
-        ordered = fuse(lists, recipe, types=types, tie_break=_id_order(seen, context))
+        ordered = fuse(lists, recipe, types=types, tie_break=partial(_id_order, context))
         if recipe.fusion_scale == "range":
             ordered = _on_a_range(ordered)
         if not recipe.boosts_order:
@@ -302,11 +307,11 @@ def _interleaved(
             known = best.get(item.ordinal)
             if known is None or item.score > known.score:
                 best[item.ordinal] = item
-    ids = _id_order(list(best), context)
+    ids = _id_order(context, list(best))
     return sorted(best.values(), key=lambda item: (-places[item.ordinal], ids[item.ordinal]))
 
 
-def _id_order(ordinals: Sequence[int], context: SearchContext) -> dict[int, tuple[int, ...]]:
+def _id_order(context: SearchContext, ordinals: Sequence[int]) -> dict[int, tuple[int, ...]]:
     """Ordinal → what sorts memories by the text of their ids."""
     words = context.snapshot.id_words[np.array(ordinals, dtype=np.intp)]
     return dict(zip(ordinals, map(tuple, words.tolist()), strict=True))

@@ -164,7 +164,8 @@ def following(
         return Place(before + shown, tried, _tags(keys, snapshot, above), after=after)
     kept = list(waiting)[:MOST_MEMBERS]
     done = [o for o in pool if o not in still][: MOST_MEMBERS - len(kept)]
-    return Place(before + shown, tried, _tags(keys, snapshot, kept), _tags(keys, snapshot, done))
+    tags = _tags(keys, snapshot, [*kept, *done])
+    return Place(before + shown, tried, tags[: len(kept)], tags[len(kept) :])
 
 
 def _furthest(

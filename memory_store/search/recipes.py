@@ -302,8 +302,13 @@ def recipe_named(name: str) -> Recipe:
 def of_one_leg(name: str) -> Recipe:
     """The recipe of that name for one leg by itself: no neighbours lift it, and how strong each
     match is in itself, which fusion alone asks, is not worked out."""
-    alone = {"coverage_power": 0.0, "topic_power": 0.0, "similarity_power": 0.0}
-    return replace(recipe_named(name), neighbour_weights=(), **alone)
+    return replace(
+        recipe_named(name),
+        neighbour_weights=(),
+        coverage_power=0.0,
+        topic_power=0.0,
+        similarity_power=0.0,
+    )
 
 
 def by_places(recipe: Recipe, *, types: bool) -> Recipe:

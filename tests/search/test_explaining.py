@@ -68,7 +68,7 @@ def test_the_contributions_sum_to_the_fusion_score(
 ) -> None:
     lists, types, name = made
     recipe = RECIPES[name]
-    ordered = fuse(lists, recipe, types=types, tie_break={n: (n,) for n in range(21)})
+    ordered = fuse(lists, recipe, types=types, tie_break=lambda _: {n: (n,) for n in range(21)})
     merged = Merged((), tuple(ordered), {}, tuple(lists))
     fusion = FusionAccounts(merged, recipe)
     for rank, one in enumerate(ordered, 1):

@@ -87,7 +87,7 @@ def test_an_item_twice_in_a_list_counts_once() -> None:
 
 def _fused(types: dict[int, str], recipe=GNOSIS):  # type: ignore[no-untyped-def]
     lists = [RankedList("vector", tuple(types)), RankedList("topic", ())]
-    return fuse(lists, recipe, types=types, tie_break={n: (n,) for n in types})
+    return fuse(lists, recipe, types=types, tie_break=lambda _: {n: (n,) for n in types})
 
 
 def test_preferences_and_summaries_are_boosted_in_fusion() -> None:
@@ -101,14 +101,16 @@ def test_preferences_and_summaries_are_boosted_in_fusion() -> None:
 
 def test_boosts_go_by_type_and_equal_scores_by_id() -> None:
     lists = [RankedList("vector", (7,)), RankedList("topic", (3,))]
-    tied = fuse(lists, GNOSIS, types={7: "note", 3: "note"}, tie_break={7: (2,), 3: (1,)})
+    tied = fuse(lists, GNOSIS, types={7: "note", 3: "note"}, tie_break=lambda _: {7: (2,), 3: (1,)})
     assert [item.ordinal for item in tied] == [3, 7]
 
 
 def test_shares_are_of_the_best_possible_sum() -> None:
     lists = [RankedList("keyword", (1, 2), 2.0), RankedList("vector", (1,), 1.0)]
     assert best_possible(lists, DEFAULT) == pytest.approx(3 / (DEFAULT.rrf_k + 1))
-    top, second = fuse(lists, DEFAULT, types={1: "note", 2: "note"}, tie_break={1: (1,), 2: (2,)})
+    top, second = fuse(
+        lists, DEFAULT, types={1: "note", 2: "note"}, tie_break=lambda _: {1: (1,), 2: (2,)}
+    )
     assert top.share == pytest.approx(1.0)
     assert 0 < second.share < top.share
 

@@ -102,7 +102,7 @@ def candidate(number: int = 0, *, rank: int = 1, share: float = 0.5, **known: An
 def fused(recipe: Recipe, *lists: RankedList, types: dict[int, str] | None = None) -> dict:  # type: ignore[type-arg]
     """The raw fusion score of each item of some lists."""
     known = {n: "fact" for one in lists for n in one.ordinals} | (types or {})
-    order = fuse(lists, recipe, types=known, tie_break={n: (n,) for n in known})
+    order = fuse(lists, recipe, types=known, tie_break=lambda _: {n: (n,) for n in known})
     return {one.ordinal: one.score for one in order}
 
 

@@ -75,7 +75,7 @@ def first_place(symbol_like: bool, *legs: str) -> float:
     """The fused score of what stands first in these legs, of both."""
     weights = leg_weights(PRX, LegEvidence("en", symbol_like=symbol_like))
     lists = [RankedList(leg, (1,) if leg in legs else (), weights[leg]) for leg in weights]
-    return fuse(lists, PRX, types={1: "code"}, tie_break={1: (1,)})[0].score
+    return fuse(lists, PRX, types={1: "code"}, tie_break=lambda _: {1: (1,)})[0].score
 
 
 def result(ref: str | None, score: float, source: str | None = "/repo", number: int = 0) -> Scored:
