@@ -38,8 +38,6 @@ from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
-from memory_store.vault import audit
-from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
     from memory_store.index.vectors import VectorIndex
     from memory_store.models.embedder import Embedder
     from memory_store.search.context import SearchContext
+    from memory_store.vault.audit_events import AuditEvent
 
 
 SearchElsewhere = Callable[
@@ -373,6 +372,8 @@ class MemoryStore(Writing, Collections, Keys):
     @inside
     def audit_trail(self) -> builtins.list[AuditEvent]:
         """Every event that was written, oldest first. Raises TamperedError."""
+        from memory_store.vault import audit
+
         return audit.events(self._vault.reader(), self._vault.keyring)
 
     # -- searching ----------------------------------------------------------------------

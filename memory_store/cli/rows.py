@@ -6,7 +6,6 @@ and tables drop them.
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,6 +55,8 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _write_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    import csv
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:

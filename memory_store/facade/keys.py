@@ -9,17 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store import operations
 from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.facade.opened import OpenedStore, inside
 from memory_store.keys import new_recovery, secret_to_add
-from memory_store.operations import key_rotation, key_sharing, key_shredding, key_slots
-from memory_store.operations.key_rotation import Rotation
-from memory_store.operations.key_sharing import Holder
-from memory_store.operations.key_slots import KeySlot, NewRoot
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Progress
+    from memory_store.operations.key_rotation import Rotation
+    from memory_store.operations.key_sharing import Holder
+    from memory_store.operations.key_slots import KeySlot, NewRoot
 
 
 class Keys(OpenedStore):
@@ -28,7 +28,7 @@ class Keys(OpenedStore):
     @inside
     def key_slots(self) -> list[KeySlot]:
         """The ways to open the vault that whoever opened it has, oldest first."""
-        return key_slots.slots(self._vault)
+        return operations.key_slots.slots(self._vault)
 
     @inside
     def add_key(
@@ -46,13 +46,13 @@ class Keys(OpenedStore):
         secret = secret_to_add(
             self._vault.path, key_file=key_file, passphrase=passphrase, keyring=keyring
         )
-        return key_slots.add(self._vault, secret)
+        return operations.key_slots.add(self._vault, secret)
 
     @inside
     def add_recovery_code(self) -> tuple[KeySlot, str]:
         """One more recovery code, told once and stored nowhere in clear."""
         secret, code = new_recovery()
-        return key_slots.add(self._vault, secret), code
+        return operations.key_slots.add(self._vault, secret), code
 
     @inside
     def remove_key(self, slot: str) -> KeySlot:
@@ -61,7 +61,7 @@ class Keys(OpenedStore):
         What it opened before may have been copied: :meth:`rotate_root` replaces it. Raises
         NotFoundError, BadInputError.
         """
-        return key_slots.remove(self._vault, slot)
+        return operations.key_slots.remove(self._vault, slot)
 
     @inside
     def rotate_root(self) -> tuple[NewRoot, str]:
@@ -72,7 +72,7 @@ class Keys(OpenedStore):
         went, and the recovery code, told once. Raises BadInputError.
         """
         recovery, code = new_recovery()
-        return key_slots.replace_root(self._vault, recovery), code
+        return operations.key_slots.replace_root(self._vault, recovery), code
 
     @inside
     def delete_collection(self, name: str) -> str:
@@ -81,7 +81,7 @@ class Keys(OpenedStore):
         Backups made before hold its key and rows, and open as they did. The personal collection
         stays. Returns its name. Raises NotFoundError, BadInputError.
         """
-        return key_shredding.delete_collection(self._vault, name)
+        return operations.key_shredding.delete_collection(self._vault, name)
 
     def superseded(self) -> bool:
         """Whether the key that opened the vault was replaced or removed: it must be unlocked anew.
@@ -116,17 +116,19 @@ class Keys(OpenedStore):
         database = Path(path)
         secret = secret_to_add(database, key_file=key_file, passphrase=passphrase, keyring=False)
         with vault_faults(database):
-            return key_sharing.introduce(database, name, [secret])
+            return operations.key_sharing.introduce(database, name, [secret])
 
     @inside
     def identity(self) -> Holder:
         """Who opened the vault: his fingerprint, and what he may read."""
-        return key_sharing.own_identity(self._vault)
+        return operations.key_sharing.own_identity(self._vault)
 
     @inside
     def introduced(self, introduction: bytes) -> Holder:
         """Who introduces himself. Raises BadInputError, TamperedError."""
-        return key_sharing.read_introduction(self._vault.whole_vault(), introduction).holder
+        return operations.key_sharing.read_introduction(
+            self._vault.whole_vault(), introduction
+        ).holder
 
     @inside
     def share(self, collection: str, who: bytes | str) -> Holder:
@@ -135,12 +137,12 @@ class Keys(OpenedStore):
         Compare the fingerprint of :meth:`introduced` first. Raises NotFoundError, BadInputError,
         TamperedError, and BadInputError for a key that is not the owner's.
         """
-        return key_sharing.share(self._vault, collection, who)
+        return operations.key_sharing.share(self._vault, collection, who)
 
     @inside
     def holders(self) -> list[Holder]:
         """With whom collections are shared. Raises BadInputError for others than the owner."""
-        return key_sharing.holders(self._vault)
+        return operations.key_sharing.holders(self._vault)
 
     def revoke(
         self, who: str, collection: str | None = None, progress: Progress | None = None
@@ -151,7 +153,7 @@ class Keys(OpenedStore):
         NotFoundError, BadInputError, StorageError; :meth:`rotate_keys` goes on then.
         """
         with vault_faults(self._vault.path):
-            return key_sharing.revoke(self._vault, who, collection, progress)
+            return operations.key_sharing.revoke(self._vault, who, collection, progress)
 
     # -- new keys -----------------------------------------------------------------------
 
@@ -163,12 +165,14 @@ class Keys(OpenedStore):
         a key that is not the owner's, TamperedError, ReadOnlyError, StorageError.
         """
         with vault_faults(self._vault.path):
-            done = key_rotation.rotate(self._vault, collections, progress)
-            key_shredding.finish(self._vault)
+            done = operations.key_rotation.rotate(self._vault, collections, progress)
+            operations.key_shredding.finish(self._vault)
         return done
 
     @inside
     def unfinished_rotations(self) -> list[str]:
         """The names of collections whose keys are being replaced, ``settings`` for the vault's."""
         names = self._vault.collections.names()
-        return [names.get(one, "settings") for one in key_rotation.unfinished(self._vault)]
+        return [
+            names.get(one, "settings") for one in operations.key_rotation.unfinished(self._vault)
+        ]

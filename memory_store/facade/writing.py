@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memory_store import operations
 from memory_store.facade.opened import OpenedStore, inside
-from memory_store.importing.drafts import checked_type, clean_topics
-from memory_store.operations import editing, publishing, writing
 from memory_store.records import Addition, ImportReport, Memory, MemoryDraft, MemoryEdit
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
@@ -27,12 +26,12 @@ class Writing(OpenedStore):
 
     def add(self, text: str, **draft: Any) -> Memory:
         """Add one memory. Keywords are the other fields of :class:`MemoryDraft`."""
-        return self.add_many([writing.draft_of(text, draft)])[0]
+        return self.add_many([operations.writing.draft_of(text, draft)])[0]
 
     @inside
     def add_many(self, drafts: Iterable[MemoryDraft], *, embed: bool = True) -> list[Memory]:
         """Add memories; each batch of 64 is one transaction. Raises BadInputError, adding none."""
-        return writing.add_many(self._vault, self._embedders, drafts, embed=embed)
+        return operations.writing.add_many(self._vault, self._embedders, drafts, embed=embed)
 
     @inside
     def edit(
@@ -69,7 +68,7 @@ class Writing(OpenedStore):
             collection=collection,
             expected_version=expected_version,
         )
-        return editing.edit_many(self._vault, self._embedders, [change])[0]
+        return operations.editing.edit_many(self._vault, self._embedders, [change])[0]
 
     @inside
     def edit_many(self, edits: Iterable[MemoryEdit], *, refs: bool = True) -> list[Memory]:
@@ -78,7 +77,7 @@ class Writing(OpenedStore):
         Raises NotFoundError, ConflictError (its ``ids`` are at other versions than expected),
         BadRowsError.
         """
-        return editing.edit_many(self._vault, self._embedders, [*edits], refs=refs)
+        return operations.editing.edit_many(self._vault, self._embedders, [*edits], refs=refs)
 
     @inside
     def add_once(
@@ -94,19 +93,19 @@ class Writing(OpenedStore):
         BadRowsError, and ConflictError with the ``ids`` that hold something else; outside of the
         ``readable`` collections, whatever they hold.
         """
-        return editing.add_once(
+        return operations.editing.add_once(
             self._vault, self._embedders, [*drafts], embed=embed, readable=readable
         )
 
     @inside
     def done(self, memory_id: str) -> Memory:
         """Mark a memory completed: ``task`` becomes ``task_done``."""
-        return editing.done(self._vault, self._embedders, memory_id)
+        return operations.editing.done(self._vault, self._embedders, memory_id)
 
     @inside
     def reopen(self, memory_id: str) -> Memory:
         """Mark a completed memory open again: ``task_done`` becomes ``task``."""
-        return editing.reopen(self._vault, self._embedders, memory_id)
+        return operations.editing.reopen(self._vault, self._embedders, memory_id)
 
     @inside
     def publish(self, memory_id: str, collection: str, *, readable: Scope = EVERYTHING) -> Memory:
@@ -115,12 +114,14 @@ class Writing(OpenedStore):
         Published again, the copy that is there is returned. ``readable``: the collections that
         whoever asks may read. Raises NotFoundError, BadInputError.
         """
-        return publishing.publish(self._vault, self._embedders, memory_id, collection, readable)
+        return operations.publishing.publish(
+            self._vault, self._embedders, memory_id, collection, readable
+        )
 
     @inside
     def delete(self, memory_id: str) -> None:
         """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
-        editing.delete_many(self._vault, {memory_id: None})
+        operations.editing.delete_many(self._vault, {memory_id: None})
 
     @inside
     def delete_many(
@@ -131,7 +132,7 @@ class Writing(OpenedStore):
         A mapping says which version each must have; ConflictError where one has another.
         """
         versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
-        return editing.delete_many(self._vault, versions, refs=refs)
+        return operations.editing.delete_many(self._vault, versions, refs=refs)
 
     def import_paths(
         self,
@@ -156,6 +157,7 @@ class Writing(OpenedStore):
         ``progress`` is told the name, the number done and the number of files, ``embedded`` how
         many windows of a batch have vectors, and how many it has.
         """
+        from memory_store.importing.drafts import checked_type, clean_topics
         from memory_store.importing.session import ImportOptions
 
         options = ImportOptions(
@@ -168,7 +170,7 @@ class Writing(OpenedStore):
             text_column=text_column,
         )
         with vault_faults(self._vault.path):
-            return writing.import_paths(
+            return operations.writing.import_paths(
                 self._vault,
                 self._embedders,
                 paths,
@@ -206,6 +208,7 @@ class Writing(OpenedStore):
         and a lock end it with the report so far. ``written`` is told after each batch what came of
         the files so far, whatever ends the import.
         """
+        from memory_store.importing.drafts import checked_type, clean_topics
         from memory_store.importing.session import ImportOptions
         from memory_store.importing.twins import checked_differing
 
@@ -216,7 +219,7 @@ class Writing(OpenedStore):
         )
         differing = checked_differing(differing)
         with vault_faults(self._vault.path):
-            return writing.import_files(
+            return operations.writing.import_files(
                 self._vault,
                 self._embedders,
                 files,
@@ -243,4 +246,6 @@ class Writing(OpenedStore):
         ModelUnavailableError when all was done that needs no absent model.
         """
         with vault_faults(self._vault.path):
-            return writing.reindex(self._vault, self._embedders, several(collection), progress)
+            return operations.writing.reindex(
+                self._vault, self._embedders, several(collection), progress
+            )

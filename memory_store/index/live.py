@@ -287,7 +287,7 @@ def load_segment(
         raise TamperedError(f"vault_segments of {row.id}: is gone")
     main = unseal_part(keys, row, "main", sealed["main"])
     vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
-    pairs = sealed.get("pairs")  # not the whole of `sealed`, whose other parts are free to go
+    pairs = sealed.get("pairs", b"")  # not the whole of `sealed`, whose other parts are free to go
 
     def open_pairs() -> memoryview:
         return unseal_part(keys, row, "pairs", sealed_pairs() if sealed_pairs else pairs)

@@ -25,8 +25,6 @@ from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import IndexModel, delete_batch
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
-from memory_store.vault import audit
-from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import accept, counters, remember, rollback_warning
@@ -43,6 +41,7 @@ from memory_store.vault.transactions import erase_traces, reading
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
+    from memory_store.vault.audit_events import AuditEvent
 
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
 
@@ -278,6 +277,8 @@ class OpenVault:
         if not self.keyring.is_owner:
             return
         self.access.refuse_writing(self.path)
+        from memory_store.vault import audit  # written by servers, not by a command
+
         audit.append(self.path, self.keyring, events, days=days, most=most)
 
     # -- locking ------------------------------------------------------------------------

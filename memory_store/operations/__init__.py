@@ -10,4 +10,38 @@ statistics   sizes and counts
 searching    what a search runs on, and its models
 
 :class:`memory_store.store.MemoryStore` is the way in: it keeps locks away while these run.
+They are imported when they are first used: a command that searches needs none of those that write.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memory_store.operations import (
+        editing,
+        key_rotation,
+        key_sharing,
+        key_shredding,
+        key_slots,
+        publishing,
+        writing,
+    )
+
+__all__ = [
+    "editing",
+    "key_rotation",
+    "key_sharing",
+    "key_shredding",
+    "key_slots",
+    "publishing",
+    "writing",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a module of this package when it is first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
-from memory_store.index.snapshot import Mask, Snapshot
-from memory_store.search.context import SearchContext
 
 if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask, Snapshot
+    from memory_store.search.context import SearchContext
     from memory_store.search.legs.scopes import Scope
 
 NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: memory-store reindex {}"
@@ -130,5 +128,7 @@ def without_names(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def _counted(mask: Mask, snapshot: Snapshot) -> dict[str, int]:
+    import numpy as np  # whoever shows these lines, as the command line does, needs none of it
+
     counts = np.bincount(snapshot.collection_codes[mask], minlength=len(snapshot.collections))
     return {name: int(n) for name, n in zip(snapshot.collections, counts, strict=True) if n}
