@@ -75,7 +75,7 @@ def stats(store: MemoryStore, as_json: bool) -> None:
 @click.command()
 @database_argument
 @click.option(
-    "--accept-older", is_flag=True, help="Nothing fails: take this file for the newest there is"
+    "--accept-older", is_flag=True, help="Unless a record fails, take this file for the newest"
 )
 @json_option("Print as JSON")
 @with_store
@@ -85,8 +85,8 @@ def verify(store: MemoryStore, accept_older: bool, as_json: bool) -> None:
     \b
     memory-store verify notes.db
 
-    Exit code 1, too, when the file is older than the one last used on this machine, as after a
-    backup was put back. That is told at every opening until --accept-older.
+    A file that is older than the one last used on this machine, as after a backup was put back,
+    is whole: that is told at every opening until --accept-older.
     """
     with Progress() as progress:
         found = store.verify(progress=progress)
@@ -100,7 +100,7 @@ def verify(store: MemoryStore, accept_older: bool, as_json: bool) -> None:
         click.echo(f"{found['records']:,} records verified, {len(failures)} failed{older}")
     if accept_older and not failures:
         store.accept_older()
-    elif failures or found["older"]:
+    if failures:
         sys.exit(EXIT_FAILED)
 
 
