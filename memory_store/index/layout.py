@@ -7,7 +7,7 @@ segment (or is a view into a buffer handed over to it) and is zeroed by :meth:`S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -147,6 +147,7 @@ class Segment:
     window_ends: npt.NDArray[np.uint32]
     late_vectors: Late[npt.NDArray[np.float16]]
     late_pairs: Late[Pairs]
+    origin: Segment | None = None  # whose arrays these are, too: they live as long
 
     @property
     def vectors(self) -> npt.NDArray[np.float16]:
@@ -214,8 +215,13 @@ class Segment:
 
     def wipe(self) -> None:
         """Overwrite every array with zeros. Searches still running then find nothing."""
-        for array in self.arrays():
-            if array.flags.writeable:
-                array.fill(0)
+        overwrite(self.arrays())
         self.late_vectors.forget()
         self.late_pairs.forget()
+
+
+def overwrite(arrays: Iterable[Array]) -> None:
+    """Fill arrays with zeros, those that can be written to."""
+    for array in arrays:
+        if array.flags.writeable:
+            array.fill(0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from memory_store.errors import SupersededError, TamperedError
 from memory_store.index.codec import decode, encode
 from memory_store.index.columns import Array
-from memory_store.index.layout import Late
+from memory_store.index.layout import Late, overwrite
 from memory_store.index.marks import same_analysis, same_model, wanted_mark
 from memory_store.index.segment import Segment, merge
 from memory_store.index.snapshot import Snapshot
@@ -64,6 +65,7 @@ class LiveIndex:
         self._connection = connection
         self._loaded: dict[str, _Loaded] = {}
         self._sequence = 0
+        self._left: list[weakref.finalize[..., Segment]] = []
         self._lock = threading.Lock()
         self._snapshot: Snapshot | None = None
         self._state: tuple[int, Settings] | None = None
@@ -131,7 +133,7 @@ class LiveIndex:
     def _load_missing(self, connection: sqlite3.Connection, rows: Sequence[SegmentRow]) -> None:
         wanted = {row.id for row in rows}
         for gone in [known for known in self._loaded if known not in wanted]:
-            del self._loaded[gone]
+            self._leave(self._loaded.pop(gone).segment)
         for row in rows:
             if row.id not in self._loaded:
                 segment = self._load(connection, row)
@@ -154,6 +156,11 @@ class LiveIndex:
             return sealed["pairs"]
 
         return load_segment(connection, self._keyring.of(row.collection), row, sealed_pairs)
+
+    def _leave(self, segment: Segment) -> None:
+        """Overwrite a segment that was replaced once no search uses it any more, or at the lock."""
+        left = weakref.finalize(segment, overwrite, [*segment.arrays()])
+        self._left = [*(one for one in self._left if one.alive), left]
 
     def _bury(self, connection: sqlite3.Connection) -> None:
         """Mark entries dead that a later change replaced or removed."""
@@ -232,6 +239,8 @@ class LiveIndex:
         ]
         together = merge(parts)
         encoded = encode(together)
+        for segment in (*(segment for segment, _ in parts), together):
+            segment.wipe()
         if together.count:
             write_segment(
                 connection,
@@ -256,12 +265,15 @@ class LiveIndex:
                 segment = load_segment(connection, self._keyring.of(row.collection), row)
                 if any(segment.rows_of(*_id_words(memory)) for memory in ids):
                     self._merge(connection, [row])
+                segment.wipe()
 
     def wipe(self) -> None:
         """Overwrite every vector and hash in memory."""
         with self._lock:
             for loaded in self._loaded.values():
                 loaded.segment.wipe()
+            for left in self._left:
+                left()
             self._loaded.clear()
             if self._snapshot is not None:
                 self._snapshot.wipe()
@@ -362,4 +374,5 @@ def _unembedded(segment: Segment) -> Segment:
         window_starts=np.empty(0, dtype=np.uint32),
         window_ends=np.empty(0, dtype=np.uint32),
         late_vectors=Late(None, nothing),
+        origin=segment,
     )

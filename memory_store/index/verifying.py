@@ -84,8 +84,11 @@ def _index_holds(vault: OpenVault) -> bool:
 
 def _whole(connection: sqlite3.Connection, keys: Any, row: Any) -> None:
     segment = load_segment(connection, keys, row)
-    _refuse_unless(len(segment.vectors) == segment.windows, "vectors are missing")
-    segment.pairs.rows(0)
+    try:
+        _refuse_unless(len(segment.vectors) == segment.windows, "vectors are missing")
+        segment.pairs.rows(0)
+    finally:
+        segment.wipe()
 
 
 def _source(vault: OpenVault, collection: str, source: str, sealed: bytes) -> None:
