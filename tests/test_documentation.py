@@ -6,6 +6,7 @@ A fenced block is run when the line before it is one of these comments:
     <!-- run: exit 3 -->       bash that must end with that code
     <!-- run: served -->       bash with curl, against a Datasette that serves the vault
     <!-- run: served by 1.0 -->  the same, where Datasette is 1.0 or newer
+    <!-- run: served by 0.65 -->  the same, where it is older, with the YAML before as metadata.yml
 
 The blocks of one document run in order, in a temporary home with the demo's notes in ``~/notes``
 and their judgements in ``~/demo``.
@@ -78,6 +79,7 @@ class Home:
                 for name in ("CACHE", "CONFIG", "STATE")
             },
             "DATASETTE_SECRET": SECRET,
+            "NOTES_TOKEN": "a token of these tests",
         }
         shutil.copytree(ROOT / "demo" / "notes", folder / "notes")
         (folder / "demo").mkdir()
@@ -138,7 +140,7 @@ def make_vault(home: Home) -> None:
 
 
 @contextmanager
-def served(home: Home) -> Iterator[str]:
+def served(home: Home, *options: str) -> Iterator[str]:
     """Serve the vault; ``cookies.txt`` then signs in as root. Yields host and port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -148,7 +150,7 @@ def served(home: Home) -> Iterator[str]:
         server = subprocess.Popen(
             [
                 *(sys.executable, "-m", "datasette", "serve", "notes.db", "--root"),
-                *("--port", str(port), "--secret", SECRET),
+                *("--port", str(port), "--secret", SECRET, *options),
             ],
             cwd=home.folder,
             env={**home.environment, "MEMORY_STORE_KEY_FILE": str(home.folder / "keys/notes.key")},
@@ -179,7 +181,8 @@ def signing_in(server: subprocess.Popen[bytes], log: Path) -> str:
 
 def run_block(home: Home, block: Block) -> None:
     if block.how.startswith("served"):
-        with served(home) as address:
+        options = ("-m", "metadata.yml") if block.how == "served by 0.65" else ()
+        with served(home, *options) as address:
             home.bash(block.code.replace(SHOWN_ADDRESS, address))
     elif block.kind == "bash":
         code = block.how.removeprefix("exit ")
@@ -200,6 +203,8 @@ def test_the_examples_run(document: Path, home: Home) -> None:
     for block in blocks(document):
         if "1.0" in block.how and not newer_than_0():
             continue  # that example is for Datasette 1.0; CI runs this test on both
+        if "0.65" in block.how and newer_than_0():
+            continue
         run_block(home, block)
 
 
@@ -221,7 +226,7 @@ def test_every_marked_block_is_understood(document: Path) -> None:
     assert len(re.findall(r"^<!-- run\b", text, re.M)) == len(blocks(document))
     for block in blocks(document):
         assert block.kind in ("bash", "python", "sql", "yaml")
-        assert re.fullmatch(r"|exit \d|served|served by 1\.0", block.how)
+        assert re.fullmatch(r"|exit \d|served|served by (1\.0|0\.65)", block.how)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
