@@ -10,16 +10,48 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from memory_store.index.vectors import VectorIndex
+    import numpy.typing as npt
+
+    from memory_store.index.snapshot import Mask
+    from memory_store.index.vectors import VectorHits, VectorIndex
 
 VEC0 = "vec0"
 MOST_LIMITED = 8  # small tables kept: 5,000 vectors of 384 dimensions in each are 8 MB
+
+
+class LateIndex:
+    """The index that ``make`` makes, when a search first asks it: one for words never does, and
+    to fill a table of ``vec0`` takes longer than that whole search."""
+
+    def __init__(self, make: Callable[[], VectorIndex]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> VectorIndex:
+        return self._make()
+
+    @property
+    def kind(self) -> str:
+        return self._made.kind
+
+    @property
+    def reason(self) -> str:
+        return self._made.reason
+
+    def search(self, query: npt.NDArray[Any], k: int, mask: Mask | None = None) -> VectorHits:
+        """See :meth:`VectorIndex.search`."""
+        return self._made.search(query, k, mask)
+
+    def wipe(self) -> None:
+        self._made.wipe()
 
 
 class HeldVectors:
@@ -41,6 +73,10 @@ class HeldVectors:
                 return self._whole_index(snapshot)
             whole = self._whole_index(self._vault.snapshot())
             return self._limited_index(snapshot, whole)
+
+    def late_index(self, snapshot: Snapshot) -> VectorIndex:
+        """The same, made when it is first asked."""
+        return LateIndex(partial(self.index, snapshot))
 
     def _whole_index(self, snapshot: Snapshot) -> VectorIndex:
         held = self._held

@@ -39,10 +39,15 @@ class VectorHits(NamedTuple):
 class VectorIndex(Protocol):
     """Finds the documents nearest to a query. Any number of threads may search at once."""
 
-    kind: str
-    """``"numpy"`` or ``"vec0"``."""
-    reason: str
-    """Why this one, in words for ``doctor``."""
+    @property
+    def kind(self) -> str:
+        """``"numpy"`` or ``"vec0"``."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why this one, in words for ``doctor``."""
+        ...
 
     def search(self, query: npt.NDArray[Any], k: int, mask: Mask | None = None) -> VectorHits:
         """The ``k`` nearest documents among those of ``mask`` (``None``: all that live).

@@ -17,8 +17,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from memory_store.models.language_model import ask
-
 VARIABLE = "MEMORY_STORE_EXPANDER"
 PROMPT_VERSION = 2  # part of the cache's key: count on when a prompt or a limit changes
 MOST_LINES: Mapping[str, int] = MappingProxyType({"lex": 3, "vec": 2, "hyde": 1})
@@ -103,6 +101,8 @@ def expand(
 
     Raises :class:`ModelUnavailableError`; see :func:`memory_store.models.language_model.ask`.
     """
+    from memory_store.models.language_model import ask  # every search looks whether one is chosen
+
     sent = prompt(question, intent, code)
     reply = ask(model, instructions(code, language), sent, seconds=seconds)
     when_sent(sent)

@@ -88,7 +88,7 @@ def search_context(
 
     return SearchContext(
         snapshot=snapshot,
-        vector_index=vectors.index(snapshot) if snapshot.vectors else None,
+        vector_index=vectors.late_index(snapshot) if snapshot.vectors else None,
         blinder=lambda collection: keyring.of(collection).blinder,
         embedder=embedder,
         reranker=_load_reranker,

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from memory_store.text.identifiers import CODE, identifiers, name_terms
 from memory_store.text.tokens import term, words_of_terms
-
-# Scripts written without spaces have no word boundaries to look for.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 def literal_pattern(text: str) -> re.Pattern[str]:
@@ -91,9 +88,15 @@ def _spelled(word: str) -> str:
 
 
 def _bounded(body: str, first: str, last: str) -> str:
-    before = "" if _UNSPACED.match(first) else r"(?<!\w)"
-    after = "" if _UNSPACED.match(last) else r"(?!\w)"
+    before = "" if _unspaced().match(first) else r"(?<!\w)"
+    after = "" if _unspaced().match(last) else r"(?!\w)"
     return f"{before}{body}{after}"
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    """A letter of a script without spaces, in which there are no word boundaries to look for."""
+    return re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

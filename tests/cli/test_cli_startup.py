@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from memory_store.store import MemoryStore
 
 HEAVY = {
     "cryptography",
@@ -25,13 +29,13 @@ HEAVY = {
 }
 
 
-def loaded_by(code: str) -> set[str]:
-    """The heavy modules that are loaded after ``code`` ran in a fresh interpreter."""
+def loaded_by(code: str, looked_for: set[str] = HEAVY) -> set[str]:
+    """Those of some modules that are loaded after ``code`` ran in a fresh interpreter."""
     report = "import json, sys; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
     result = subprocess.run(
         [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
     )
-    return HEAVY & set(json.loads(result.stderr.splitlines()[-1]))
+    return looked_for & set(json.loads(result.stderr.splitlines()[-1]))
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -42,6 +46,45 @@ def test_help_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("name", ["Memory", "MemoryDraft", "SearchOptions", "SearchResponse"])
 def test_the_nouns_load_nothing_heavy(name: str) -> None:
     assert loaded_by(f"from memory_store import {name}") == set()
+
+
+NOT_TO_SEARCH = {
+    "csv",
+    "fastembed",
+    "onnxruntime",
+    "py3langid",
+    "sqlite_vec",
+    "memory_store.importing.pipeline",
+    "memory_store.index.entries",
+    "memory_store.models.language_model",
+    "memory_store.operations.editing",
+    "memory_store.operations.key_sharing",
+    "memory_store.operations.writing",
+}
+
+
+def test_a_search_for_words_loads_nothing_that_writes_or_embeds(tmp_path: Path) -> None:
+    folder, key_file = tmp_path / "vault", tmp_path / "notes.key"
+    folder.mkdir()
+    store, _ = MemoryStore.create(folder / "notes.db", key_file=key_file)
+    store.add("The spare key is under the stone.")
+    store.close()
+    words = [str(store.path), "spare key", "--mode", "keyword", "--key-file", str(key_file)]
+    code = f"from memory_store.cli import main\nmain({['search', *words]!r}, standalone_mode=False)"
+    assert loaded_by(code, NOT_TO_SEARCH) == set()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+def test_the_command_starts_no_threads_for_matrices() -> None:
+    code = (
+        "import os, sys\n"
+        "from memory_store.cli import main\n"
+        "try:\n    main(['--version'])\n"
+        "except SystemExit:\n    import numpy\n"
+        "assert len(os.listdir('/proc/self/task')) == 1"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, capture_output=True)
 
 
 def test_the_control_notices_a_heavy_import() -> None:
