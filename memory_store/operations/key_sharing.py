@@ -48,7 +48,15 @@ from memory_store.vault.identities import (
 from memory_store.vault.schema import check_is_vault, mark_shared
 from memory_store.vault.settings import KeyHolder, Settings, read_vault_id
 from memory_store.vault.shares import remove_share
-from memory_store.vault.slots import KINDS, OWNER, Secret, Slot, check_room, insert_slot, made_slot
+from memory_store.vault.slots import (
+    OWNER,
+    Secret,
+    Slot,
+    check_of_another,
+    check_room,
+    insert_slot,
+    made_slot,
+)
 from memory_store.vault.transactions import erase_traces, transaction
 
 FORMAT = 1
@@ -170,8 +178,13 @@ def read_introduction(vault: OpenVault, data: bytes) -> Introduction:
         raise BadInputError("with: that is an introduction to another vault", "with")
     introduction.identity.check_signature(signed, message, "the introduction")
     principal = introduction.identity.principal()
-    if any(slot.principal != principal or slot.kind not in KINDS for slot in introduction.slots):
+    if any(slot.principal != principal for slot in introduction.slots):
         raise TamperedError("the introduction: its key slots are somebody else's")
+    try:
+        for slot in introduction.slots:
+            check_of_another(slot)
+    except FormatError as error:
+        raise BadInputError(f"with: {error}", "with") from None
     return introduction
 
 
@@ -264,6 +277,8 @@ def _let_in(connection: sqlite3.Connection, settings: Settings, new: Introductio
             return known
         if known.name == new.name:
             raise BadInputError(f"with: there is a {new.name!r} already: revoke first", "with")
+        if known.principal == principal:  # 47 bits of a digest: others can be found that have them
+            raise BadInputError(f"with: this has the number of {known.name!r}", "with")
     for slot in new.slots:
         check_room(connection)
         if connection.execute("select 1 from vault_slots where id = ?", (slot.id,)).fetchone():
@@ -278,9 +293,10 @@ def _let_in(connection: sqlite3.Connection, settings: Settings, new: Introductio
 
 
 def _found(settings: Settings, who: str) -> KeyHolder:
-    for holder in settings.holders:
-        if who in (holder.name, str(holder.principal)):
-            return holder
+    for names in ("principal", "name"):  # nobody is taken for another whose number is his name
+        for holder in settings.holders:
+            if who == str(getattr(holder, names)):
+                return holder
     raise NotFoundError(
         f"nothing is shared with {who!r}; memory-store keys holders shows with whom"
     )
@@ -295,21 +311,38 @@ def revoke(
     Raises NotFoundError, BadInputError.
     """
     check_owner(vault)
-    with vault.gate.entered():
-        vault.follow_settings()
-        holder = _found(vault.settings, who)
-        lost = holder.collections if name is None else (vault.collections.find(name),)
+    lost: tuple[str, ...] | None = None
+    while lost is None:
+        with vault.gate.entered():
+            vault.follow_settings()
+            collections = _lost(vault, vault.settings, who, name)
+        for collection in collections:  # a new key that is being made is known to him already
+            if vault.settings.epoch_of(collection).before is not None:
+                rotate_scope(vault, collection, progress)
+        lost = _begin_taking_back(vault, who, name)
+    return [rotate_scope(vault, collection, progress) for collection in lost]
+
+
+def _lost(vault: OpenVault, settings: Settings, who: str, name: str | None) -> tuple[str, ...]:
+    """The collections that somebody is to lose. Raises NotFoundError."""
+    holder = _found(settings, who)
+    lost = holder.collections if name is None else (vault.collections.find(name),)
     if not set(lost) <= set(holder.collections):
         raise NotFoundError(f"{name!r} is not shared with {holder.name!r}")
-    for collection in lost:  # a new key that is being made is known to him already
-        if vault.settings.epoch_of(collection).before is not None:
-            rotate_scope(vault, collection, progress)
+    return lost
+
+
+def _begin_taking_back(vault: OpenVault, who: str, name: str | None) -> tuple[str, ...] | None:
+    """Take grants away and begin the next epoch. Returns of which collections, ``None`` where
+    somebody has begun another for one of them meanwhile: it is to be finished first."""
     with vault.gate.entered(), vault.writing() as connection:
         with transaction(connection, vault.keyring):
-            settings = vault.stored_settings(connection)
-            kept = replace(
-                holder, collections=tuple(c for c in holder.collections if c not in lost)
-            )
+            settings = vault.stored_settings(connection)  # somebody may have shared meanwhile
+            holder, lost = _found(settings, who), _lost(vault, settings, who, name)
+            if any(settings.epoch_of(collection).before is not None for collection in lost):
+                return None
+            left = tuple(one for one in holder.collections if one not in lost)
+            kept = replace(holder, collections=left)
             _take_back(connection, kept, lost)
             begin_in(connection, vault, settings, lost, holders=settings.with_holder(kept))
             for collection in lost:
@@ -317,7 +350,7 @@ def revoke(
                     remove_share(connection, collection)
         vault.refresh_settings()
         erase_traces(connection)
-    return [rotate_scope(vault, collection, progress) for collection in lost]
+    return lost
 
 
 def _take_back(connection: sqlite3.Connection, kept: KeyHolder, lost: Sequence[str]) -> None:

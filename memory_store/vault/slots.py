@@ -35,6 +35,8 @@ RECOVERY = "recovery"
 KINDS = (PASSPHRASE, KEY_FILE, KEYRING, RECOVERY)
 OWNER = 0  # the principal who made the vault and may read all of it
 MOST_SLOTS = 64  # a hostile file must not make every try cost thousands of derivations
+COSTLIEST = 4  # times our own passphrase's: of a slot that comes from somebody else
+COMMITMENT_BYTES = KEY_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,23 @@ def _argon2(parameters: str) -> Argon2Parameters:
     except (TypeError, ValueError):
         raise FormatError("this vault's passphrase slot has parameters nobody can read") from None
     return cost
+
+
+def check_of_another(slot: Slot) -> None:
+    """Raise FormatError for a slot that keeps those from opening the vault whom it is not for.
+
+    Whoever types a passphrase has it tried on the slots of all: on one that nobody can read they
+    would fail, at one that takes minutes they would wait.
+    """
+    if slot.kind not in KINDS or len(slot.salt) != SALT_BYTES:
+        raise FormatError("this key slot is none that this version makes")
+    if len(slot.commitment) != COMMITMENT_BYTES or not slot.wrapped:
+        raise FormatError("this key slot is none that this version makes")
+    if slot.kind == PASSPHRASE:
+        cost, usual = _argon2(slot.parameters), Argon2Parameters()
+        most = COSTLIEST * usual.memory_kib * usual.iterations
+        if cost.memory_kib * cost.iterations > most:
+            raise FormatError("this key slot takes everybody too long to try")
 
 
 def add_slot(

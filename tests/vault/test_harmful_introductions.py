@@ -1,0 +1,130 @@
+"""Introductions that are signed as they should be, and would harm others in the vault."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stopping import stopped
+
+from memory_store.crypto.identities import identity_of, signature, strongest_kem
+from memory_store.crypto.keys import SecretKey
+from memory_store.errors import BadInputError
+from memory_store.operations.key_sharing import Introduction
+from memory_store.sqlite import connect
+from memory_store.store import MemoryStore
+from memory_store.vault.settings import KeyHolder
+from memory_store.vault.slots import PASSPHRASE, Secret, made_slot
+from memory_store.vault.transactions import transaction
+
+Make = Callable[..., MemoryStore]
+COSTLY = {"memory_kib": 1_048_576, "iterations": 64, "lanes": 1}
+
+
+def introduction(store: MemoryStore, name: str = "Mallory", **changes: Any) -> bytes:
+    """What Mallory introduces himself with, a part of his key slot changed before he signed it."""
+    root, vault = SecretKey.generate(), bytes.fromhex(store.vault_id)
+    identity = identity_of(root, strongest_kem())
+    secret = Secret(PASSPHRASE, passphrase="a passphrase of mallory")
+    slot = replace(made_slot(vault, identity.principal(), secret, root, b"p" * 32), **changes)
+    told = Introduction(vault, name, identity, (slot,))
+    data = {
+        "memory-store introduction": 1,
+        "vault": store.vault_id,
+        "name": name,
+        "keys": text(identity.encoded()),
+        "slots": [{n: text(v) if isinstance(v, bytes) else v for n, v in asdict(slot).items()}],
+        "signature": text(signature(root, told.message())),
+    }
+    return json.dumps(data).encode()
+
+
+def text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def test_the_same_introduction_without_a_change_is_taken(make_store: Make) -> None:
+    owner = make_store()
+    owner.create_collection("work")
+    assert owner.share("work", introduction(owner)).name == "Mallory"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"parameters": "nothing that anybody can read", "created": ""},
+        {"parameters": json.dumps(COSTLY), "created": ""},
+        {"parameters": '{"memory_kib": 8, "iterations": 1, "lanes": 1}'},
+        {"salt": b"short"},
+        {"commitment": b""},
+        {"wrapped": b""},
+        {"kind": "another"},
+    ],
+    ids=lambda changes: next(iter(changes.items())),
+)
+def test_a_key_slot_that_would_keep_others_out_is_refused(
+    make_store: Make, changes: dict[str, Any]
+) -> None:
+    """The owner's passphrase would be tried on it, too: with an error, or for minutes."""
+    owner = make_store()
+    owner.create_collection("work")
+    with pytest.raises(BadInputError, match="slot"):
+        owner.share("work", introduction(owner, **changes))
+    assert owner.holders() == []
+
+
+def test_nobody_takes_the_place_of_another_of_the_same_number(make_store: Make) -> None:
+    """A number is 47 bits of the public keys: hours of work find others that have it."""
+    owner = make_store()
+    owner.create_collection("work")
+    data = introduction(owner)
+    number = owner.introduced(data).principal
+    vault = owner._vault
+    with vault.writing() as connection, transaction(connection, vault.keyring):
+        bob = KeyHolder(number, "Bob", "00" * 32)
+        vault.change_settings(connection, holders=(bob,))
+    with pytest.raises(BadInputError, match="the number of 'Bob'"):
+        owner.share("work", data)
+    assert [one.name for one in owner.holders()] == ["Bob"]
+
+
+def test_a_name_that_is_the_number_of_another_names_the_other(make_store: Make) -> None:
+    owner = make_store()
+    owner.create_collection("work")
+    bob = owner.share("work", introduction(owner, "Bob"))
+    mallory = introduction(owner, str(bob.principal))
+    owner.share("work", mallory)
+    owner.revoke(str(bob.principal))
+    assert [one.name for one in owner.holders()] == [str(bob.principal)]
+    assert owner.holders()[0].principal != bob.principal
+
+
+def test_what_another_process_shares_during_a_revocation_is_taken_back_too(
+    make_store: Make, key_file: Path, tiny_model: Path
+) -> None:
+    owner = make_store()
+    for name in ("work", "plans"):
+        owner.create_collection(name)
+    owner.share("work", introduction(owner))
+    owner.rotate_keys("work")
+    with stopped() as stop:
+        owner.rotate_keys("work", progress=stop)
+    with MemoryStore.open(owner.path, key_file=key_file, embedder=str(tiny_model)) as other:
+        shared: list[str] = []
+
+        def share_more(*_: object) -> None:
+            if not shared:  # while the revocation finishes the key that was being made
+                shared.append(other.share("plans", "Mallory").name)
+
+        owner.revoke("Mallory", progress=share_more)
+    assert shared == ["Mallory"]
+    assert owner.holders() == []
+    with closing(connect(owner.path, read_only=True)) as connection:
+        left = connection.execute("select 1 from vault_collection_keys where principal != 0")
+        assert left.fetchall() == []
