@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_store.errors import MemoryStoreError
-from memory_store.records import SearchResponse
 from memory_store.sql.functions import Grants
 
 from ..requests import asking
@@ -22,7 +21,7 @@ from .presenting import ResultView, results
 from .understanding import quoted
 
 EVERYTHING = "since:0001"  # a list of all, newest first
-OPENED = 32  # of them, for the names of their topics; each is then counted in all
+OPENED = 32  # of them, for the newest, and for the names of topics where these are all there are
 NEWEST = 5
 MOST_WAYS = 10  # of one kind
 PREFIXES = {"topic": "topic", "type": "type", "collection": "in"}
@@ -72,19 +71,17 @@ def _made(vault: Vault, grants: Grants, path: str) -> Welcome:
         response = asking.answer(vault, grants, question)
     except MemoryStoreError:  # times are sealed in a strict vault
         return Welcome(vault.use(grants.search).stats()["memories"])
+    counted = dict(response.facets)
+    if response.total > OPENED and grants.decrypt:  # the page's own are those of the newest
+        store = vault.use(grants.search, readable=grants.decrypt)
+        counted["topic"] = store.frequent_topics(MOST_WAYS)
     ways = [
-        (_named(facet, heading, response), _ways(facet, response.facets.get(facet, {}), path))
+        (heading, _ways(facet, counted.get(facet, {}), path))
         for facet, heading in HEADINGS.items()
         if facet in PREFIXES or facet == "created"
     ]
     newest = results(response, grants, Asked(path, {}))[:NEWEST] if grants.decrypt else []
     return Welcome(response.total, newest, [way for way in ways if len(way[1]) > 1])
-
-
-def _named(facet: str, heading: str, response: SearchResponse) -> str:
-    """Names of topics are those of the memories opened, which may not be all."""
-    partly = facet == "topic" and response.total > OPENED
-    return f"{heading} of the newest" if partly else heading
 
 
 def _ways(facet: str, counts: Mapping[str, int], path: str) -> list[Way]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from memory_store.facade.opened import OpenedStore, inside
-from memory_store.operations import collections, members, reading
+from memory_store.operations import collections, members, reading, topics
 from memory_store.records import CollectionInfo
 from memory_store.search.options import several
 from memory_store.vault.settings import AUTO
@@ -128,6 +128,11 @@ class Collections(OpenedStore):
     def topics(self, *, collection: str | Sequence[str] = ()) -> dict[str, int]:
         """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
         return collections.topics(self._vault, several(collection))
+
+    @inside
+    def frequent_topics(self, most: int = 10) -> dict[str, int]:
+        """The topics that most memories carry, with how many. Opens the heads of a few of them."""
+        return topics.frequent_topics(self._vault, most)
 
     @inside
     def recent_topics(self, memories: int = 500) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.index.snapshot import Mask, Snapshot, TopicGroup
+from memory_store.index.snapshot import Mask, Part, Snapshot, TopicGroup
 
 
 class TopicMatches(NamedTuple):
@@ -57,3 +57,32 @@ def topic_matches(
     )
     best = found[order]
     return TopicMatches(best.astype(np.int32), matched[best], rarity[best])
+
+
+def carriers(snapshot: Snapshot, among: Mask, most: int) -> list[int]:
+    """A document of ``among`` for each of the ``most`` topics that most of them carry, collection
+    by collection: ordinals, each once."""
+    found: dict[int, None] = {}
+    for collection in snapshot.collections:
+        parts = [part for part in snapshot.parts if part.collection == collection]
+        counted = [_carried(part, among) for part in parts]
+        keys, where = np.unique(np.concatenate([k for k, _ in counted]), return_inverse=True)
+        counts = np.bincount(where, weights=np.concatenate([n for _, n in counted]))
+        frequent = np.argsort(-counts, kind="stable")[:most]
+        wanted = keys[frequent[counts[frequent] > 0]]
+        first: dict[int, int] = {}
+        for part in parts:
+            postings, chosen = part.segment.topics, among[part.span]
+            for topic, start, end in postings.slices(wanted):
+                held = postings.docs[start:end]
+                if topic not in first and chosen[held].any():
+                    first[topic] = part.base + int(held[chosen[held].argmax()])
+        found |= dict.fromkeys(first.values())
+    return list(found)
+
+
+def _carried(part: Part, among: Mask) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
+    """The topics of a part as keys, and how many documents of ``among`` carry each."""
+    postings, chosen = part.segment.topics, among[part.span]
+    before = np.append(0, np.cumsum(chosen[postings.docs], dtype=np.intp))
+    return postings.keys, np.diff(before[postings.offsets])

@@ -8,6 +8,8 @@ from typing import Any
 from bs4 import BeautifulSoup
 
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.records import MemoryDraft
+from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
 from .conftest import Filled, Served
@@ -108,3 +110,27 @@ async def test_it_is_kept_until_the_lock_and_told_to_the_trail(served: Served) -
     vault.lock()
     assert len(vault.views) == 0
     assert (await root.get("")).status_code == 423
+
+
+async def test_its_topics_are_those_of_all_memories_and_their_numbers_come_true(
+    served: Served,
+) -> None:
+    """Those of the newest only, under that heading, were what a vault happened to end with."""
+    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    old = [MemoryDraft(f"At the harbour, {n}", topics=("harbour",)) for n in range(6)]
+    twice = [MemoryDraft("The same words", topics=("twice",), collection=c) for c in ("a", "b")]
+    new = [MemoryDraft(f"Newer note {n}", topics=("news",) * (n % 2)) for n in range(40)]
+    one = store.add("Deleted at once", topics=["harbour", "gone"])
+    store.add_many([*old, *twice, MemoryDraft("Other words", topics=("twice",)), *new])
+    store.delete(one.id)
+    root, alice = served.by("root"), served.by("alice")
+    page = await welcomed(root)
+    shown = ways(page)
+    assert (shown["harbour"], shown["news"], shown["twice"]) == ("6", "20", "3")
+    assert "gone" not in shown
+    assert "of the newest" not in page.get_text()
+    for topic in ("harbour", "news", "twice"):
+        (link,) = [one for one in page.select(".hy-chips a") if one.bdi.get_text() == topic]
+        led = await root.get(link["href"].replace("/-/hybrid?", "/-/hybrid.json?") + "&limit=32")
+        assert str(len(led.json()["rows"])) == shown[topic]
+    assert "harbour" not in (await welcomed(alice)).get_text()
