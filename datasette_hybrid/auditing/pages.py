@@ -23,6 +23,7 @@ from memory_store.vault.audit_events import SERVER, AuditEvent
 from ..requests import asking
 from ..requests.admission import work
 from ..requests.framing import hybrid_path, page, render
+from ..requests.urls import absolute_url
 from ..searching.api import HEADERS, answer, endpoint, safe_cell
 from ..searching.forms import last
 from ..vaults.vault import Vault
@@ -87,7 +88,7 @@ async def audit_json(datasette: Any, request: Any) -> Response:
     path = f"{hybrid_path(datasette, vault.database)}/audit.json"
     href = None
     if following is not None:
-        href = str(datasette.absolute_url(request, _address(given, path, following)))
+        href = absolute_url(datasette, request, _address(given, path, following))
     return answer(
         {
             "ok": True,

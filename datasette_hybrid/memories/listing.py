@@ -20,6 +20,7 @@ from memory_store.records import Memory
 from memory_store.scopes import Scope
 from memory_store.sql.functions import Grants
 
+from ..requests.urls import absolute_url
 from ..vaults.vault import Vault
 
 LIST_FILTERS = frozenset({"collection", "type", "topic", "status", "since", "until"})
@@ -107,4 +108,4 @@ def next_url(datasette: Any, request: Any, token: str | None) -> str | None:
     given = parse_qsl(request.query_string, keep_blank_values=True)
     pairs = [(name, value) for name, value in given if name != "_next"]
     path = f"{request.path}?{urlencode([*pairs, ('_next', token)])}"
-    return str(datasette.absolute_url(request, path))
+    return absolute_url(datasette, request, path)

@@ -23,6 +23,7 @@ from memory_store.text.plain_json import write_json
 
 from ..requests import asking
 from ..requests.admission import QueueFullError, TooManyAttemptsError
+from ..requests.urls import absolute_url
 from ..vaults.vault import Vault
 
 HEADERS = {
@@ -181,4 +182,4 @@ def _next_url(datasette: Any, request: Any, response: SearchResponse) -> str | N
     given = parse_qsl(request.query_string, keep_blank_values=True)
     pairs = [(name, value) for name, value in given if name != "continue"]
     path = f"{request.path}?{urlencode([*pairs, ('continue', response.next)])}"
-    return str(datasette.absolute_url(request, path))
+    return absolute_url(datasette, request, path)

@@ -24,6 +24,7 @@ from ..requests import asking
 from ..requests.admission import work
 from ..requests.cross_site import comes_from_elsewhere, is_forged
 from ..requests.framing import hybrid_path, page, render
+from ..requests.urls import absolute_url
 from ..searching.api import answer, endpoint
 from ..searching.forms import last, values
 from ..vaults.vault import Vault
@@ -80,7 +81,7 @@ async def import_json(datasette: Any, request: Any) -> Response:
         upload = await _received(request)
         job = await _begin(datasette, request, upload)
     path = f"{hybrid_path(datasette, vault.database)}/import/{job.name}.json"
-    url = str(datasette.absolute_url(request, path))
+    url = absolute_url(datasette, request, path)
     return answer({"ok": True, **job.as_dict(), "job_url": url}, status=202)
 
 

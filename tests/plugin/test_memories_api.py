@@ -87,6 +87,19 @@ async def test_every_page_of_a_list_leads_to_the_next(served: Served) -> None:
     assert found == [THREE, TWO, ONE]
 
 
+@pytest.mark.parametrize("host", ["]:", "[", "[::1"])
+async def test_a_host_that_is_no_address_gets_a_path_to_the_next_page(
+    served: Served, host: str
+) -> None:
+    root, headers = served.by("root"), {"Host": host}
+    for path in ("memories.json?_size=1", "audit.json?limit=1", "audit.json?limit=1"):
+        answer = await root.get(f"{served.base}/{path}", headers=headers)
+        assert answer.status_code == 200, answer.text
+    assert answer.json()["next_url"].startswith(f"{served.base}/audit.json?")
+    found = (await root.get(".json?q=tomato&limit=1", headers=headers)).json()
+    assert found["next_url"].startswith(f"{served.base}.json?")
+
+
 @pytest.mark.parametrize(
     ("query", "parameter"),
     [
