@@ -232,3 +232,16 @@ def test_a_vault_made_before_there_was_a_trail_gets_one(store: MemoryStore) -> N
     assert store.verify()["failures"] == []
     keep(store, event())
     assert len(store.audit_trail()) == 1
+
+
+def test_an_older_batch_put_back_behind_later_ones_is_noticed(store: MemoryStore) -> None:
+    """Also where it holds as many events: a search that was made again is told by the first."""
+    searched = replace(event(1), action="search")
+    keep(store, searched)
+    ((_, older),) = [row for row in rows(store.path) if row[0] == 1]
+    keep(store, searched)
+    keep(store, *(event(number, age_days=-40) for number in range(3)))
+    assert {1, 2} <= {number for number, _ in rows(store.path)}
+    assert store.verify()["failures"] == []
+    connect(store.path).execute("update vault_audit set sealed = ? where sequence = 1", (older,))
+    assert any("audit" in failure for failure in store.verify()["failures"])
