@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -63,12 +63,10 @@ def look_up(
     """The postings of some words, from all segments. Each group is one word."""
     hits = _hits(snapshot, groups, visible)
     rows = [sum([len(docs) for _, docs, _, _ in found]) for found in hits]
-    pieces = [piece for found in hits for piece in found]
-    docs = _stacked([docs for _, docs, _, _ in pieces], np.intp)
-    bases = np.array([base for base, _, _, _ in pieces], dtype=np.intp)
-    docs += bases.repeat([len(docs) for _, docs, _, _ in pieces])
-    titles = _stacked([titles for _, _, titles, _ in pieces], np.float64)
-    bodies = _stacked([bodies for _, _, _, bodies in pieces], np.float64)
+    pieces = list(zip(*chain.from_iterable(hits), strict=True)) or [()] * 4
+    docs = _stacked(pieces[1], np.intp)
+    docs += np.array(pieces[0], dtype=np.intp).repeat(list(map(len, pieces[1])))
+    titles, bodies = _stacked(pieces[2], np.float64), _stacked(pieces[3], np.float64)
     if snapshot.total < snapshot.size:
         living = snapshot.alive[docs]
         owners = np.repeat(np.arange(len(groups)), rows)[living]

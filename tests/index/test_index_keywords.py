@@ -215,12 +215,12 @@ def test_a_table_of_terms_is_overwritten_when_its_snapshot_is_wiped():
     for _ in range(WORTH_A_TABLE + 1):
         keyword_scores(snapshot, [word_group("tea")])
     table = terms_of(snapshot)["notes"].table
-    keys, ends = table.keys, table.ends
+    keys, postings = table.keys, table.postings
     assert sorted(keys.tolist()) == sorted(map(word_hash, ["tea", "tea", "pot"]))
     del table
     snapshot.wipe()
     assert not keys.any()
-    assert not ends.any()
+    assert not postings.any()
 
 
 def test_a_wiped_snapshot_finds_nothing():
