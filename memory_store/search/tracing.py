@@ -1,7 +1,7 @@
 """What each stage did, written down while it does it. There is no second code path.
 
-A trace that *follows* also keeps the order that each stage left and what was dropped on the way;
-else these notes cost nothing.
+Only a trace that *follows* keeps reports, the order that each stage left and what was dropped on
+the way; else these notes cost nothing.
 
 Boundary: holds ordinals, scores, names of stages and the asker's own words; no text of memories.
 """
@@ -31,9 +31,9 @@ class Standing:
 class Trace:
     """The stages of one search, in order, with times and details.
 
-    ``following`` says whether anybody will ask for more than times: ``standings`` are the orders
-    after each stage that reorders, ``dropped`` the reasons why opened memories (by id) were left
-    out. Both stay empty otherwise.
+    ``following`` says whether anybody will ask for more than how long all took: ``standings`` are
+    the orders after each stage that reorders, ``dropped`` the reasons why opened memories (by id)
+    were left out. These and the reports stay empty otherwise.
     """
 
     def __init__(self, *, following: bool = False) -> None:
@@ -46,11 +46,15 @@ class Trace:
     @contextmanager
     def stage(self, name: str) -> Iterator[dict[str, Any]]:
         """Time a stage; what is put into the dictionary becomes its details."""
-        start, cpu = perf_counter(), self._cpu()
         details: dict[str, Any] = {}
+        if not self.following:
+            yield details
+            return
+        start, cpu = perf_counter(), process_time()
         yield details
         spent = (perf_counter() - start) * 1_000
-        self._reports.append(StageReport(name, spent, details, (self._cpu() - cpu) * 1_000))
+        # processor time of the whole process: models and legs have own threads
+        self._reports.append(StageReport(name, spent, details, (process_time() - cpu) * 1_000))
 
     def order(self, stage: str, results: Sequence[Scored]) -> None:
         """Remember the order that a stage left."""
@@ -77,7 +81,3 @@ class Trace:
     def milliseconds(self) -> float:
         """Wall time since the search began."""
         return (perf_counter() - self._start) * 1_000
-
-    def _cpu(self) -> float:
-        """Seconds of processor time of the whole process: models and legs have own threads."""
-        return process_time() if self.following else 0.0

@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
-from memory_store.search.candidates import LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.likeness import LIKE
 from memory_store.search.recipes import Recipe
+
+
+class Listed(Protocol):
+    """Memories in an order, with whatever else is known of them."""
+
+    @property
+    def ordinals(self) -> Any:
+        """The memories, each once: a sequence of numbers or an array."""
+        ...
+
+
+Ranked = TypeVar("Ranked", bound=Listed)
 
 
 def depth_of(leg: str, kind: str, depths: Mapping[str, int]) -> int:
@@ -21,8 +33,8 @@ def depth_of(leg: str, kind: str, depths: Mapping[str, int]) -> int:
 
 
 def enough(
-    fetch: Callable[[int], LegList], depth: int, context: SearchContext, recipe: Recipe
-) -> LegList:
+    fetch: Callable[[int], Ranked], depth: int, context: SearchContext, recipe: Recipe
+) -> Ranked:
     """A list long enough that ``depth`` are left of it when equal contents are counted once.
 
     Starts with the recipe's over-fetch where several collections are searched (published copies

@@ -8,6 +8,7 @@ Boundary: works on keyed hashes and ordinals; opens nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,18 +74,11 @@ def like_list(
         visible=own,
     )
 
-    def best(k: int) -> LegList:
-        top = top_k(snapshot, found.ordinals, found.scores, k)
-        scores = tuple(top.scores.tolist())
-        return LegList(
-            "keyword",
-            tuple(top.ordinals.tolist()),
-            scores,
-            LIKE,
-            strengths=tuple(score / scores[0] for score in scores),
-        )
-
-    return (enough(best, depth, context, recipe),)
+    best = partial(top_k, snapshot, found.ordinals, found.scores)
+    top = enough(best, depth, context, recipe)
+    scores = tuple(top.scores.tolist())
+    strengths = tuple(score / scores[0] for score in scores)
+    return (LegList("keyword", tuple(top.ordinals.tolist()), scores, LIKE, strengths=strengths),)
 
 
 def keyword_list(
@@ -111,23 +105,19 @@ def keyword_list(
     if near is not None:
         found = lifted_keywords(found, near, recipe, analysis.mask)
 
-    def best(k: int) -> LegList:
-        top = top_k(snapshot, found.ordinals, found.scores, k)
-        own = held = np.empty(0)
-        if recipe.coverage_power and near is not None:
-            own, held = lifted_coverage(
-                snapshot, matches, top.ordinals, near, recipe, analysis.mask
-            )
-        elif recipe.coverage_power:
-            held = covered(snapshot, matches, top.ordinals)
-        return LegList(
-            "keyword",
-            tuple(top.ordinals.tolist()),
-            tuple(top.scores.tolist()),
-            kind,
-            strengths=tuple(held.tolist()),
-            own_strengths=tuple(own.tolist()),
-            holding=holding,
-        )
-
-    return enough(best, depth, context, recipe)
+    best = partial(top_k, snapshot, found.ordinals, found.scores)
+    top = enough(best, depth, context, recipe)
+    own = held = np.empty(0)
+    if recipe.coverage_power and near is not None:
+        own, held = lifted_coverage(snapshot, matches, top.ordinals, near, recipe, analysis.mask)
+    elif recipe.coverage_power:
+        held = covered(snapshot, matches, top.ordinals)
+    return LegList(
+        "keyword",
+        tuple(top.ordinals.tolist()),
+        tuple(top.scores.tolist()),
+        kind,
+        strengths=tuple(held.tolist()),
+        own_strengths=tuple(own.tolist()),
+        holding=holding,
+    )
