@@ -25,7 +25,8 @@ HEADS, BODIES = "memories.head", "memory_bodies.body"
 POOL, DEEP_POOL = 64, 256  # docs/search.md, "How many were opened"
 LITERAL = 256
 TRIES, DEEP_TRIES = 256, 1_000
-LISTS = {"prx": 5 * 2, "gno": 2 * 2}  # so many times the limit: all that two legs found
+FOUND = {"prx": 5, "gno": 2}  # so many times the limit: all that a leg found, or a typed line
+TYPED = ("lex:", "vec:", "hyde:")
 PAGES = 3
 
 SIZES = (1_000, 10_000, 100_000) if FULL else (1_000,)
@@ -47,7 +48,8 @@ def bound(query: str, options: dict[str, Any]) -> int:
         return LITERAL
     most = DEEP_POOL if deep else POOL
     if options.get("rerank", True):
-        most = max(most, LISTS.get(options.get("recipe", ""), 0) * options.get("limit", 10))
+        lists = 2 + sum(line.startswith(TYPED) for line in query.split("\n"))
+        most = max(most, lists * FOUND.get(options.get("recipe", ""), 0) * options.get("limit", 10))
     if any(sign in query for sign in ('"', " -")) or query.startswith("-") or "meta" in options:
         most = max(most, DEEP_TRIES if deep else TRIES)
     return most

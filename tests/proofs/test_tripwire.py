@@ -171,7 +171,7 @@ def kinds(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
         "since": Narrowed({"since": f"{year}"}, lambda d: str(d.created) >= f"{year}"),
         "until": Narrowed({"until": f"{year}-12-31"}, lambda d: str(d.created)[:4] <= f"{year}"),
         "phrase": Narrowed({}, lambda d: beside(d, one, two), f'"{one} {two}"'),
-        "without": Narrowed({}, lambda d: not holds(d, one, len(one)), f"-{one}"),
+        "without": Narrowed({}, lambda d: one not in words_of(d), f"-{one}"),
         "regex": Narrowed({"mode": "literal"}, lambda d: holds(d, one), f"{one} \\w+"),
     }
 
@@ -180,9 +180,9 @@ def words_of(draft: MemoryDraft) -> list[str]:
     return f"{draft.title} . {draft.text}".split()
 
 
-def holds(draft: MemoryDraft, word: str, letters: int = STEM) -> bool:
+def holds(draft: MemoryDraft, word: str) -> bool:
     """Whether one of its words has the same first letters."""
-    return any(other[:letters] == word[:letters] for other in words_of(draft))
+    return any(other[:STEM] == word[:STEM] for other in words_of(draft))
 
 
 def beside(draft: MemoryDraft, one: str, two: str) -> bool:
