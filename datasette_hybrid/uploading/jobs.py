@@ -71,6 +71,10 @@ class Job:
         self._unlock_id: str | None = None
         self._stop = threading.Event()
 
+    def is_of(self, asked: Asker) -> bool:
+        """Whether somebody who has signed in began it. A session is over with the lock."""
+        return asked.actor_id is not None and asked.actor_id == self._asker.actor_id
+
     @property
     def running(self) -> bool:
         return self.state == "running"

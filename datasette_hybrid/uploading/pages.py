@@ -194,10 +194,11 @@ async def _names(vault: Vault, grants: Grants) -> Sequence[str]:
 
 
 async def _job(datasette: Any, request: Any) -> tuple[Vault, Job]:
-    """The job of the address; its result can still be seen when the vault is locked."""
+    """The job of the address. When the vault is locked, who began it still sees its result: names
+    of files and collections are in there, which nobody else is told then."""
     vault = await asking.visible_vault(datasette, request)
     job = jobs_of(datasette).find(vault, request.url_vars["job"])
-    if job is None or not vault.locked:
+    if job is None or not (vault.locked and job.is_of(asker.get())):
         vault, _ = await asking.vault_for(datasette, request, "write")
     if job is None:
         raise NotFound("no such import: it is long over, or the server was started again")

@@ -82,6 +82,22 @@ async def test_the_list_shows_nothing_that_its_reader_may_not_read(
     assert (locked.status_code, links(locked)) == (200, [])
 
 
+async def test_while_locked_nobody_but_who_began_it_is_told_its_names(served: Served) -> None:
+    """Whoever has come to know the address, by a log or a history."""
+    root = served.by("root")
+    job = await imported(root, {"Heartache.md": b"\xff\xfe\x00 no text", **NOTES})
+    assert "Heartache" in (await root.get(page_of(job))).text
+    vaults_of(served.datasette).of("notes").lock()
+    for asking in (served, served.by("wanda"), served.by("mallory")):
+        for address in (page_of(job), f"{page_of(job)}.json"):
+            refused = await asking.get(address)
+            assert refused.status_code in (403, 423), address
+            assert "Heartache" not in refused.text
+        stopping = await asking.send("DELETE", f"{page_of(job)}.json", None, headers=BEARER)
+        assert stopping.status_code in (403, 423)
+    assert "Heartache" in (await root.get(page_of(job))).text
+
+
 async def test_one_at_a_time_with_progress_and_a_way_to_stop(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
