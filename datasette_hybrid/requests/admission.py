@@ -27,6 +27,7 @@ LONGEST = 10  # a search in SQL: times what it was given, before nobody waits fo
 ATTEMPTS = 5  # wrong secrets per minute from one address
 ATTEMPTS_ON_VAULT = 30  # per minute from everywhere: slows many addresses, locks out nobody long
 WINDOW = 60.0
+MOST_DOORS = 10_000  # addresses that are counted before those that were quiet are forgotten
 
 
 class QueueFullError(BusyError):
@@ -156,11 +157,12 @@ class Door:
         return (((address, vault), ATTEMPTS), (vault, ATTEMPTS_ON_VAULT))
 
     def _recent(self, key: Any) -> deque[float]:
-        if len(self._tried) > 10_000:  # many addresses: forget those that have been quiet
-            for old in [k for k, times in self._tried.items() if not times]:
+        over = time.monotonic() - WINDOW
+        if len(self._tried) > MOST_DOORS:  # many addresses: forget those that have been quiet
+            for old in [k for k, times in self._tried.items() if not times or times[-1] < over]:
                 del self._tried[old]
         recent = self._tried[key]
-        while recent and time.monotonic() - recent[0] > WINDOW:
+        while recent and recent[0] < over:
             recent.popleft()
         return recent
 

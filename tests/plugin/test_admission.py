@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from datasette_hybrid.requests.admission import WAITING, WORKERS, QueueFullError, WorkQueue, work
+from datasette_hybrid.requests import admission
+from datasette_hybrid.requests.admission import (
+    WAITING,
+    WORKERS,
+    Door,
+    QueueFullError,
+    WorkQueue,
+    work,
+)
 from memory_store.errors import BusyError
 
 from .conftest import ALLOW, Filled, Serve, Served
@@ -139,3 +147,13 @@ async def test_a_call_that_has_begun_is_waited_for_and_may_fail() -> None:
     with pytest.raises(BusyError):
         await asyncio.to_thread(queue.wait_for, slow, 0.001)
     hurry.set()
+
+
+def test_addresses_that_were_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them once, as who has many addresses can: they must not fill the memory."""
+    monkeypatch.setattr(admission, "MOST_DOORS", 50)
+    monkeypatch.setattr(admission, "WINDOW", 0.0)
+    door = Door()
+    for number in range(500):
+        door.knock(f"2001:db8::{number:x}", "notes")
+    assert len(door._tried) <= 50 + 2
