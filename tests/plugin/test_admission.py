@@ -157,3 +157,12 @@ def test_addresses_that_were_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch
     for number in range(500):
         door.knock(f"2001:db8::{number:x}", "notes")
     assert len(door._tried) <= 50 + 2
+
+
+def test_guesses_from_many_addresses_are_slowed_down_on_each_vault() -> None:
+    door = Door()
+    for number in range(admission.ATTEMPTS_ON_VAULT):
+        door.knock(f"10.0.0.{number}", "notes")
+    with pytest.raises(admission.TooManyAttemptsError):
+        door.knock("10.0.1.1", "notes")
+    door.knock("10.0.1.1", "diary")

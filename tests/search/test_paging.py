@@ -14,6 +14,7 @@ import pytest
 
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft, SearchResponse, SearchResult
+from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
 
 QUERY = "winter garden"
@@ -277,6 +278,16 @@ class TestTokens:
         for row in page.rows:
             assert bytes.fromhex(row.id.replace("-", ""))[:5] not in raw
         assert garden.search(QUERY).next != page.next
+
+    def test_a_token_belongs_to_the_collections_that_were_searched(
+        self, garden: MemoryStore
+    ) -> None:
+        garden.add("winter garden, and nobody else's", collection="diary")
+        (diary,) = [one.id for one in garden.collections() if one.name == "diary"]
+        others = [one.id for one in garden.collections() if one.id != diary]
+        of_a_part = garden.limited_to(Scope.of(others)).search(QUERY).next
+        assert of_a_part is not None
+        self.refused(garden, QUERY, {"continue_": of_a_part})
 
     @pytest.mark.parametrize("name", ["hybrid", "literal", "filters alone"])
     def test_every_changed_character_is_refused(self, garden: MemoryStore, name: str) -> None:
