@@ -175,17 +175,20 @@ def test_a_backup_taken_while_somebody_writes_is_whole(
     assert len(written) > 5
 
 
-def test_a_backup_that_is_put_back_says_once_that_it_is_older(
+def test_a_backup_that_is_put_back_says_that_it_is_older_until_it_is_accepted(
     make_store: Make, key_file: Path, tmp_path: Path
 ) -> None:
     with make_store() as store:
         store.add("Before the backup.")
         copy_vault(store.path, tmp_path / "backup.db")
         store.add("After the backup.")
-    for warned in (True, False):
+    for opening, warned in enumerate((True, True, False)):
         shutil.copy(tmp_path / "backup.db", store.path)
         with MemoryStore.open(store.path, key_file=key_file) as restored:
             response = restored.search("backup", mode="keyword")
             assert [row.preview for row in response.rows] == ["Before the backup."]
             assert any("older" in line for line in response.degraded) is warned
-            assert restored.verify()["failures"] == []
+            found = restored.verify()
+            assert (found["failures"], found["older"] is not None) == ([], warned)
+            if opening == 1:
+                restored.accept_older()
