@@ -272,7 +272,9 @@ PRX = Recipe(
     variant_depth=Depth(per_result=5),
     symbol_alpha=0.3,  # "Adaptive alpha"; prx 0.6.4 uses 0.1
     text_alpha=0.5,  # prx 0.6.4 uses 0.6
-    pool=None,  # "The expanded candidate pool is then reranked"
+    # "The expanded candidate pool is then reranked": all of it, and never most of a vault, which a
+    # query of many typed lines would have opened
+    pool=Depth(256, 1_000),
     rerank=False,  # deterministic stages instead of a model
     unverified_cap=1.0,
     coherence=0.2,  # "File Coherence Boost"; prx 0.6.4 uses 0.15

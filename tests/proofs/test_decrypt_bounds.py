@@ -49,7 +49,8 @@ def bound(query: str, options: dict[str, Any]) -> int:
     most = DEEP_POOL if deep else POOL
     if options.get("rerank", True):
         lists = 2 + sum(line.startswith(TYPED) for line in query.split("\n"))
-        most = max(most, lists * FOUND.get(options.get("recipe", ""), 0) * options.get("limit", 10))
+        found = lists * FOUND.get(options.get("recipe", ""), 0) * options.get("limit", 10)
+        most = max(most, min(found, DEEP_TRIES if deep else TRIES))
     if any(sign in query for sign in ('"', " -")) or query.startswith("-") or "meta" in options:
         most = max(most, DEEP_TRIES if deep else TRIES)
     return most

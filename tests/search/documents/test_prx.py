@@ -331,3 +331,13 @@ class TestSealed:
         response = search(repository(bench), limit=3)
         assert (response.opened, len(response.rows)) == (8, 3)
         assert response.counts == "Reranked 0 of 8, returned 3"
+
+    def test_many_typed_lines_open_no_more_than_a_bound(self, bench: Bench) -> None:
+        words = [f"pear{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10]}" for n in range(60)]
+        store = bench.vault(
+            MemoryDraft(f"{word} {copy}", title="", ref=f"{word}-{copy}.py")
+            for word in words
+            for copy in range(5)
+        )
+        response = search(store, "\n".join(f"lex: {word}" for word in words), limit=5)
+        assert response.opened == 256
