@@ -81,6 +81,7 @@ def import_with_random_vectors(path: Path, key_file: Path, folder: Path, real: E
             dry_run=False,
             prune=False,
             progress=None,
+            embedded=None,
         )
     finally:
         vault.lock()
