@@ -62,10 +62,10 @@ async def memory(datasette: Any, request: Any) -> Response:
     here = memory_path(datasette, vault.database, _id(request))
     if request.method == "POST":
         given = forms.understood(await asking.parameters(request))
-        there = changed_search(given, here)
-        if vault.settings.private_queries:
-            there = await returning.named(vault, grants.decrypt, given, here) or here
-        return Response.redirect(there, status=303, headers=returning.NO_STORE)
+        if not vault.settings.private_queries:
+            return returning.see(changed_search(given, here))
+        way = await returning.led_to(datasette, request, vault, grants.decrypt, given, here)
+        return way or returning.see(here)
     found = await work.run(lambda: _opened(vault, grants, _id(request)))
     context = {
         "database": vault.database,

@@ -3,13 +3,15 @@
 Boundary: a question that belongs in no address arrives in a form's body and is answered at an
 address that names it, so that *Back* and *Reload* ask it again without a form that would have to
 be sent a second time (which browsers warn of, and keep the body for). The name is random; what it
-stands for is in memory alone, see :mod:`datasette_hybrid.vaults.questions`, for whoever asked. Of
-visitors whom nobody can tell apart nothing is kept: one could ask for another's.
+stands for is in memory alone, see :mod:`datasette_hybrid.vaults.questions`, for whoever asked: an
+actor, the holder of the key, or, where nobody logs in, the browser that has the random cookie.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -18,6 +20,7 @@ from datasette import Response
 from memory_store.scopes import Scope
 from memory_store.sql.functions import Grants
 
+from .. import compat
 from ..permissions.grants import asker, may_see
 from ..searching import forms
 from ..searching.addresses import address, pairs_of
@@ -28,6 +31,8 @@ from .admission import work
 from .framing import hybrid_path
 
 NAME = "asked"  # the parameter of an address
+VISITOR = "ds_hybrid_visitor"  # the cookie of a browser in which nobody has logged in or unlocked
+VISITOR_BYTES = 16  # drawn for it: as many as for a name
 OVER = "This search is not kept any longer: locking the vault ends that. Ask it again."
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -42,9 +47,9 @@ def name_in(request: Any) -> str | None:
 def recalled(request: Any, vaults: Iterable[Vault]) -> dict[str, list[str]] | None:
     """The question that the request's address names; from now on its parameters. Or ``None``."""
     name = name_in(request)
+    visitor = _visitor(request)
     for vault in vaults if name else ():
-        by = _by(vault)
-        found = None if by is None else vault.questions.find(by, name or "")
+        found = vault.questions.find(_by(vault, visitor), name or "")
         if found is not None:
             given: dict[str, list[str]] = {}
             for parameter, value in found:
@@ -54,19 +59,35 @@ def recalled(request: Any, vaults: Iterable[Vault]) -> dict[str, list[str]] | No
     return None
 
 
-async def named(vault: Vault, scope: Scope, given: Mapping[str, Any], path: str) -> str | None:
-    """The address at ``path`` that asks ``given``; ``None`` for a question that is not kept, since
-    it is too long or anybody's.
+async def led_to(
+    datasette: Any, request: Any, vault: Vault, scope: Scope, given: Mapping[str, Any], path: str
+) -> Response | None:
+    """The way to the address at ``path`` that asks ``given``; ``None``: it is too long to be kept.
 
     Raises :class:`LockedError`.
     """
-    pairs, by = pairs_of(given), _by(vault)
+    pairs = pairs_of(given)
     if not pairs:
-        return path
-    if by is None:
+        return see(path)
+    visitor = _visitor(request) or secrets.token_urlsafe(VISITOR_BYTES)
+    name = await work.run(lambda: vault.keep_question(scope, _by(vault, visitor), pairs))
+    if name is None:
         return None
-    name = await work.run(lambda: vault.keep_question(scope, by, pairs))
-    return None if name is None else address(path, [(NAME, name)])
+    response = see(address(path, [(NAME, name)]))
+    response.set_cookie(
+        VISITOR,
+        visitor,
+        path=datasette.setting("base_url"),
+        httponly=True,
+        samesite="strict",
+        secure=compat.is_https(datasette, request),
+    )
+    return response
+
+
+def see(path: str) -> Response:
+    """The way from what was posted to an address."""
+    return Response.redirect(path, status=303, headers=dict(NO_STORE))
 
 
 def in_one_vault(view: View) -> View:
@@ -109,19 +130,24 @@ async def _answered(
     if request.method == "POST" and private:
         vault, grants = private[0]
         given = forms.understood(await asking.parameters(request))
-        there = await named(vault, grants.search, given, path)
+        there = await led_to(datasette, request, vault, grants.search, given, path)
         if there is not None:
-            return Response.redirect(there, status=303, headers=NO_STORE)
+            return there
     elif (
         private and name_in(request) and recalled(request, [vault for vault, _ in private]) is None
     ):
         datasette.add_message(request, OVER, datasette.WARNING)
-        return Response.redirect(path, status=303, headers=NO_STORE)
+        return see(path)
     return await view(datasette, request)
 
 
-def _by(vault: Vault) -> tuple[str | None, bool] | None:
-    """Whoever asks: an actor, or the holder of the vault's key. ``None`` for anybody."""
+def _visitor(request: Any) -> str | None:
+    given = request.cookies.get(VISITOR, "")
+    return given if re.fullmatch(r"[\w-]{22}", given, re.ASCII) else None
+
+
+def _by(vault: Vault, visitor: str | None) -> Hashable:
+    """Whoever asks: an actor, or the holder of the vault's key, else one browser."""
     now = asker.get()
-    by = now.actor_id, vault.database in now.sessions
-    return None if by == (None, False) else by
+    known = now.actor_id, vault.database in now.sessions
+    return known if known != (None, False) else (*known, visitor)

@@ -45,13 +45,21 @@ def test_ctrl_c_is_one_line_and_130(vault: Any, command: str, words: list[str]) 
     assert result.stderr.count("\n") == 1
 
 
+def heeding_signals() -> None:
+    """As a terminal starts a command: what runs in the background ignores the signal."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_a_running_command_is_stopped_by_the_signal(vault: Any, tmp_path: Path) -> None:
     queries = tmp_path / "queries.jsonl"
     os.mkfifo(queries)
     command = [sys.executable, "-m", "memory_store", "eval", str(vault.path), "--key-file"]
     files = ["--queries", str(queries), "--qrels", __file__]
     with subprocess.Popen(
-        [*command, str(vault.key_file), *files], stderr=subprocess.PIPE, text=True
+        [*command, str(vault.key_file), *files],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heeding_signals,
     ) as running:
         waiting = os.open(queries, os.O_WRONLY)  # returns once the command reads
         running.send_signal(signal.SIGINT)

@@ -84,17 +84,21 @@ async def test_a_name_means_nothing_to_anybody_else(private: Served) -> None:
     assert (await private.by(None).get(address)).status_code == 403
 
 
-async def test_of_visitors_whom_nobody_can_tell_apart_nothing_is_kept(
+async def test_where_nobody_logs_in_a_browser_finds_its_own_questions_and_no_other(
     filled: Filled, serve: Serve
 ) -> None:
     everybody = {"hybrid-search": True, "hybrid-decrypt": True}
     settings = {"key-file": str(filled.key_file), "private-queries": True, "allow": everybody}
-    visitor = (await serve(filled.path, options={"notes": settings})).by(None)
-    found = await visitor.submit("", SEARCH)
-    assert (found.status_code, fields_of(found)) == (200, SEARCH)
-    opened = await visitor.submit(PAGE, SEARCH, "", follow_redirects=True)
-    assert opened.status_code == 200
-    assert str(opened.url).endswith(PAGE)
+    served = (await serve(filled.path, options={"notes": settings})).by(None)
+    asked = await served.submit("", SEARCH)
+    assert asked.status_code == 303
+    address, get = str(asked.headers["location"]), served.datasette.client.get
+    own = {"ds_hybrid_visitor": asked.cookies["ds_hybrid_visitor"]}
+    assert fields_of(await get(address, cookies=own)) == SEARCH
+    for other in ({}, {"ds_hybrid_visitor": "x" * 22}):
+        told = await get(address, cookies=other, follow_redirects=True)
+        assert "not kept any longer" in told.text
+        assert fields_of(told) == {}
 
 
 async def test_a_lock_forgets_what_was_asked(private: Served) -> None:
