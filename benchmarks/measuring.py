@@ -35,15 +35,24 @@ def median_of(times: Sequence[Spent]) -> Spent:
 
 
 def side_by_side(
-    works: Mapping[str, Callable[[Any], object]], inputs: Sequence[Any], *, warm: int = 1
+    works: Mapping[str, Callable[[Any], object]],
+    inputs: Sequence[Any],
+    *,
+    warm: int = 1,
+    pause: float = 0.0,
 ) -> dict[str, Spent]:
-    """Every work on every input, in turn; medians over the inputs. ``warm`` are tried untimed."""
+    """Every work on every input, in turn; medians over the inputs. ``warm`` are tried untimed.
+
+    ``pause`` seconds before each: threads of one work may spin for a while after it, and the
+    processor time of the whole process counts.
+    """
     times: dict[str, list[Spent]] = {name: [] for name in works}
     for given in inputs[:warm]:
         for work in works.values():
             work(given)
     for given in inputs:
         for name, work in works.items():
+            time.sleep(pause)
             times[name].append(spent_on(lambda work=work, given=given: work(given)))
     return {name: median_of(taken) for name, taken in times.items()}
 
