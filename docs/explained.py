@@ -46,7 +46,6 @@ VARYING = (
     (r"^ +\d+\.\d +\d+\.\d$", f"{'':<7}       …       …"),
     (r"^( {20,}\w+ +\d+ +\S+ +\S+) +\d+\.\d$", r"\1   …"),
     (r"(?<=last) +ms$", "  ms"),
-    (r"(?<=--continue )\S+", "…"),
 )
 """Times of the machine, and tokens sealed with the vault's own keys."""
 ID_END = "0000000-0000-4000-8000-000000000000"
