@@ -136,31 +136,38 @@ def versions() -> dict[str, str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, show the tables, and write the figures as JSON where asked."""
     given = _parser().parse_args(arguments)
-    parts = given.only or list(PARTS)
-    started, conditions = time.perf_counter(), machine()
-    model = _model()
+    parts = [name for name in PARTS if name in (given.only or PARTS)]
+    started, model = time.perf_counter(), _model()
     speed = Speed(FULL if given.full else QUICK, model, given.qmd, given.evals, given.vaults)
-    lines: list[Measured] = []
-    for part in [name for name in PARTS if name in parts and name != "load"]:
-        for line in getattr(speed, part)():
-            print(f"  {' · '.join(filter(None, line.cells()))}", file=sys.stderr, flush=True)
-            lines.append(line)
-    print(f"{conditions}\n\n{tables(lines)}\n")
     figures: dict[str, Any] = {
-        "machine": conditions,
+        "machine": machine(),
         "versions": versions(),
         "command": _command(given),
         "without_qmd": given.qmd is None,
-        "lines": [as_data(line) for line in lines],
+        "lines": [],
     }
-    if "load" in parts and model is not None:
-        loaded = load.measured()
-        print(f"Datasette under load, {load.SIZE:,} notes. {loaded}\n")
-        figures["load"] = load.as_json(loaded)
+    lines: list[Measured] = []
+    for part in parts:
+        if part == "load":
+            _measure_load(figures, model)
+        else:
+            for line in getattr(speed, part)():
+                print(f"  {' · '.join(filter(None, line.cells()))}", file=sys.stderr, flush=True)
+                lines.append(line)
+            figures["lines"] = [as_data(line) for line in lines]
+        if given.json is not None:  # after each part: what was measured is not lost by what follows
+            given.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(f"{figures['machine']}\n\n{tables(lines)}\n")
     print(f"{time.perf_counter() - started:.0f} s in all")
-    if given.json is not None:
-        given.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 0
+
+
+def _measure_load(figures: dict[str, Any], model: Embedder | None) -> None:
+    if model is None:
+        return
+    loaded = load.measured()
+    print(f"Datasette under load, {load.SIZE:,} notes. {loaded}\n")
+    figures["load"] = load.as_json(loaded)
 
 
 def _command(given: argparse.Namespace) -> str:
