@@ -96,6 +96,7 @@ class Speed:
         if self.model is not None:
             with _folder() as folder:
                 vaults = self.vaults or folder
+                vaults.mkdir(parents=True, exist_ok=True)
                 yield from recall_lines(list(development_sets(self.evals)), vaults)
 
 

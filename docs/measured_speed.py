@@ -88,14 +88,12 @@ def _sentences() -> Iterator[str]:
         )
     yield from _of_legs()
     yield from _of_imports()
-    again, alone = (
-        _find("database size, words and vectors"),
-        _find("database size, words"),
-    )
-    if again and alone:
+    alone = _find("database size, words")
+    together = _find("database size, words and vectors", alone["size"]) if alone else None
+    if alone and together:
         yield (
             f"**The database** is {alone['ratio']:.1f} × the text without vectors and "
-            f"{again['ratio']:.1f} × with them, of words that the tokenizer cuts up as told above."
+            f"{together['ratio']:.1f} × with them, of words that the tokenizer cuts up as told above."
         )
     missed = [line for line in _lines() if " over" in line["cells"][-1] or _no(line)]
     names = list(
@@ -149,9 +147,13 @@ def _of_imports() -> Iterator[str]:
             yield f"**{called}** of {largest:,} notes takes {', '.join(peers)}."
 
 
-def _find(operation: str) -> Figures | None:
-    """The largest of that name."""
-    found = [line for line in _lines() if line.get("operation") == operation]
+def _find(operation: str, size: int | None = None) -> Figures | None:
+    """The largest of that name, or the one of that size."""
+    found = [
+        line
+        for line in _lines()
+        if line.get("operation") == operation and size in (None, line["size"])
+    ]
     return max(found, key=lambda line: line["size"], default=None)
 
 
