@@ -93,7 +93,8 @@ def _sentences() -> Iterator[str]:
     if alone and together:
         yield (
             f"**The database** is {alone['ratio']:.1f} × the text without vectors and "
-            f"{together['ratio']:.1f} × with them, of words that the tokenizer cuts up as told above."
+            f"{together['ratio']:.1f} × with them, of words that the tokenizer cuts up as told "
+            "above."
         )
     missed = [line for line in _lines() if " over" in line["cells"][-1] or _no(line)]
     names = list(
