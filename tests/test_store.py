@@ -13,6 +13,7 @@ import pytest
 
 from memory_store.doctor.vault import vault as vault_checks
 from memory_store.errors import BadInputError, ConflictError, NotFoundError, SupersededError
+from memory_store.importing.pipeline import BATCH_MEMORIES
 from memory_store.records import MemoryDraft
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
@@ -323,7 +324,7 @@ def test_a_killed_import_keeps_its_batches_and_goes_on(
     assert died.returncode == -9
     with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as again:
         kept = len(again.list(limit=500))
-        assert after // 64 * 64 <= kept <= after
+        assert after - BATCH_MEMORIES <= kept <= after, "a slow machine writes smaller batches"
         assert again.verify()["failures"] == []
         report = again.import_paths([notes])
         assert (report.imported, report.unchanged) == (200 - kept, kept)
