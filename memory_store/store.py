@@ -6,17 +6,17 @@ before: the command line's user holds the key, Datasette asks its grants.
 
 from __future__ import annotations
 
-import builtins
-import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from memory_store.facade.checking import Checking
 from memory_store.facade.collections import Collections
 from memory_store.facade.keys import Keys
 from memory_store.facade.opened import inside
+from memory_store.facade.reading import Reading
 from memory_store.facade.writing import Writing
 from memory_store.index.creating import create_vault
 from memory_store.index.embedders import ModelState
@@ -29,24 +29,19 @@ from memory_store.records import (
     ANSWER_SOURCES,
     Answer,
     Memory,
-    MemoryHead,
     Ranking,
-    Reference,
     SearchResponse,
 )
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.search.options import several
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
-    from memory_store.importing.pipeline import Progress
     from memory_store.index.snapshot import Snapshot
     from memory_store.index.vectors import VectorIndex
     from memory_store.models.embedder import Embedder
     from memory_store.search.context import SearchContext
-    from memory_store.vault.audit_events import AuditEvent
 
 
 SearchElsewhere = Callable[
@@ -67,7 +62,7 @@ class Opening:
     expander: str | None
 
 
-class MemoryStore(Writing, Collections, Keys):
+class MemoryStore(Reading, Writing, Collections, Keys, Checking):
     """An unlocked vault. Close it, or use it as a context manager, to lock it again.
 
     Many threads may search and read at once; writes wait for one another.
@@ -251,130 +246,10 @@ class MemoryStore(Writing, Collections, Keys):
         self._vault.snapshot()
         self.model_state()
 
-    # -- reading ------------------------------------------------------------------------
-
-    @inside
-    def get(self, memory_id: str, *, refs: bool = True) -> Memory:
-        """One memory with its whole text, by id, the beginning of an id, or ref.
-
-        A ref is sealed, so looking for one opens every head; ``refs=False`` does not.
-        """
-        return reading.get(self._vault, memory_id, refs=refs)
-
-    @inside
-    def find_id(self, given: str, *, refs: bool = True) -> str:
-        """The id of the memory that an id, its beginning or (``refs``) a ref names; opens no text.
-
-        Raises NotFoundError, also for memories of collections that this key may not read.
-        """
-        return reading.resolve(self._vault, given, refs=refs)
-
-    @inside
-    def present(self, ids: Sequence[str]) -> frozenset[str]:
-        """Those of some whole ids that are memories in here; opens nothing."""
-        return reading.present(self._vault, ids)
-
-    @inside
-    def generation(self) -> tuple[object, ...]:
-        """Equal to an earlier one only while nothing in here was changed by anybody: no memory, no
-        model, no name of a collection. Opens those names alone."""
-        snapshot = self._vault.snapshot()
-        names = self._vault.collections.names()
-        return weakref.ref(snapshot), self._vault.settings, tuple(names.items())
-
-    @inside
-    def heads(self, ids: Sequence[str]) -> dict[str, MemoryHead]:
-        """Id → title, collection and topics of those memories that are there; opens no body."""
-        return reading.heads(self._vault, ids)
-
-    @inside
-    def texts(self, contents: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """Id of a body (``memories.content``) → the id of a memory that holds it, and the text."""
-        return reading.texts(self._vault, contents)
-
-    @inside
-    def list(
-        self,
-        *,
-        collection: str | Sequence[str] = (),
-        type: str | Sequence[str] = (),
-        topic: str | Sequence[str] = (),
-        status: str = "all",
-        since: str | None = None,
-        until: str | None = None,
-        limit: int = 100,
-        offset: int = 0,
-        after: tuple[str, str] | None = None,
-    ) -> builtins.list[Memory]:
-        """Memories, newest first, with their texts.
-
-        ``after``, the ``created`` and the id of the last one seen, goes on behind it, whatever was
-        added or deleted meanwhile.
-        """
-        return reading.newest_first(
-            self._vault,
-            collections=several(collection),
-            types=several(type),
-            topics=several(topic),
-            status=status,
-            since=since,
-            until=until,
-            limit=limit,
-            offset=offset,
-            after=after,
-        )
-
-    def every(self) -> Iterator[Memory]:
-        """Every memory with its text, newest first and of one moment, whoever writes meanwhile.
-
-        Holds a few of them in memory, however many there are. One thread has to ask for all.
-        """
-        return reading.every(self._vault)
-
     @inside
     def stats(self) -> dict[str, Any]:
         """Sizes and counts."""
         return statistics.stats(self._vault, self._vectors)
-
-    @inside
-    def verify(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Authenticate every record and hold it against the accounts. Changes nothing."""
-        from memory_store.index.verifying import verify
-
-        return {**verify(self._vault.whole_vault(), progress), "older": self._vault.older}
-
-    @inside
-    def untold(self) -> str | None:
-        """What has to be told to a person about this opening, once: that the file is older than
-        the one last used on this machine (see ``verify``, which tells it until it is accepted)."""
-        return self._vault.untold()
-
-    @inside
-    def older(self) -> str | None:
-        """The same as long as nobody has accepted it; see :meth:`accept_older`."""
-        return self._vault.older
-
-    @inside
-    def accept_older(self) -> None:
-        """Take the file as it is for the newest there is, after a backup was put back."""
-        self._vault.whole_vault().accept_older()
-
-    # -- the audit trail ----------------------------------------------------------------
-
-    @inside
-    def keep_audit(self, events: Sequence[AuditEvent], *, days: float, most: int) -> None:
-        """Write events to the audit trail, sealed; keep so many ``days`` and events of it.
-
-        ``days`` of 0 keeps them however old. Raises ReadOnlyError, TamperedError.
-        """
-        self._vault.keep_audit(events, days=days, most=most)
-
-    @inside
-    def audit_trail(self) -> builtins.list[AuditEvent]:
-        """Every event that was written, oldest first. Raises TamperedError."""
-        from memory_store.vault import audit
-
-        return audit.events(self._vault.reader(), self._vault.keyring)
 
     # -- searching ----------------------------------------------------------------------
 
@@ -462,7 +337,7 @@ class MemoryStore(Writing, Collections, Keys):
         return answer(response, found, model=model, budget=budget, on_text=on_text)
 
     @inside
-    def _found_again(self, ids: Sequence[str]) -> builtins.list[Memory]:
+    def _found_again(self, ids: Sequence[str]) -> list[Memory]:
         """The memories of those ids, in that order, less those deleted meanwhile."""
         return reading.found_again(self._vault, ids)
 
@@ -470,11 +345,6 @@ class MemoryStore(Writing, Collections, Keys):
     def rank(self, query: str, *, depth: int = 100, **options: Any) -> Ranking:
         """The order of the same search to ``depth``, for evaluation. Raises as :meth:`search`."""
         return searching.rank(self._vault, self.search_context, query, depth, options)
-
-    @inside
-    def references(self) -> builtins.list[Reference]:
-        """Every memory's id, ref and content, for evaluation. Opens every head, no body."""
-        return reading.references(self._vault)
 
     def search_context(self) -> SearchContext:
         """One consistent view of the vault for one search."""
