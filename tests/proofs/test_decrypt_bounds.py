@@ -50,6 +50,8 @@ def bound(query: str, options: dict[str, Any]) -> int:
     if options.get("rerank", True):
         lists = 2 + sum(line.startswith(TYPED) for line in query.split("\n"))
         found = lists * FOUND.get(options.get("recipe", ""), 0) * options.get("limit", 10)
+        if options.get("recipe") == "prx" and "like" in options:
+            found = DEEP_TRIES  # and what its words, topics and vectors found: each is a list
         most = max(most, min(found, DEEP_TRIES if deep else TRIES))
     if any(sign in query for sign in ('"', " -")) or query.startswith("-") or "meta" in options:
         most = max(most, DEEP_TRIES if deep else TRIES)
