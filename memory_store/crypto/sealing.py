@@ -11,6 +11,7 @@ encrypted is ``length (4) ‖ content ‖ zeros``, padded to a Padmé length.
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 import threading
@@ -22,7 +23,7 @@ from typing import Protocol
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV, ChaCha20Poly1305
 
-from memory_store.crypto.keys import SecretKey
+from memory_store.crypto.keys import KEY_BYTES, SecretKey
 from memory_store.errors import FormatError, TamperedError
 
 FORMAT = 1
@@ -150,13 +151,30 @@ def _unpad(padded: bytearray) -> memoryview | None:
     return memoryview(padded)[LENGTH.size : end]
 
 
+@functools.cache
+def _nobodys_cipher(suite: int) -> Cipher:
+    return SUITES[suite](bytearray(KEY_BYTES))
+
+
+def _leave_no_key_behind(suite: int) -> None:
+    """Overwrite what a cipher left of its key on the stack of this thread.
+
+    OpenSSL spreads a key out on the stack at each use and leaves it there: in a server's idle
+    thread it stood until the thread had other work. The same work under zeros takes its place.
+    """
+    _nobodys_cipher(suite).encrypt(bytes(NONCE_BYTES), b"", None)
+
+
 def seal(key: SealingKey, place: Place, content: bytes | bytearray | memoryview) -> bytes:
     """Encrypt ``content`` for ``place``. Sealing the same content twice gives different bytes."""
     if len(content) > MOST_CONTENT:
         raise FormatError(f"{place}: {len(content)} bytes are too many for one sealed value")
     header = HEADER.pack(FORMAT, key.suite, key.epoch, os.urandom(NONCE_BYTES))
     nonce = header[-NONCE_BYTES:]
-    sealed = key.cipher(key.suite).encrypt(nonce, _pad(content), header + place.encoded())
+    try:
+        sealed = key.cipher(key.suite).encrypt(nonce, _pad(content), header + place.encoded())
+    finally:
+        _leave_no_key_behind(key.suite)
     return header + sealed
 
 
@@ -192,6 +210,8 @@ def unseal(
         key.cipher(suite).decrypt_into(nonce, body, header + place.encoded(), padded)
     except InvalidTag:
         raise TamperedError(f"{place}: changed, cut or moved since it was sealed") from None
+    finally:
+        _leave_no_key_behind(suite)
     if counter is not None:
         counter.add(place)
     content = _unpad(padded)
