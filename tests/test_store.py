@@ -13,7 +13,7 @@ import pytest
 
 from memory_store.doctor.vault import vault as vault_checks
 from memory_store.errors import BadInputError, ConflictError, NotFoundError, SupersededError
-from memory_store.importing.pipeline import BATCH_MEMORIES
+from memory_store.importing.batch import BATCH_MEMORIES
 from memory_store.records import MemoryDraft
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore

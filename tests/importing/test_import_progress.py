@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory_store.importing import pipeline
+from memory_store.importing import batch
 from memory_store.index import entries
 from memory_store.store import MemoryStore
 
@@ -26,7 +26,7 @@ def test_files_are_done_by_and_by_while_their_batch_is_embedded(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entries, "EMBEDDED_AT_ONCE", 4)
-    monkeypatch.setattr(pipeline, "BATCH_SECONDS", 600)
+    monkeypatch.setattr(batch, "BATCH_SECONDS", 600)
     steps: list[tuple[int, int | None]] = []
     windows: list[tuple[int, int]] = []
     report = store.import_paths(

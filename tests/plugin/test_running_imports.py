@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup
 from datasette_hybrid.uploading import jobs as import_jobs
 from datasette_hybrid.uploading import listing as import_listing
 from datasette_hybrid.vaults.registry import vaults_of
-from memory_store.importing import pipeline
+from memory_store.importing import batch, tally
 from memory_store.index import entries
 
 from .browsing import PATIENCE
@@ -50,7 +50,7 @@ async def test_many_are_listed_page_by_page(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_listing, "AT_ONCE", 3)
-    monkeypatch.setattr(pipeline, "LISTED_IDS", 5)
+    monkeypatch.setattr(tally, "LISTED_IDS", 5)
     root = served.by("root")
     rows = [{"text": f"Row number {number}"} for number in range(7)]
     job = await imported(root, {"rows.json": json.dumps(rows).encode()})
@@ -126,7 +126,7 @@ async def test_while_a_batch_is_embedded_the_page_says_how_far_it_is(
 ) -> None:
     """Its bar stood still for as long as the first batch took."""
     monkeypatch.setattr(entries, "EMBEDDED_AT_ONCE", 5)
-    monkeypatch.setattr(pipeline, "BATCH_SECONDS", 600)
+    monkeypatch.setattr(batch, "BATCH_SECONDS", 600)
     reached, release = threading.Event(), threading.Event()
     plain = import_jobs.Job._embedded
 
@@ -186,8 +186,8 @@ async def test_while_files_arrive_no_other_import_begins_and_then_one_may(served
 async def test_an_import_that_breaks_off_tells_and_notes_what_it_wrote(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "BATCH_MEMORIES", 1)
-    monkeypatch.setattr(pipeline, "UNEMBEDDED_BATCH", 1)
+    monkeypatch.setattr(batch, "BATCH_MEMORIES", 1)
+    monkeypatch.setattr(batch, "UNEMBEDDED_BATCH", 1)
     plain = import_jobs.Job._at
 
     def breaking(job: Any, name: str, done: int, total: int | None) -> None:

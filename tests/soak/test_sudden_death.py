@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # killing
 from killing import CANARY, KILLS, Scene, die, in_clear, kills
 from tiny_embedder import build as build_tiny_embedder
 
-from memory_store.importing.pipeline import BATCH_MEMORIES, UNEMBEDDED_BATCH
+from memory_store.importing.batch import BATCH_MEMORIES, UNEMBEDDED_BATCH
 from memory_store.index.reindexing import BATCH as REINDEX_BATCH
 from memory_store.records import Memory, MemoryDraft
 from memory_store.sqlite import connect

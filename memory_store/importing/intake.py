@@ -1,0 +1,186 @@
+"""What becomes of each file of an import: known and unchanged, or read into the batch.
+
+Boundary: plain text of the files passes through. File names and contents are recognised by keyed
+tags alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+from memory_store.errors import MemoryStoreError
+from memory_store.importing.batch import Batch
+from memory_store.importing.readers import opened_file, read_file
+from memory_store.importing.session import FileMark, ImportOptions, ImportSession, Pending
+from memory_store.importing.tally import Tally
+from memory_store.importing.twins import ADD, REPLACE, Twin, Twins
+from memory_store.importing.walk import MAX_FILE_BYTES, Failure, Skip, SourceFile
+from memory_store.records import MemoryDraft
+from memory_store.vault.rows import Origin
+
+DIFFERS = (
+    "a note of the same path was imported from a folder before and says something else: nothing "
+    "was changed. Import it once more, saying whether to replace that note or to add this one"
+)
+
+_DRAFT_FIELDS = tuple(f.name for f in fields(MemoryDraft))
+
+
+class Intake:
+    """Takes the files of one import, and keeps which files and records it has seen.
+
+    ``differing`` is one of :data:`memory_store.importing.twins.DIFFERING`.
+    """
+
+    def __init__(
+        self,
+        session: ImportSession,
+        options: ImportOptions,
+        tally: Tally,
+        batch: Batch,
+        *,
+        differing: str = ADD,
+    ) -> None:
+        self.seen_files: set[bytes] = set()
+        self.seen_records: dict[bytes, set[bytes]] = {}
+        self._session = session
+        self._options = options
+        self._tally = tally
+        self._batch = batch
+        self._differing = differing
+        self._tagger = session.keys.source
+        self._twins: Twins | None = None
+
+    def take(self, source: str, file: SourceFile) -> None:
+        """Import one file: skip it when unchanged, else read its records into the batch."""
+        with self._session.vault.gate.entered():  # between files a lock may come
+            self._take(source, file)
+
+    def _take(self, source: str, file: SourceFile) -> None:
+        tag = self._tagger.tag(b"file", _encoded(str(file.root)), _encoded(file.ref))
+        self.seen_files.add(tag)
+        known = self._session.known_file(tag)
+        there = known.memories if known is not None else 0
+        before = _large(file) if not there else None  # refused at its first line, for all we know
+        content = self._content_tag(file) if before is None else None
+        if known is not None and there and known.content == content:
+            self._tally.unchanged += there
+            return
+        records: set[bytes] = set()
+        whole = readable = True
+        for item in self._read(file):
+            if isinstance(item, MemoryDraft):
+                self._take_record(file, tag, item, records)
+            else:
+                readable = False
+                whole = whole and isinstance(item, Skip)
+                self._tally.turn_away(item)
+        if readable:  # what cannot be read today may be mended tomorrow: it is not forgotten
+            self.seen_records[tag] = records
+        if whole and before is not None:
+            content = self._content_tag(file) if before == _large(file) else None
+            content = content if before == _large(file) else None
+        if whole and content is not None:
+            self._batch.mark(FileMark(source, tag, content))
+
+    def _content_tag(self, file: SourceFile) -> bytes | None:
+        """The keyed tag of the file's bytes; None for what cannot be recognised by them."""
+        if file.kind in ("sqlite", "stdin"):
+            return None
+        try:
+            with opened_file(file) as stream:
+                return self._tagger.tag_stream(stream, b"content", self._options.shaping())
+        except (OSError, MemoryStoreError):
+            return None  # reading it again for its records reports the error
+
+    def _read(self, file: SourceFile) -> Iterator[MemoryDraft | Skip | Failure]:
+        try:
+            yield from read_file(
+                file, table=self._options.table, text_column=self._options.text_column
+            )
+        except MemoryStoreError as error:
+            yield Failure(file.ref, str(error))
+        except OSError as error:
+            yield Failure(file.ref, error.strerror or str(error))
+
+    def _take_record(
+        self, file: SourceFile, file_tag: bytes, draft: MemoryDraft, records: set[bytes]
+    ) -> None:
+        draft = self._shaped(draft, file)
+        name = f"{file.name}: {draft.ref or draft.id}"
+        identity = draft.id if draft.ref is None else draft.ref
+        origin_tag, known = self._session.known_record(
+            (_encoded(draft.source), _encoded(identity)), draft
+        )
+        if origin_tag in records or self._batch.holds_origin(origin_tag):
+            self._tally.fail(name, "the same ref occurs twice; the first is kept")
+            return
+        records.add(origin_tag)
+        draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._options.shaping())
+        if known is not None and known.draft == draft_tag:
+            self._tally.unchanged += 1
+            return
+        if known is not None and draft.id and known.memory != draft.id.lower():
+            self._tally.fail(name, "its ref is that of a memory with another id")
+            return
+        twin = self._twin(file, draft) if known is None else None
+        if twin is not None:
+            self._take_twin(twin, draft, name)
+            return
+        foreign = known is not None and known.origin not in (None, origin_tag)
+        if foreign or (draft.id and self._batch.holds_id(draft.id)):
+            self._tally.fail(name, "its id is that of a memory from another source")
+            return
+        origin = Origin(origin_tag, draft_tag, file_tag)
+        self._batch.put(Pending(draft, origin, known.memory if known else None, name))
+
+    def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
+        """The draft with the caller's type and topics, and with its origin spelled out.
+
+        Readers leave ``ref`` out only for an exported memory that never had a source.
+        """
+        return replace(
+            draft,
+            type=draft.type or self._options.type,
+            topics=tuple(dict.fromkeys((*draft.topics, *self._options.topics))),
+            source=draft.source if draft.ref is None else draft.source or str(file.root),
+        )
+
+    def _twin(self, file: SourceFile, draft: MemoryDraft) -> Twin | None:
+        """The memory that the same file became by another way, where that is asked about."""
+        if self._differing == ADD or draft.id or draft.collection is not None:
+            return None
+        if self._twins is None:
+            self._twins = Twins(self._session.vault, self._session.collection)
+        return self._twins.find(file, draft)
+
+    def _take_twin(self, twin: Twin, draft: MemoryDraft, name: str) -> None:
+        if twin.same:
+            self._tally.unchanged += 1
+        elif self._differing == REPLACE:  # it goes on being a memory of its own source
+            draft = replace(draft, source=twin.source, ref=twin.ref)
+            self._batch.put(Pending(draft, twin.origin, twin.memory, name))
+        else:
+            self._tally.fail(name, DIFFERS)
+
+
+def _large(file: SourceFile) -> tuple[int, int] | None:
+    """Size and time stamp of a large file on disk, by which a change shows; else ``None``."""
+    try:
+        status = file.path.stat() if file.content is None else None
+    except OSError:
+        return None
+    large = status is not None and status.st_size > MAX_FILE_BYTES
+    return (status.st_size, status.st_mtime_ns) if status is not None and large else None
+
+
+def _canonical(draft: MemoryDraft) -> bytes:
+    values = {name: getattr(draft, name) for name in _DRAFT_FIELDS}  # asdict copies every text
+    values["metadata"] = dict(draft.metadata)
+    return json.dumps(values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+
+
+def _encoded(name: str | None) -> bytes:
+    return (name or "").encode("utf-8", "surrogateescape")
