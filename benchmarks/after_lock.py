@@ -22,12 +22,12 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.crypto.keys import SecretKey
 from memory_store.records import MemoryDraft
@@ -44,8 +44,7 @@ Things = Mapping[str, Sequence[bytes]]
 Numbers = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Struct, frozen=True):
     """Of one kind: how many different things were found, and how many copies of them."""
 
     different: int

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 SEED = 20_240_601
 DISTINCT_WORDS = 30_000
@@ -45,8 +45,7 @@ BEGINNINGS, MIDDLES = _BEGINNINGS.split(), _MIDDLES.split()
 ENDINGS = ["" if ending == "-" else ending for ending in _ENDINGS.split()]
 
 
-@dataclass(frozen=True)
-class Corpus:
+class Corpus(Struct, frozen=True):
     """The folder, how many notes are in it, how long their files are together, and queries."""
 
     folder: Path

@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 from flashrank import Ranker, RerankRequest
+from msgspec import Struct, field
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.generated import draw_vault
@@ -42,8 +42,7 @@ FEWEST_WORDS = 5_000
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
-@dataclass
-class Graph:
+class Graph(Struct):
     """An ONNX graph in the making: nodes, and weights drawn from one random stream."""
 
     nodes: list[Any] = field(default_factory=list)

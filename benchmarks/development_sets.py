@@ -6,8 +6,9 @@ import importlib.util
 import json
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from memory_store.evaluation import read_judgements, read_queries
 from memory_store.importing.readers import read_file
@@ -19,8 +20,7 @@ LOCOMO_CATEGORIES = (1, 2, 3, 4)  # the fifth asks for what was never said
 SHUFFLED_BY = 1_966  # any number: the order is always the same one
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """One searchable corpus: its records in the order of import, and its judged queries.
 
     ``shuffled`` says that the order is none of its own.
@@ -32,8 +32,7 @@ class Part:
     shuffled: bool = False
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """What the default ranking must reach: a figure, and its best leg less ``slack``.
 
     ``aim`` is what better rankings reach: printed, not enforced.
@@ -44,8 +43,7 @@ class Gate:
     slack: float = 0.005
 
 
-@dataclass(frozen=True)
-class DevelopmentSet:
+class DevelopmentSet(Struct, frozen=True):
     """A set, the measure it is known by, and its gate.
 
     ``as_filed`` are the parts once more, their records in the order of the file: what stood side by

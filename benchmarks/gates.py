@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from benchmarks.development_sets import Gate
 from memory_store.evaluation import Comparison, Estimate
@@ -17,8 +18,7 @@ DIGITS = 6
 TIMES = ("seconds_to_build", "seconds_to_rank")
 
 
-@dataclass(frozen=True)
-class Reranking:
+class Reranking(Struct, frozen=True):
     """A reranker's order held against fusion's. ``read`` counts memories over all queries."""
 
     found: Estimate
@@ -28,8 +28,7 @@ class Reranking:
     slack: float = 0.0
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """What was measured of one set.
 
     ``estimates`` are by run, the product's own ranking first (``default``); ``comparisons`` hold
@@ -71,7 +70,7 @@ class Figures:
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as JSON-ready data, to six digits; no times, which differ by machine."""
-        data = {**asdict(self), "sealed_ratio": self.sealed_ratio}
+        data = {**to_builtins(self), "sealed_ratio": self.sealed_ratio}
         return {name: _rounded(value) for name, value in data.items() if name not in TIMES}
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from benchmarks.corpus import TOPICS, Writer
 from benchmarks.vaults import SEGMENT, RandomVectors, new_vault, random_units
@@ -52,8 +52,7 @@ Places = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Struct, frozen=True, dict=True):
     """Some notes as places of words: ``body`` and ``title`` with the note each word belongs to."""
 
     first: int
@@ -61,7 +60,7 @@ class Block:
     body: Places
     title: Places
     topics: Places
-    words: Sequence[str] = field(repr=False)
+    words: Sequence[str]
 
     @property
     def count(self) -> int:
@@ -107,8 +106,7 @@ class Block:
             )
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """A vault of drawn notes: where it is, how many, the bytes of their texts, and queries."""
 
     path: Path

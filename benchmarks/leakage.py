@@ -19,8 +19,9 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from msgspec import Struct, to_builtins
 
 from memory_store.store import MemoryStore
 from memory_store.text.canonical import normalise_topic
@@ -31,8 +32,7 @@ SALTS = ("", "topic", "memory-store", "memory-store/1/topics")
 TAG_BYTES = 16
 
 
-@dataclass(frozen=True)
-class Leaked:
+class Leaked(Struct, frozen=True):
     """What the file of one vault tells, shares as 0 to 1.
 
     ``unique_lengths`` is the share of texts whose sealed length no other has, ``unique_before``
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MEMORY_STORE_STATE"] = str(Path(folder) / "state")
-        figures = [asdict(one) for one in measured(given.notes, Path(folder))]
+        figures = [to_builtins(one) for one in measured(given.notes, Path(folder))]
     for one in figures:
         print(json.dumps(one))
     if given.write:

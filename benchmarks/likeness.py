@@ -16,9 +16,11 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from benchmarks.development_sets import DevelopmentSet, Part, development_sets
 from benchmarks.sealed import Ranker, SealedPart
@@ -53,8 +55,7 @@ HALVES = ("one half", "the other half")
 DIGITS = 6
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """What was measured of one set: from ``searched_by`` of its ``memories``, by run.
 
     ``comparisons`` hold the default ranking against each other run. ``in_halves`` is the same as
@@ -70,7 +71,7 @@ class Figures:
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as JSON-ready data."""
-        return {"measure": MEASURES[MEASURE].label, **_rounded(asdict(self))}
+        return {"measure": MEASURES[MEASURE].label, **_rounded(to_builtins(self))}
 
 
 def _rounded(value: Any) -> Any:

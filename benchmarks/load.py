@@ -20,10 +20,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from msgspec import Struct, field, to_builtins
 
 from benchmarks.report import drawn, shown_ratio, shown_time
 from benchmarks.serving import OTHERS, Served, served
@@ -45,8 +46,7 @@ HEADINGS = (
 )
 
 
-@dataclass(frozen=True)
-class Crowd:
+class Crowd(Struct, frozen=True):
     """What one crowd on one surface saw alone and ``beside`` the looks at the other pages.
 
     ``processor`` seconds are the server's, with its processes, for the crowd alone.
@@ -60,8 +60,7 @@ class Crowd:
     looks: dict[str, Visits]
 
 
-@dataclass
-class Quiet:
+class Quiet(Struct):
     """The same with nobody else there: in process, and the other pages."""
 
     searches: list[float] = field(default_factory=list)
@@ -69,8 +68,7 @@ class Quiet:
     looks: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in OTHERS})
 
 
-@dataclass(frozen=True)
-class LoadLine:
+class LoadLine(Struct, frozen=True):
     """One crowd held against the quiet, in seconds; ``home`` and ``table`` are medians ÷ idle ones.
 
     ``allowed`` is twice the request's time in process × clients ÷ cores, ``allowed_bare`` the same
@@ -119,8 +117,7 @@ class LoadLine:
         )
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """All of it: what served, what everything takes alone, and every crowd.
 
     ``requests`` are the seconds of each surface in process, ``search`` those of a search by itself;
@@ -272,8 +269,8 @@ def measured(
 
 def as_json(loaded: Loaded) -> dict[str, Any]:
     """The figures, with the verdict of each line."""
-    lines = [{**asdict(line), "met": line.met, "cells": line.cells()} for line in loaded.lines]
-    return {**asdict(loaded), "headings": HEADINGS, "lines": lines}
+    lines = [{**to_builtins(line), "met": line.met, "cells": line.cells()} for line in loaded.lines]
+    return {**to_builtins(loaded), "headings": HEADINGS, "lines": lines}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,13 +7,13 @@ import resource
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True)
-class Spent:
+
+class Spent(Struct, frozen=True):
     """Seconds: ``cpu`` of all threads together (user and system), ``wall`` on the clock."""
 
     cpu: float

@@ -10,12 +10,12 @@ nothing in the product may be able to do this.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from benchmarks.remembering import mark
 from benchmarks.sealed import Ranker, SealedPart

@@ -14,11 +14,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import psutil
+from msgspec import to_builtins
 
 from benchmarks.measuring import Spent, median_of, spent_on
 from benchmarks.report import Held
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     taken |= {"first": each[0], "later": median_of(each[1:])}
     held |= {"searched": _alone(), "index": int(store.stats()["index_bytes"])}
     store.close()
-    print(json.dumps({**{name: asdict(one) for name, one in taken.items()}, **held}))
+    print(json.dumps({**{name: to_builtins(one) for name, one in taken.items()}, **held}))
     return 0
 
 

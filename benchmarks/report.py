@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from benchmarks.measuring import Spent
 
@@ -15,8 +16,7 @@ HELD_HEADINGS = (
 )
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """One measurement. ``limit`` is the target in seconds, or as a ratio where ``judged`` says so.
 
     ``judged`` is what the limit is held against: ``cpu``, ``wall`` or ``ratio`` (ours ÷ peer).
@@ -56,8 +56,7 @@ class Line:
         )
 
 
-@dataclass(frozen=True)
-class Proportion:
+class Proportion(Struct, frozen=True):
     """A share or a ratio: bytes on disk ÷ bytes of text, recall, two clients ÷ one.
 
     ``at_least`` turns the target round; ``digits`` are those behind the point.
@@ -81,8 +80,7 @@ class Proportion:
         return (self.operation, f"{self.size:,}", "", "", self.peer, "", shown, self.target, met)
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(Struct, frozen=True):
     """One process with an opened vault: seconds, and bytes of memory that it alone holds.
 
     ``before`` is with everything imported and nothing opened; ``index`` the bytes of its index.
@@ -115,7 +113,7 @@ Measured = Line | Proportion | Held
 
 def as_data(line: Measured) -> dict[str, Any]:
     """The line for JSON, with the cells of its table."""
-    return {**asdict(line), "kind": type(line).__name__, "cells": line.cells()}
+    return {**to_builtins(line), "kind": type(line).__name__, "cells": line.cells()}
 
 
 def _met(held: float | None, limit: float | None) -> str:

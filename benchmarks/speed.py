@@ -21,9 +21,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from benchmarks import load
 from benchmarks.cross_encoder import reranking_lines
@@ -39,8 +40,7 @@ PARTS = ("vectors", "imported", "drawn", "reranking", "recall", "load")
 PACKAGES = ("numpy", "fastembed", "flashrank", "sqlite-vec", "datasette")
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """How many vectors, imported notes, drawn notes, and notes to rerank among."""
 
     vectors: tuple[int, ...]
@@ -53,8 +53,7 @@ QUICK = Sizes((1_000, 10_000, 100_000), (1_000, 10_000), (100_000,))
 FULL = Sizes((1_000, 10_000, 100_000, 1_000_000), (1_000, 10_000), (100_000, 1_000_000))
 
 
-@dataclass(frozen=True)
-class Speed:
+class Speed(Struct, frozen=True):
     """One run: its sizes, its model, and where a peer and real texts are, if they are."""
 
     sizes: Sizes

@@ -17,7 +17,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -26,6 +25,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from benchmarks.development_sets import DevelopmentSet, development_sets
 from benchmarks.sealed import Ranker, SealedPart
@@ -54,8 +55,7 @@ MODE = "hybrid"
 OPTIONS = SearchOptions()
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """One set: what each of the settings reached there, in their order (float64 [settings])."""
 
     name: str
@@ -64,8 +64,7 @@ class Trial:
     means: npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class HeldOut:
+class HeldOut(Struct, frozen=True):
     """What was chosen without a set, and what it reaches there."""
 
     trial: Trial

@@ -10,16 +10,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from statistics import quantiles
+
+from msgspec import Struct, field
 
 TURNED_AWAY = "too many searches"
 COME_AGAIN = 1.0  # seconds; what Retry-After says
 TICK = 0.5  # seconds between two looks of somebody who reads; nobody leafs faster through tables
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """A response, and the seconds from the first byte asked to the last byte answered."""
 
     status: int
@@ -71,8 +71,7 @@ class Visitor:
             self._writer.close()
 
 
-@dataclass
-class Visits:
+class Visits(Struct):
     """What visitors saw: seconds of each answer, and how many were turned away."""
 
     answered: list[float] = field(default_factory=list)

@@ -8,11 +8,13 @@ memory is opened here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memory_store.errors import BadInputError, LockedError, NotFoundError
 from memory_store.records import CollectionInfo
@@ -32,8 +34,7 @@ from .vaults.vault import Vault
 NO_STORE = {"Cache-Control": "no-store"}
 
 
-@dataclass(frozen=True)
-class CollectionView:
+class CollectionView(Struct, frozen=True):
     """A collection as one asker sees it.
 
     ``name`` is null for those who may only search; ``role`` is the asker's in a closed collection;

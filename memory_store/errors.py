@@ -6,8 +6,9 @@ Boundary: messages are fit for a user and carry no key, query or text of a memor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 
 class MemoryStoreError(Exception):
@@ -32,8 +33,7 @@ class BadInputError(MemoryStoreError):
         self.parameter = parameter
 
 
-@dataclass(frozen=True, slots=True)
-class RowProblem:
+class RowProblem(Struct, frozen=True):
     """What is wrong with one of many rows: its place from 0, the field (if any), a sentence."""
 
     row: int

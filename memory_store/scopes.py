@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Collections by id; ``None`` for all that there are and will be. Falsy when there are none.
 
     ``scope & other`` is what both hold, ``scope | other`` what either does.

@@ -16,9 +16,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memory_store.errors import ReadOnlyError, StorageError
 
@@ -52,8 +53,7 @@ class ExtensionUnavailable(Exception):
     """sqlite-vec cannot be loaded here; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileAccess:
+class FileAccess(Struct, frozen=True):
     """How every connection to a file is opened; ``read_only`` says why nothing may be written."""
 
     read_only: str = ""

@@ -7,10 +7,12 @@ before: the command line's user holds the key, Datasette asks its grants.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.facade.checking import Checking
 from memory_store.facade.collections import Collections
@@ -50,8 +52,7 @@ SearchElsewhere = Callable[
 """From views, a method, a query and its options to the answer; ``None``: nobody is free."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """How a vault that is open here is opened once more, besides its root key."""
 
     path: Path
@@ -260,7 +261,7 @@ class MemoryStore(Reading, Writing, Collections, Keys, Checking):
         Raises BadInputError naming the parameter, LockedError after a lock.
         """
         found = self._found_elsewhere("search", query, options)
-        found = found or searching.search(self._vault, self.search_context, query, options)
+        found = found or self._searched(self.search_context, query, options)
         warning = self._vault.untold()
         return replace(found, degraded=(warning, *found.degraded)) if warning else found
 
@@ -276,7 +277,12 @@ class MemoryStore(Reading, Writing, Collections, Keys, Checking):
             return replace(self.search_context(), by_places=True)
 
         found = self._found_elsewhere("search_by_places", query, options)
-        return found or searching.search(self._vault, context, query, options)
+        return found or self._searched(context, query, options)
+
+    def _searched(
+        self, context: Callable[[], SearchContext], query: str, options: dict[str, Any]
+    ) -> SearchResponse:
+        return searching.search(self._vault, self._embedders, context, query, options)
 
     def _found_elsewhere(
         self, method: str, query: str, options: dict[str, Any]

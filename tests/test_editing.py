@@ -7,12 +7,12 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
 from memory_store.records import TYPES, MemoryDraft, MemoryEdit

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
 from memory_store.records import Memory, MemoryDraft, MemoryEdit, SealedMemory

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, RowProblem
 from memory_store.importing.drafts import checked_id
@@ -19,8 +20,8 @@ from memory_store.text.plain_json import read_json
 MANY = 1_000
 """Memories of one request: they are embedded and written together, about 15 ms each."""
 
-NEW_FIELDS = frozenset(field.name for field in fields(MemoryDraft))
-EDIT_FIELDS = frozenset(field.name for field in fields(MemoryEdit)) - {"id", "expected_version"}
+NEW_FIELDS = frozenset(MemoryDraft.__struct_fields__)
+EDIT_FIELDS = frozenset(MemoryEdit.__struct_fields__) - {"id", "expected_version"}
 EDIT_FIELDS |= {"version"}
 LISTS = frozenset({"topics", "add_topics", "remove_topics"})
 EMPTIED_BY_NULL = frozenset({"valid_from", "valid_to", "title"})

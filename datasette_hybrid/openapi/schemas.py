@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from memory_store.operations.auditing import Total
 from memory_store.records import (
@@ -107,13 +108,13 @@ def nullable(schema: Schema) -> Schema:
     return schema if "null" in kinds else {**schema, "type": [*kinds, "null"]}
 
 
-def of_record(record: type, *, sealed: bool = False) -> Schema:
+def of_record(record: type[Struct], *, sealed: bool = False) -> Schema:
     """An object with a record's fields, all of them there.
 
     ``sealed``: what somebody without the decrypt grant may not see may be null.
     """
     hints = get_type_hints(record)
-    told = [one.name for one in fields(record) if one.name not in FOR_PAGES]
+    told = [one for one in record.__struct_fields__ if one not in FOR_PAGES]
     properties = {name: of_type(hints[name]) for name in told}
     if sealed:
         properties = {

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from datasette import Request
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memory_store.scopes import Scope
 from memory_store.sql.functions import ALL_GRANTS, NO_GRANTS, Grants
@@ -32,8 +33,7 @@ SESSION = replace(ALL_GRANTS, audit=True)
 """Whoever unlocked the vault in this browser. Still not ``models``: the server pays for those."""
 
 
-@dataclass(frozen=True, eq=False)
-class Asker:
+class Asker(Struct, frozen=True, eq=False):
     """Who is behind the running request: what they may do, by database name. One per request.
 
     ``actor_id`` is the id of Datasette's actor as text. ``databases`` holds the actions that they

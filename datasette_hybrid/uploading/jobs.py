@@ -14,8 +14,10 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from memory_store.errors import ConflictError, LockedError, MemoryStoreError
 from memory_store.importing.twins import KEEP

@@ -6,11 +6,11 @@ Boundary: prints and stores numbers and a model's name, never a query or a text.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from memory_store.cli.options import database_argument, json_option, judgement_options, with_store
 from memory_store.cli.progress import Progress
@@ -57,7 +57,9 @@ def calibrate(
         )
     path = None if dry_run else store_fitted(report.fitted)
     if as_json:
-        write_json({"ok": True, **asdict(report), "stored": None if path is None else str(path)})
+        write_json(
+            {"ok": True, **to_builtins(report), "stored": None if path is None else str(path)}
+        )
         return
     for line in _lines(report):
         click.echo(line)

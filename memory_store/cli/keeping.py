@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from memory_store.cli.failures import EXIT_FAILED
 from memory_store.cli.options import database_argument, json_option, key_options, with_store

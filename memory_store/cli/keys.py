@@ -8,11 +8,11 @@ standard output, once.
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from memory_store.cli.options import (
     at_terminal,

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature, InvalidTag, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hpke
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from msgspec import Struct
 
 from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
 from memory_store.errors import FormatError, TamperedError
@@ -36,8 +36,7 @@ SIGNATURE_BYTES = 64
 FINGERPRINT_GROUPS = 8  # of five digits: 132 bits, and half a minute on the telephone
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Somebody's public keys."""
 
     kem: int

@@ -12,11 +12,11 @@ import binascii
 import hmac
 import os
 import threading
-from dataclasses import dataclass
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from msgspec import Struct
 
 from memory_store.errors import BadInputError, FormatError, MemoryStoreError
 
@@ -89,8 +89,7 @@ class SecretKey:
         raise TypeError("a secret key is not written anywhere")
 
 
-@dataclass(frozen=True, slots=True)
-class Argon2Parameters:
+class Argon2Parameters(Struct, frozen=True):
     """Cost of the passphrase derivation: memory in KiB, passes, lanes."""
 
     memory_kib: int = ARGON2_MEMORY_KIB

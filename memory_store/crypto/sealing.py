@@ -17,11 +17,11 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV, ChaCha20Poly1305
+from msgspec import Struct, field
 
 from memory_store.crypto.keys import KEY_BYTES, SecretKey
 from memory_store.errors import FormatError, TamperedError
@@ -58,8 +58,7 @@ SUITE_NAMES: Mapping[str, int] = {
 DEFAULT_SUITE = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a sealed value stands. A value moved to another place does not open."""
 
     vault: bytes
@@ -88,8 +87,7 @@ class Place:
         return f"{self.table}.{self.column} of {self.row}"
 
 
-@dataclass(slots=True)
-class OpenCounter:
+class OpenCounter(Struct):
     """How many values of each ``table.column`` were opened since the vault was unlocked."""
 
     counts: Counter[str] = field(default_factory=Counter)

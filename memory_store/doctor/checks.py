@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import metadata
 from typing import Literal
+
+from msgspec import Struct
 
 State = Literal["ok", "missing", "off"]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """One line of the report. ``missing`` degrades the search; ``off`` is a choice or an extra.
 
     ``effect`` says what does not work, ``remedy`` is a command; both are empty when all is well.

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.evaluation.judgements import Judgements
@@ -47,8 +48,7 @@ FOLDS = 5
 Progress = Callable[[str, int, int | None], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """One query and one memory as the model read them: its ``raw`` score, and the truth."""
 
     query: int
@@ -57,8 +57,7 @@ class Pair:
     judged: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationReport:
+class CalibrationReport(Struct, frozen=True):
     """A fit, and what it is worth.
 
     ``before`` is the calibration until now, if there is one; without, the losses are those of the

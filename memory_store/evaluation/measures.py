@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 Ranked = Sequence[Hashable]
 """What was found, best first."""
@@ -17,8 +18,7 @@ Grades = Mapping[Any, int]
 """What was judged, with its grade."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """A measure of the first ``depth`` of a ranking; ``label`` is its name in print."""
 
     label: str

@@ -9,10 +9,10 @@ Boundary: what is ranked are ids; of the vault's content, refs alone pass throug
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.evaluation.judgements import Judgements
@@ -49,8 +49,7 @@ class Rankable(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RankedMemory:
+class RankedMemory(Struct, frozen=True):
     """One place of a ranking. ``ref`` is what the judgements call the memory, where they do."""
 
     ref: str
@@ -58,8 +57,7 @@ class RankedMemory:
     score: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RunResult:
+class RunResult(Struct, frozen=True, eq=False):
     """One run over all measured queries.
 
     ``values`` (measure → one value per query) are in the order of :attr:`Evaluation.queries`.
@@ -81,8 +79,7 @@ class RunResult:
         return estimate(self.values[measure])
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """A query on which a run does worse than the first one: the values of both."""
 
     query: str
@@ -90,8 +87,7 @@ class Loss:
     value: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Evaluation:
+class Evaluation(Struct, frozen=True, eq=False):
     """All runs over the same queries; the first is what the others are held against.
 
     ``queries`` are those with something relevant judged. ``textless`` of them were judged but not
@@ -246,8 +242,7 @@ def _names(memory: Reference, judged: Sequence[str], grades: Mapping[str, int]) 
     return (*best_first, *own)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
+class _Task(Struct, frozen=True):
     """What every run does: rank ``asked`` and hold what was found against ``judgements``."""
 
     store: Rankable

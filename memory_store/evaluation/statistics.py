@@ -6,11 +6,11 @@ Everything random comes from a fixed seed: the same figures give the same answer
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000  # of the bootstrap: the ends of an interval settle to the third digit
@@ -21,8 +21,7 @@ Values = npt.NDArray[np.float64]
 """One value per query."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """A mean over ``queries`` with its 95 % bootstrap interval."""
 
     mean: float
@@ -34,8 +33,7 @@ class Estimate:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A run held against another, query by query.
 
     ``difference`` is the mean of the run's values less the other's, with its 95 % interval; ``p``

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from memory_store.importing.tabular import no_text_column, text_column
 from memory_store.importing.walk import MAX_FILE_BYTES
@@ -23,16 +24,14 @@ ROW_NUMBER_NAMES = ("rowid", "_rowid_", "oid")  # https://sqlite.org/rowidtable.
 LIMIT_LENGTH = 0  # SQLITE_LIMIT_LENGTH, sqlite3.h
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenDatabase:
+class BrokenDatabase(Struct, frozen=True):
     """A row (named by its ref) or, with ``ref`` ``None``, the whole table that cannot be read."""
 
     ref: str | None
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseRow:
+class DatabaseRow(Struct, frozen=True):
     """One row of ``table``: ``ref`` is its primary key, ``text`` what ``column`` holds.
 
     ``values`` are the other columns, but neither BLOBs nor NULLs.

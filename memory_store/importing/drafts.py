@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from memory_store.dates import format_time, parse_time
 from memory_store.errors import BadInputError

@@ -10,9 +10,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
+
+from msgspec import Struct
 
 from memory_store.dates import parse_time
 from memory_store.errors import BadInputError
@@ -62,8 +63,7 @@ class FieldError(Exception):
         self.key, self.reason = key, reason
 
 
-@dataclass(slots=True)
-class Record:
+class Record(Struct):
     """Fields on their way to a draft: each is taken out once, the rest becomes metadata.
 
     A record that carries a UUID as ``id`` together with the key ``ref`` is one of our own exports

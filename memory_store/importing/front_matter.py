@@ -12,11 +12,11 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import Any
 
 import yaml
+from msgspec import Struct, field
 
 MAX_FRONT_MATTER_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 32  # levels of lists and mappings, in front matter and in JSON metadata
@@ -43,8 +43,7 @@ class Plain(str):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
+class FrontMatter(Struct, frozen=True):
     """``fields`` by key, as written; the ``lines`` the keys stand on; the ``body`` after it all."""
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -157,8 +156,7 @@ def _prose(text: str) -> tuple[dict[str, Any], dict[str, int]] | None:
     return ({}, {}) if text in ("", "~", "null") else None
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     """An open list or mapping; ``key`` is the mapping's key that waits for its value."""
 
     content: list[Any] | dict[str, Any]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields, replace
+
+from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.batch import Batch
@@ -25,7 +26,7 @@ DIFFERS = (
     "was changed. Import it once more, saying whether to replace that note or to add this one"
 )
 
-_DRAFT_FIELDS = tuple(f.name for f in fields(MemoryDraft))
+_DRAFT_FIELDS = MemoryDraft.__struct_fields__
 
 
 class Intake:

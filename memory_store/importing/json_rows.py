@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memory_store.importing.front_matter import MAX_DEPTH
 
@@ -24,8 +25,7 @@ _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.S)
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenRow:
+class BrokenRow(Struct, frozen=True):
     """A row that cannot be read. ``line`` counts from 1; ``last`` when nothing after it can be."""
 
     line: int
@@ -33,8 +33,7 @@ class BrokenRow:
     last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One JSON object, its line, and its number among the rows, both from 1."""
 
     line: int

@@ -15,8 +15,9 @@ import re
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import IO, Any, BinaryIO
+
+from msgspec.structs import replace
 
 from memory_store.dates import date_in_name, format_epoch
 from memory_store.errors import MemoryStoreError

@@ -7,8 +7,9 @@ Every row that cannot be taken is a :class:`Failure` naming ``file:line`` (or, i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import IO, Any
+
+from msgspec.structs import replace
 
 from memory_store.importing.database_rows import BrokenDatabase, rows_of_database
 from memory_store.importing.decoding import decode_lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from memory_store.errors import BadInputError, ModelUnavailableError
@@ -110,11 +109,11 @@ def run_upload(
 def _together(reports: Sequence[ImportReport]) -> ImportReport:
     """The sum of several reports: numbers added, lists joined."""
     totals: dict[str, Any] = {}
-    for field in fields(ImportReport):
-        values = [getattr(report, field.name) for report in reports]
+    for name in ImportReport.__struct_fields__:
+        values = [getattr(report, name) for report in reports]
         if isinstance(values[0], int):
-            totals[field.name] = sum(values)
+            totals[name] = sum(values)
         else:
-            totals[field.name] = tuple(item for value in values for item in value)
+            totals[name] = tuple(item for value in values for item in value)
     totals["ids"] = totals["ids"][:LISTED_IDS]
     return ImportReport(**totals)

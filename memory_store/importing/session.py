@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
@@ -28,8 +30,7 @@ UPLOADED = "upload:"
 """The source of what came from another machine: no path here, and read again by nobody."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportOptions:
+class ImportOptions(Struct, frozen=True):
     """What the caller asked of an import. Kept sealed with each source, for the next time."""
 
     collection: str | None = None
@@ -46,8 +47,7 @@ class ImportOptions:
         return json.dumps(shape).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """A draft to be written: new, or replacing the memory that has the same origin.
 
     ``name`` is what messages call it.
@@ -59,8 +59,7 @@ class Pending:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class FileMark:
+class FileMark(Struct, frozen=True):
     """What is remembered of a file that was read to its end: keyed tags of its name and bytes."""
 
     source: str
@@ -68,16 +67,14 @@ class FileMark:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFile:
+class KnownFile(Struct, frozen=True):
     """A file that was imported before, and how many memories it stands for."""
 
     content: bytes
     memories: int
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRecord:
+class KnownRecord(Struct, frozen=True):
     """A memory that came from the same record before, and the tag of what it was then."""
 
     memory: str
@@ -85,8 +82,7 @@ class KnownRecord:
     origin: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What came of a batch: the ids of its memories, and which drafts are none, and why."""
 
     ids: Sequence[str] = ()

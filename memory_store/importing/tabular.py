@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MAX_CELL_CHARACTERS = 16 * 1024 * 1024  # the csv module's own limit of 131,072 refuses long notes
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenTable:
+class BrokenTable(Struct, frozen=True):
     """A row, or from there on the whole table, that cannot be read. ``line`` counts from 1."""
 
     line: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
+class TableRow(Struct, frozen=True):
     """One row by column name. ``number`` counts rows from 1."""
 
     line: int

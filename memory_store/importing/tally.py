@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memory_store.importing.walk import Failure, Skip
 from memory_store.records import LISTED_IDS, ImportReport
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """The counts of one import at work. ``pruned`` are memories whose records are gone."""
 
     imported: int = 0

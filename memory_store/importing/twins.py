@@ -10,9 +10,10 @@ and its records have other origins. What is the same is recognised by the end of
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
+
+from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
@@ -40,8 +41,7 @@ def checked_differing(given: str) -> str:
     return given
 
 
-@dataclass(frozen=True, slots=True)
-class Twin:
+class Twin(Struct, frozen=True):
     """A memory that came from the same file by another way; ``same``: and says the same.
 
     ``origin``: by which its own source knows it again.
@@ -54,8 +54,7 @@ class Twin:
     same: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     memory: str
     parts: Parts
     head: dict[str, Any]

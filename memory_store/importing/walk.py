@@ -11,9 +11,11 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from memory_store.importing.globs import Glob
 
@@ -47,8 +49,7 @@ FOLDERS_NEVER_ENTERED = frozenset({"node_modules", "__pycache__"})
 """Besides every name that begins with a dot (``.git``, ``.obsidian``, ``.trash``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """One file to read.
 
     ``path`` is absolute, ``root`` the absolute source root, ``ref`` the posix path from the root
@@ -65,24 +66,22 @@ class SourceFile:
     kind: str
     name: str = ""
     modified: float | None = None
-    stream: IO[str] | None = field(default=None, compare=False, repr=False)
-    content: Callable[[], bytes] | None = field(default=None, compare=False, repr=False)
+    stream: IO[str] | None = None
+    content: Callable[[], bytes] | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
-            object.__setattr__(self, "name", self.ref)
+            force_setattr(self, "name", self.ref)
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Struct, frozen=True):
     """Something left out on purpose: ``binary``, ``empty``, ``excluded``, a link. Exit code 0."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Something chosen that cannot be imported. ``name`` is ``file`` or ``file:line``."""
 
     name: str

@@ -7,8 +7,9 @@ the vault's one writer, inside a transaction that reads the settings anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import CollectionInfo

@@ -6,10 +6,14 @@ it was chosen, then by its name.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from dataclasses import dataclass, replace
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.opened import OpenVault
@@ -23,8 +27,7 @@ if TYPE_CHECKING:
 DEFAULT = "default"  # in the place of a model's name: the vault's own
 
 
-@dataclass(frozen=True, slots=True)
-class ModelState:
+class ModelState(Struct, frozen=True):
     """The embedding model as loaded (None: not there), and what its absence switches off."""
 
     embedder_name: str | None
@@ -49,6 +52,20 @@ class Embedders:
         embedder = load_embedder(self.name(collection))
         self._vault.check_model(embedder, collection)
         return embedder
+
+    def load_ahead(self) -> None:
+        """Begin to load the vault's model beside other work, if its vectors come from one.
+
+        Nothing is said of a model that is missing: whoever asks for it next is told.
+        """
+        if self._vault.settings.embedder:
+            threading.Thread(target=self._load_quietly, name="model loading ahead").start()
+
+    def _load_quietly(self) -> None:
+        from memory_store.models.embedder import load_embedder
+
+        with contextlib.suppress(ModelUnavailableError):
+            load_embedder(self.name())
 
     def name(self, collection: str | None = None) -> str | None:
         """Name or folder of the model that :meth:`load` looks for; ``None``: the usual one."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.segment import IndexEntry
@@ -37,16 +37,14 @@ TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in fron
 Vectors = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(Struct, frozen=True):
     """The embedded windows of a content: character spans and one vector each (float [w, d])."""
 
     spans: tuple[tuple[int, int], ...]
     vectors: npt.NDArray[np.generic]
 
 
-@dataclass(frozen=True, slots=True)
-class Indexable:
+class Indexable(Struct, frozen=True):
     """A memory on its way into the index, with its keyed tags."""
 
     memory: Memory

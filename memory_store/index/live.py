@@ -11,10 +11,11 @@ import uuid
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.errors import SupersededError, TamperedError
 from memory_store.index.codec import decode, encode
@@ -46,8 +47,7 @@ TIER_FACTOR = 8  # segments of about one size that are merged into one of the ne
 MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
 
 
-@dataclass(slots=True)
-class _Loaded:
+class _Loaded(Struct):
     """A segment in memory with the mask of entries that are still alive."""
 
     row: SegmentRow
@@ -70,6 +70,11 @@ class LiveIndex:
         self._snapshot: Snapshot | None = None
         self._state: tuple[int, Settings] | None = None
         self._made_of: list[tuple[SegmentRow, npt.NDArray[np.bool_]]] = []
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was read of it yet."""
+        return self._snapshot is None
 
     def refresh(self, settings: Settings, *, whole: bool = False) -> tuple[Snapshot, Settings]:
         """The newest committed state, and the settings it was made by: newer ones, if there are.

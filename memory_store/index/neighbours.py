@@ -12,10 +12,10 @@ Boundary: reads times, lengths and vectors of the snapshot; keeps ordinals and o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.index.layout import unit_rows
 from memory_store.index.snapshot import Snapshot
@@ -37,8 +37,7 @@ Ordinals = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(Struct, frozen=True):
     """Who stands beside whom, in time.
 
     ``beside`` holds, for each distance from 1 to ``REACH``, the ordinals before and after each

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memory_store.crypto.blinding import Blinder
 from memory_store.errors import ModelUnavailableError
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 
-@dataclass(frozen=True, slots=True)
-class _Making:
+class _Making(Struct, frozen=True):
     """What the entries of one collection are made with, fixed for as long as an import lasts."""
 
     embedder: Embedder | None

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.index.codec import SegmentParts, decode, encode
 from memory_store.index.columns import Array
@@ -27,8 +27,7 @@ __all__ = ["IndexEntry", "Segment", "SegmentParts", "build", "decode", "encode",
 KEY_BYTES = 16  # ids, content tags and topic hashes
 
 
-@dataclass(frozen=True)
-class IndexEntry:
+class IndexEntry(Struct, frozen=True):
     """What the index knows of one memory.
 
     ``memory_id`` is a UUID's text; ``content_tag`` and each of ``topics`` are 16-byte keyed
@@ -52,7 +51,7 @@ class IndexEntry:
     length: int
     pairs: frozenset[int]
     windows: Sequence[tuple[int, int]]
-    vectors: npt.NDArray[Any] = field(repr=False)
+    vectors: npt.NDArray[Any]
     valid_from: float | None = None
     valid_to: float | None = None
 

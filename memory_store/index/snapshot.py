@@ -12,12 +12,12 @@ import uuid
 from bisect import bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.index.layout import Segment, unit_rows
 from memory_store.records import DONE_SUFFIX
@@ -32,8 +32,7 @@ TopicGroup = Mapping[str, Sequence[bytes]]
 """Collection id → the 16-byte keyed hashes that stand for one topic there."""
 
 
-@dataclass(frozen=True)
-class Filters:
+class Filters(Struct, frozen=True):
     """What a document must be to take part in a search. ``None`` or empty means: not asked.
 
     ``collections`` are ids; note that an *empty* tuple there lets nothing through. ``types`` are
@@ -51,8 +50,7 @@ class Filters:
     until: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(Struct, frozen=True, eq=False):
     """One segment in its place: its documents are the ordinals ``base`` … ``end - 1``."""
 
     segment: Segment

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.index.columns import Array
 from memory_store.index.ranking import best_first
@@ -38,8 +38,7 @@ class Scored(NamedTuple):
     scores: npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matches:
+class Matches(Struct, frozen=True, eq=False):
     """Where the words of a query stand: a row for each word and each document that holds it.
 
     ``ordinals`` intp, ``titles`` and ``bodies`` float64 (how often the word stands there), all

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memory_store.errors import ConflictError
 from memory_store.index.codec import encode
@@ -22,8 +23,7 @@ from memory_store.vault.segments import DELETED, UPDATED, log_changes, write_seg
 from memory_store.vault.transactions import transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A memory ready to be written. Version 1 is new; a later one replaces the version before."""
 
     memory: Memory
@@ -31,8 +31,7 @@ class Prepared:
     entry: IndexEntry
 
 
-@dataclass(frozen=True, slots=True)
-class IndexModel:
+class IndexModel(Struct, frozen=True):
     """What a segment's entries are made with: its ``mark`` (see there), its vectors' dimensions."""
 
     mark: str = ""

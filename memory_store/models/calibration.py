@@ -16,10 +16,11 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from memory_store.errors import BadInputError, ModelUnavailableError
@@ -36,8 +37,7 @@ LARGEST_POWER = 700.0  # exp() of more is no float
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """The curve 1 ÷ (1 + exp(−slope · (logit − centre))); rises strictly, as slope is above 0."""
 
     centre: float
@@ -59,8 +59,7 @@ CALIBRATIONS: Mapping[str, Calibration] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """A calibration that was fitted, and to what: ``pairs`` of which ``relevant`` fit."""
 
     model: str
@@ -76,8 +75,7 @@ class Fitted:
         return Calibration(self.centre, self.slope)
 
 
-@dataclass(frozen=True, slots=True)
-class Bin:
+class Bin(Struct, frozen=True):
     """Pairs whose score lies in [low, high): how many, their mean score, the relevant share."""
 
     low: float

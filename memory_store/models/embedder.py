@@ -13,11 +13,11 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from memory_store.errors import ModelUnavailableError
@@ -90,8 +90,7 @@ class Embedder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class TokenVectors:
+class TokenVectors(Struct, frozen=True):
     """The tokens of one text: unit ``vectors`` [t, d] and their character ``offsets`` [t].
 
     Special tokens, and those beyond the model's window, are not among them; t may be 0.
@@ -101,8 +100,7 @@ class TokenVectors:
     offsets: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPlace:
+class ModelPlace(Struct, frozen=True):
     """Where a model's files are: ``folder`` and, in it, the ONNX ``file``.
 
     ``registered`` is FastEmbed's name for it; ``None`` for a folder FastEmbed has not heard of.

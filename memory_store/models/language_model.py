@@ -17,11 +17,12 @@ from __future__ import annotations
 import shlex
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
+
+from msgspec import Struct
 
 from memory_store.errors import ModelUnavailableError
 
@@ -31,15 +32,13 @@ _calls = threading.BoundedSemaphore(MOST_CALLS)
 _loading = threading.Lock()  # llm marks its plugins as loaded before they are
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
+class _Started(Struct, frozen=True):
     """The model is loaded; ``model`` is its own name."""
 
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
+class _Failed(Struct, frozen=True):
     """Why there is no (more) text, and the command that mends it."""
 
     reason: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memory_store.dates import parse_moment
 from memory_store.vault.audit_events import AuditEvent
@@ -13,8 +15,7 @@ from memory_store.vault.audit_events import AuditEvent
 COLUMNS = ("time", "who", "surface", "action", "times", "opened", "returned")
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Which events to show; what is empty leaves none out.
 
     ``who`` is an actor's id or what stands for one. ``since`` and ``until`` are times, days or
@@ -42,8 +43,7 @@ class Wanted:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(Struct, frozen=True):
     """What one asker did: how often, how many memories were opened and returned, when last.
 
     Alike uses of one minute are one event.

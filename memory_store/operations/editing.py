@@ -11,8 +11,9 @@ processes make them. A change that expects no version is made again on top of th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, RowProblem
 from memory_store.importing.drafts import (

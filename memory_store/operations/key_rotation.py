@@ -12,8 +12,10 @@ is being left, and every sealed value says which one it is sealed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.index.opened import OpenVault
 from memory_store.sqlite import sqlite3
@@ -31,8 +33,7 @@ from memory_store.vault.wrapped_keys import insert_key
 Progress = Callable[[str, int, "int | None"], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Rotation:
+class Rotation(Struct, frozen=True):
     """What a change of keys did. ``name`` is ``None`` for the vault's own scope (its settings).
 
     ``resumed``: whether it finished an earlier one.

@@ -14,10 +14,12 @@ import base64
 import binascii
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memory_store.crypto.identities import (
     Identity,
@@ -69,8 +71,7 @@ UNREADABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """Somebody with whom collections (names) are shared, or who asks for it."""
 
     name: str
@@ -79,8 +80,7 @@ class Holder:
     collections: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Introduction:
+class Introduction(Struct, frozen=True):
     """What somebody introduces himself to a vault's owner with: public, and signed by him."""
 
     vault: bytes

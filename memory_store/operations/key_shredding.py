@@ -8,7 +8,7 @@ before hold key and rows, and open as they did.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.index.opened import OpenVault

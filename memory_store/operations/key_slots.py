@@ -6,8 +6,9 @@ told of a slot is secret.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import BadInputError, NotFoundError
@@ -32,8 +33,7 @@ from memory_store.vault.wrapped_keys import insert_key, next_root
 SHORTEST_PREFIX = 4  # characters of a slot's id that name it, if only one begins with them
 
 
-@dataclass(frozen=True, slots=True)
-class KeySlot:
+class KeySlot(Struct, frozen=True):
     """A way to open the vault. ``kind`` is passphrase, key-file, keyring or recovery; ``opened``
     says that the vault was opened by it now."""
 
@@ -88,8 +88,7 @@ def remove(vault: OpenVault, given: str) -> KeySlot:
     return told
 
 
-@dataclass(frozen=True, slots=True)
-class NewRoot:
+class NewRoot(Struct, frozen=True):
     """What a new root key took away: other key slots, and those with whom something was shared."""
 
     removed: tuple[KeySlot, ...]

@@ -11,9 +11,10 @@ hash is another one in another vault; there the copy is recognised by what it sa
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from itertools import count
 from typing import Any
+
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.importing.drafts import now

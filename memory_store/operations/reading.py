@@ -9,10 +9,10 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from memory_store.dates import epoch, parse_moment
 from memory_store.errors import BadInputError, NotFoundError, TamperedError

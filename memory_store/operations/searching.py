@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from memory_store.errors import ModelUnavailableError, NotFoundError, SupersededError
 from memory_store.index.held_vectors import HeldVectors
@@ -19,9 +20,11 @@ from memory_store.operations.reading import open_all, resolve
 from memory_store.records import Memory, Ranking, SearchOptions, SearchResponse
 from memory_store.search.likeness import unknown
 from memory_store.search.options import search_options
+from memory_store.search.query import resolve_mode
 from memory_store.vault.page_keys import PageKeys
 
 if TYPE_CHECKING:
+    from memory_store.index.embedders import Embedders
     from memory_store.models.embedder import Embedder
     from memory_store.models.reranker import Reranker
     from memory_store.search.context import SearchContext
@@ -31,19 +34,32 @@ T = TypeVar("T")
 
 
 def search(
-    vault: OpenVault, context: Callable[[], SearchContext], query: str, options: dict[str, Any]
+    vault: OpenVault,
+    embedders: Embedders,
+    context: Callable[[], SearchContext],
+    query: str,
+    options: dict[str, Any],
 ) -> SearchResponse:
-    """One search. Raises BadInputError naming the parameter, LockedError after a lock."""
+    """One search. Raises BadInputError naming the parameter, LockedError after a lock.
+
+    The first search of all needs the index and the model: each is loaded beside the other.
+    """
     started = monotonic()  # a time limit counts the loading of the index and of the models
+    wanted = _checked(options)
+    if vault.index.untouched and _is_embedded(query, wanted):
+        embedders.load_ahead()
     from memory_store.search.pipeline import run
 
-    wanted = _checked(options)
     if wanted.why is not None:
         with contextlib.suppress(NotFoundError):  # the answer itself says so
             wanted = replace(wanted, why=resolve(vault, wanted.why))
     wanted = _with_whole_id(vault, wanted)
     response = _on_newest(context, lambda one: run(one, query, wanted, started=started))
     return replace(response, degraded=_runnable(response.degraded, vault))
+
+
+def _is_embedded(query: str, options: SearchOptions) -> bool:
+    return bool(query.strip()) and resolve_mode(query, options.mode) in ("hybrid", "vector")
 
 
 def rank(

@@ -6,9 +6,10 @@ Boundary: plain text comes in; only what the vault's keys have sealed or hashed 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, ConflictError
 from memory_store.importing.drafts import memory_from_draft, with_text_topics
@@ -32,7 +33,7 @@ ADD_BATCH = 64  # memories in one transaction
 
 def draft_of(text: str, given: dict[str, Any]) -> MemoryDraft:
     """A draft from keywords. Raises BadInputError for one that names no field."""
-    known = {f.name for f in fields(MemoryDraft)}
+    known = set(MemoryDraft.__struct_fields__)
     unknown = sorted(set(given) - known)
     if unknown:
         raise BadInputError(f"no field {unknown[0]!r} in a memory", unknown[0])

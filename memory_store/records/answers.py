@@ -6,8 +6,10 @@ never logged.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memory_store.records.searches import SearchResponse
 
@@ -16,8 +18,7 @@ ANSWER_SOURCES = 8  # memories for an answer: it is in the first few, or was not
 ANSWER_BUDGET = 6_000  # tokens of them: with instructions and answer they fit a window of 8,192
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(Struct, frozen=True):
     """A memory that an answer was written from, under the number by which the answer cites it."""
 
     number: int
@@ -27,8 +28,7 @@ class Citation:
     created: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A language model's answer to a question, out of what ``search`` found.
 
     ``text`` and ``model`` are ``None`` when nothing was found, and no model was called.

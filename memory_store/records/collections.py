@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionInfo:
+class CollectionInfo(Struct, frozen=True):
     """A collection the opened principal can read: random ``id``, opened ``name``, ``memories``.
 
     ``analyser`` is ``auto``, a language code or ``code``; ``embedder`` the name of the model of its

@@ -7,8 +7,9 @@ cached by this package and never logged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any
+
+from msgspec import Struct, field
 
 TYPES = (
     "fact",
@@ -26,8 +27,7 @@ TYPES = (
 DONE_SUFFIX = "_done"
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDraft:
+class MemoryDraft(Struct, frozen=True):
     """What a caller or an importer knows of a memory before the store has it.
 
     ``None`` means "not said": the store fills in an id, times, a type and a collection.
@@ -51,8 +51,7 @@ class MemoryDraft:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryEdit:
+class MemoryEdit(Struct, frozen=True):
     """A change to one memory: what is ``None`` stays as it was.
 
     ``valid_from`` and ``valid_to`` are taken away by an empty text. ``add_topics`` and
@@ -74,8 +73,7 @@ class MemoryEdit:
     expected_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """One opened memory. Times are ISO 8601 UTC; ``version`` grows by one with every edit."""
 
     id: str
@@ -97,18 +95,16 @@ class Memory:
 
     def as_dict(self) -> dict[str, Any]:
         """The memory as JSON-ready data, keys in a fixed order."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
         return {**values, "topics": list(self.topics), "metadata": dict(self.metadata)}
 
 
-@dataclass(frozen=True, slots=True)
-class SealedMemory(Memory):
+class SealedMemory(Memory, frozen=True):
     """A memory that was not opened: its id, collection and version, and the type and the times
     where the file has them in clear. All else is empty, and nothing was held against the seals."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryHead:
+class MemoryHead(Struct, frozen=True):
     """What can be said of a memory without opening its body.
 
     ``content`` is the id of its body. ``topics`` pairs each topic's keyed hash (hex, as in the
@@ -122,16 +118,14 @@ class MemoryHead:
     topics: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
+class Addition(Struct, frozen=True):
     """A memory that was to be added; ``unchanged`` when it was there already, just as given."""
 
     memory: Memory
     unchanged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """What a judgement may call a memory: its ``id``, and its ``ref`` in its source.
 
     Memories of equal ``content`` (a number) hold the same text: a search returns one of them.

@@ -7,8 +7,9 @@ this package and never logged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any
+
+from msgspec import Struct, field
 
 from memory_store.titles import shown_title
 
@@ -21,8 +22,7 @@ DEFAULT_LIMIT = 10
 MAX_QUERY_CHARACTERS = 8_192  # a longer query is an error: it is a document, not a question
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
+class SearchOptions(Struct, frozen=True):
     """Everything a search can be asked for: the CLI's options with underscores.
 
     ``since``/``until`` are ISO 8601 dates or spans such as ``7d``, ``3w``; ``meta`` holds
@@ -60,8 +60,7 @@ class SearchOptions:
     why: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """A part of an opened memory: character offsets ``start``–``end`` and the text between.
 
     ``highlights`` are ``(start, end)`` character offsets *within* ``text`` of matching words.
@@ -73,8 +72,7 @@ class Passage:
     highlights: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """One row of an answer. Scores are 0–1; ranks count from 1; ``None`` where a leg missed.
 
     ``title_highlights`` are as a passage's, in the title as :func:`memory_store.titles.shown_title`
@@ -124,12 +122,11 @@ class SearchResult:
 
 
 RESULT_COLUMNS = tuple(
-    f.name for f in fields(SearchResult) if f.name not in ("passages", "title_highlights")
+    name for name in SearchResult.__struct_fields__ if name not in ("passages", "title_highlights")
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StageReport:
+class StageReport(Struct, frozen=True):
     """What one stage of the pipeline did: its name, wall milliseconds, and details as data.
 
     ``cpu_milliseconds`` is what the whole process spent meanwhile, other searches included.
@@ -150,8 +147,7 @@ class StageReport:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResponse:
+class SearchResponse(Struct, frozen=True):
     """The whole answer to a search.
 
     ``opened`` is how many memories were decrypted for it, ``total`` how many were searchable.
@@ -214,8 +210,7 @@ class SearchResponse:
         return response_table(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The order that a search comes to, for evaluation: ``(id, score 0–1)`` pairs, best first.
 
     ``pool`` is how many memories might have been opened, ``opened`` how many were, ``reranked``

@@ -12,10 +12,11 @@ from __future__ import annotations
 import string
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.dates import parse_moment
 from memory_store.errors import BadInputError
@@ -41,8 +42,7 @@ MOST_TOPIC_WORDS = 64  # of a query: the first ones; a longer query is not a lis
 _TRIMMED = string.punctuation.replace("#", "").replace("+", "") + "…“”„«»‚‘’"
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Struct, frozen=True):
     """What the legs need to know of a query.
 
     ``keywords`` are its words without stop words (with them, if there is nothing else), repeats

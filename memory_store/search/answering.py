@@ -6,8 +6,10 @@ Boundary: turns opened memories into what the asker reads. Grants are checked by
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.records import Memory, SearchResponse, SearchResult
 from memory_store.search.adjustments import Scored, band
@@ -30,8 +32,7 @@ Why = Callable[[Collection[str]], Mapping[str, Any]]
 """From the ids of the rows that are shown to what became of the memory asked about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """Where this page stands among the pages of its search.
 
     ``waiting`` are the ordinals that earlier pages have left (``None``: this is the first page, or
@@ -46,8 +47,7 @@ class Page:
     conditional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What the stages hand to the answer.
 
     ``rows`` are the page's opened results; ``ranking`` is the whole order as far as it is known,

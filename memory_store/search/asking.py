@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models.language_model import Reply, ask
@@ -47,8 +48,7 @@ _CITATION = re.compile(r"\s{0,8}\[(?=[\d ,;]{1,40}\])[ ,;]*(\d[\d ,;]*)\]")
 _UNFINISHED = re.compile(r"\s{0,8}(?:\[[\d ,;]{0,40})?$")
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """What of a memory is given to the model, under ``number`` (from 1)."""
 
     number: int

@@ -10,8 +10,9 @@ Boundary: reads what would be shown and counts it; keeps nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -20,8 +21,7 @@ ESTIMATE = "length / 4"
 CHARACTERS_A_TOKEN = 4  # prx, "Budget Enforcement": its estimate where no tokenizer is loaded
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(Struct, frozen=True):
     """What a budget buys of the results in order, as their indexes.
 
     ``taken`` together cost ``spent``; ``skipped`` do not fit beside them; ``too_large`` cost more

@@ -6,8 +6,9 @@ Boundary: holds ordinals, ids, ranks and vectors; no text.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,8 +51,7 @@ class Candidate(NamedTuple):  # made 64 times a search: a third of a dataclass's
         return self.share if self.late_share is None else self.late_share
 
 
-@dataclass(frozen=True, slots=True)
-class LegList:
+class LegList(Struct, frozen=True):
     """One ranked list of a leg: ``ordinals`` best first, ``scores`` on the leg's own scale.
 
     ``kind`` is ``original``, or the kind of the variant that was searched for. ``windows`` are
@@ -74,8 +74,7 @@ class LegList:
     holding: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QueryModel:
+class QueryModel(Struct, frozen=True):
     """A model that embedded the query, and the scope its vectors were searched in.
 
     ``query_vector`` is the query as typed; ``None`` where only variants were embedded.
@@ -86,8 +85,7 @@ class QueryModel:
     query_vector: NDArray[np.float32] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """What all legs found, duplicates of one content removed, and what went missing.
 
     ``models`` are those that embedded the query, one for each kind of vectors that was searched.

@@ -7,8 +7,9 @@ Boundary: of everything here only :attr:`SearchContext.open_memories` yields pla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from memory_store.crypto.blinding import Blinder
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from memory_store.vault.settings import CollectionSettings
 
 
-@dataclass(frozen=True, slots=True)
-class SearchContext:
+class SearchContext(Struct, frozen=True):
     """An unlocked vault as one search sees it, whatever is written meanwhile.
 
     ``blinder`` takes a collection id. ``embedder`` and ``reranker`` load on first use and raise

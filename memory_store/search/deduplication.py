@@ -6,8 +6,9 @@ Boundary: contents are compared by their keyed tags; nothing is opened.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
+
+from msgspec.structs import replace
 
 from memory_store.search.candidates import LegList, first_places
 from memory_store.search.context import SearchContext

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.search.analysis import Analysis, with_variants
@@ -64,8 +65,7 @@ ANOTHER = "another model, or a search without expansion"
 NOTHING_USABLE = "no usable line came from the language model {}"
 
 
-@dataclass(frozen=True, slots=True)
-class Expansion:
+class Expansion(Struct, frozen=True):
     """The query with its variants; the keyword ``probe`` where one was made; what went wrong."""
 
     analysis: Analysis

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from memory_store.search.adjustments import Scored, base_type
 from memory_store.search.analysis import Analysis
@@ -33,8 +34,7 @@ Way = Sequence[tuple[str, int, Scored]]
 """Stage, rank and result after each stage that put the results in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """One search with all that its stages handed on, for those who give an account of it."""
 
     context: SearchContext

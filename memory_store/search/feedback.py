@@ -9,10 +9,10 @@ Boundary: works on vectors and ordinals; opens nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Fetched, QueryModel

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from operator import attrgetter, mul
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.search.adjustments import base_type
 from memory_store.search.analysis import Analysis
@@ -24,8 +25,7 @@ from memory_store.search.likeness import LIKE, Likeness
 from memory_store.search.recipes import Recipe
 
 
-@dataclass(frozen=True, slots=True)
-class RankedList:
+class RankedList(Struct, frozen=True):
     """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times.
 
     Where several models made the vectors, those of the second are the leg ``vector (2)``.
@@ -57,8 +57,7 @@ class Fused(NamedTuple):
     boost: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """What fusion leaves: the ``pool``, best first, and all candidates in order, the pool's first.
 
     ``factors`` are what each leg's weight is the product of, by name; ``lists`` what was fused

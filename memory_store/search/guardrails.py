@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from memory_store.models.expander import TypedLine
 from memory_store.search.analysis import without_stop_words
@@ -70,16 +71,14 @@ _EDGES = "\"'“”„‘’«»()[]{}<>,;:.!?…"
 _I = re.compile(r"I(?:['’]\w+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
+class Guarded(Struct, frozen=True):
     """The wordings that may be searched for, and how many others were dropped, by reason."""
 
     kept: tuple[Variant, ...]
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(Struct, frozen=True):
     """A word of a query as typed. ``first``: in its sentence; ``whole``: that sentence ends in a
     full stop or the like; ``joined``: nothing stands between it and the next word."""
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memory_store.index.terms import document_frequency
 from memory_store.models.maxsim import WordWeights, maxsim_scores
@@ -49,8 +50,7 @@ KEPT = "maxsim: long texts told in order keep the order of fusion, which counts 
 PASSAGE_CHARACTERS = 1_000  # about 250 tokens: what the model reads of a candidate
 
 
-@dataclass(frozen=True, slots=True)
-class Interacted:
+class Interacted(Struct, frozen=True):
     """The pool with the candidates read at new places of the order, and how many were read."""
 
     pool: tuple[Candidate, ...]

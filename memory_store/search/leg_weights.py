@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memory_store.models.embedder import languages_of
 from memory_store.search.analysis import Analysis
@@ -18,8 +19,7 @@ from memory_store.search.recipes import Recipe
 AGREEMENT_DEPTH = 10  # how far down two legs are compared
 
 
-@dataclass(frozen=True, slots=True)
-class LegEvidence:
+class LegEvidence(Struct, frozen=True):
     """What is known about the legs before they are weighed.
 
     ``embedder_languages`` empty means: every language, or not known. ``agreement`` is the share

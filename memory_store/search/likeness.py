@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.index.documents import frequencies, terms_of, topics_of
@@ -28,8 +28,7 @@ MOST_WINDOWS = 8  # of a long memory, spread over it: each costs a search of all
 SHARED_BY_MOST = 0.5  # of a collection: what more of its memories hold tells nothing (BM25: idf 0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Likeness:
+class Likeness(Struct, frozen=True, eq=False):
     """A memory as a question.
 
     ``terms`` are its most telling words, ``topics`` its topics, each a group of one hash of its

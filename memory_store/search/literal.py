@@ -12,11 +12,11 @@ Boundary: reads opened text; keeps nothing of it. Patterns may be secrets and ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.index.terms import has_term, keyword_scores, top_k

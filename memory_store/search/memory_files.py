@@ -6,9 +6,10 @@ Boundary: source and ref are opened text. Nothing of them is kept beyond the sea
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
+
+from msgspec import Struct
 
 from memory_store.records import Memory
 from memory_store.text.identifiers import code_words
@@ -22,8 +23,7 @@ STANDARD_INPUT = "-"
 _PART = re.compile(r"(?<=\w)(?:#[^/]*|:\d+(?:-\d+)?)\Z")
 
 
-@dataclass(frozen=True)
-class MemoryFile:
+class MemoryFile(Struct, frozen=True, dict=True):
     """A file below an imported root: ``source`` is the root, ``path`` posix and relative to it.
 
     What lies above the root says nothing about a file, so no rule ever sees it.

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.search.adjustments import base_type
@@ -31,8 +31,7 @@ _YEAR = re.compile(r"created:\d{4}", re.ASCII)
 _PERIOD = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Narrowing:
+class Narrowing(Struct, frozen=True):
     """What is kept: facet → bool [documents]. Nothing chosen of a facet: no mask.
 
     Of one facet any value will do, of topics all must be carried. ``by_year``: a year was chosen.

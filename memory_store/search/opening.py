@@ -7,7 +7,8 @@ opens anything. What is opened lives as long as the search and is never cached o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memory_store.records import Memory, SealedMemory
 from memory_store.search.candidates import Candidate
@@ -18,8 +19,7 @@ from memory_store.search.tracing import Trace
 BATCH = 32  # memories opened at a time when it is not known how many will be needed
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A candidate with its text, or with what the file shows of it where it stays sealed."""
 
     candidate: Candidate

@@ -6,13 +6,12 @@ Everything odd is refused by name here; what the values mean is checked where th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 from memory_store.errors import BadInputError
 from memory_store.records import SearchOptions
 
-_OPTION_NAMES = {f.name for f in fields(SearchOptions)}
+_OPTION_NAMES = set(SearchOptions.__struct_fields__)
 _LISTED_OPTIONS = ("collection", "type", "topic", "narrow")
 
 

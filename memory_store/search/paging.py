@@ -18,11 +18,12 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from memory_store.errors import BadInputError, FormatError, TamperedError
 from memory_store.records import SearchOptions
@@ -43,8 +44,7 @@ _TAG_BYTES = 5  # 40 bits, see ID_TAG_BITS
 _FREE = frozenset({"limit", "continue_", "explain", "why", "budget", "budget_ms"})
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a page begins, if not at the top.
 
     ``shown`` rows stood on the pages before; ``tried`` memories were opened for them to look at
@@ -60,8 +60,7 @@ class Place:
     after: tuple[float, int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Struct, frozen=True):
     """The memories of a place that are still there, as ordinals of the present snapshot."""
 
     waiting: frozenset[int]
@@ -233,7 +232,7 @@ def _unpacked(content: bytes) -> Place:
 def _search(query: str, options: SearchOptions) -> str:
     """The name of a search: a digest of all that makes it another search. Never leaves here."""
     asked: Mapping[str, object] = {
-        name: getattr(options, name) for name in SearchOptions.__slots__ if name not in _FREE
+        name: value for name, value in asdict(options).items() if name not in _FREE
     }
     text = json.dumps([query, asked], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.text.tokens import words as words_of
@@ -31,8 +32,7 @@ _SEPARATING_CLASS = re.compile(r"\[(?!\^)(?:\\[stnrfv]|\\?[^\w\\\]'])+\]", re.AS
 _INSIDE_WORDS = "'’ʼ"  # an apostrophe joins what stands on both sides of it
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(Struct, frozen=True):
     """All of ``words``, and for each of ``choices`` one of its alternatives.
 
     An alternation is a choice only when every branch needs something.
@@ -67,15 +67,13 @@ class _Other(Enum):
     EDGE = "matches no letter"
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Alternatives, each a row of items."""
 
     branches: tuple[tuple[_Item, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """A piece with its quantifier: least count, and whether it may repeat."""
 
     piece: str | _Group | _Other

@@ -11,8 +11,9 @@ command line starts that much sooner.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.records import Ranking, SearchOptions, SearchResponse

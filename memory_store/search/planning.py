@@ -6,9 +6,11 @@ Everything a caller can get wrong without looking at the vault is refused here, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, SearchOptions
@@ -27,8 +29,7 @@ NO_CUT = 1_000_000  # a pool of all that the legs found
 TRIES = Depth(256, 1_000)  # memories opened at most to find those that a condition on texts keeps
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What will be done: ``legs`` with their ``depths``, ``pool`` and ``rerank_depth`` memories.
 
     ``place`` is where this page starts (``None``: at the top), ``waiting`` what of its pool, as

@@ -11,8 +11,9 @@ Boundary: works on ordinals and ranks; opens nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from memory_store.records import SearchOptions
 from memory_store.search.adjustments import Scored

@@ -6,8 +6,9 @@ Boundary: reads opened text; what leaves is what the asker may read anyway.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from memory_store.records import Passage
 from memory_store.search.adjustments import Scored
@@ -38,8 +39,7 @@ class Marker(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """What is shown of a result: ``complete`` when ``passage`` is the whole text."""
 
     passage: Passage

@@ -16,7 +16,9 @@ Boundary: queries may be secrets. Nothing here logs, caches or quotes one in an 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.records import MAX_QUERY_CHARACTERS, MODES, SearchOptions
@@ -39,24 +41,21 @@ _METACHARACTERS = frozenset("\\^$.|?*+()[]{}")
 _CLOSING = ".?!"
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(Struct, frozen=True):
     """Words that must (or must not) stand side by side: as typed, and one by one."""
 
     text: str
     words: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """Another wording to search for as well: ``lex`` by keyword, ``vec`` and ``hyde`` by vector."""
 
     kind: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedQuery:
+class ParsedQuery(Struct, frozen=True):
     """A query taken apart.
 
     ``text`` is what is left to be embedded and reranked: no operators, no excluded words.

@@ -12,9 +12,11 @@ Boundary: the pool is final here; nothing outside it can be opened.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.records import Memory
@@ -49,8 +51,7 @@ FILE_RULES = "file rules"
 OUT_OF_TIME = "out of time"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What reading a pool needs: where, how, for which query, and who counts and reports."""
 
     context: SearchContext

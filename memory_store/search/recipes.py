@@ -8,9 +8,11 @@ source: *Gnosis*, *GNO*, *QMD* and *prx* are the four systems' published descrip
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 
@@ -21,8 +23,7 @@ def _frozen(values: Mapping[str, float]) -> Mapping[str, float]:
     return MappingProxyType(dict(values))
 
 
-@dataclass(frozen=True, slots=True)
-class Depth:
+class Depth(Struct, frozen=True):
     """How many to take: a fixed number (``standard``, ``deep``) or ``per_result`` × the limit."""
 
     standard: int = 0
@@ -36,8 +37,7 @@ class Depth:
         return self.deep if deep else self.standard
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """The numbers and switches of one ranking. Scores are 0–1, ranks count from 1."""
 
     name: str

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memory_store.search.adjustments import Scored, demotion, ranked
 from memory_store.search.candidates import Candidate
@@ -36,8 +37,7 @@ PASSAGE_CHARACTERS = 1_600  # about 400 tokens: with the query it fits a window 
 MAX_PIECES = 16  # of one document, for recipes that rerank whole documents
 
 
-@dataclass(frozen=True, slots=True)
-class Reranked:
+class Reranked(Struct, frozen=True):
     """What the stage made of the opened pool.
 
     ``reranked`` is how many a model read; ``verified`` whether scores are a model's at all,
@@ -50,7 +50,7 @@ class Reranked:
     verified: bool
     calibrated: bool
     why: str
-    degraded: tuple[str, ...] = field(default=())
+    degraded: tuple[str, ...] = ()
     settled: bool = False
 
 

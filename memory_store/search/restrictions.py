@@ -8,8 +8,9 @@ Boundary: sees the query's words and keyed hashes, like :mod:`memory_store.searc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from memory_store.index.snapshot import Filters, Mask
 from memory_store.records import SearchOptions
@@ -19,8 +20,7 @@ from memory_store.search.narrowing import narrowing
 from memory_store.search.query import ParsedQuery, Phrase
 
 
-@dataclass(frozen=True, slots=True)
-class Restriction:
+class Restriction(Struct, frozen=True):
     """One filter or condition: its ``kind``, its ``name`` as one types it, its ``mask``."""
 
     kind: str

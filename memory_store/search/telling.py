@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from memory_store.records import SearchResponse, StageReport
 
@@ -57,8 +58,7 @@ class Term(NamedTuple):
     points: float
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A small table of a stage."""
 
     caption: str
@@ -66,15 +66,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """One stage in words: figures by name, then tables."""
 
     stage: str
     milliseconds: float
     cpu_milliseconds: float
     figures: tuple[tuple[str, str], ...] = ()
-    tables: tuple[Table, ...] = field(default=())
+    tables: tuple[Table, ...] = ()
 
 
 def accounts(response: SearchResponse) -> dict[str, Mapping[str, Any]]:

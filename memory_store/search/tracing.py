@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from memory_store.records import StageReport
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from memory_store.search.adjustments import Scored
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """The results in the order that ``stage`` left, best first."""
 
     stage: str

@@ -6,8 +6,9 @@ Boundary: as :mod:`memory_store.search.why`: opens nothing, tells what the searc
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from memory_store.index.terms import has_term
 from memory_store.search.adjustments import Scored
@@ -23,8 +24,7 @@ from memory_store.search.tracing import Trace
 from memory_store.search.why import left_out, lost, placed, unknown
 
 
-@dataclass(frozen=True, slots=True)
-class LiteralSearch:
+class LiteralSearch(Struct, frozen=True):
     """A literal search as it went: what the pattern ``needed``, which memories hold that
     (``candidates``), how many were ``tried`` and what was ``found`` among them."""
 

@@ -9,8 +9,9 @@ was found, pass as pickles.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from memory_store.errors import MemoryStoreError
 from memory_store.records import SearchResponse
@@ -30,8 +31,7 @@ class Stream(Protocol):
     def readinto(self, buffer: Any, /) -> int | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A search: in which views, by which of the store's methods, for what."""
 
     views: tuple[View, ...]
@@ -40,8 +40,7 @@ class Question:
     options: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What came of a question. Neither: something unforeseen, which the asker may try himself."""
 
     found: SearchResponse | None = None

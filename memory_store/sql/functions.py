@@ -11,9 +11,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.errors import (
     BadInputError,
@@ -51,8 +53,7 @@ DECLARED: Mapping[str, str] = {
 """Types of columns that hold no text, so that a form's text compares with them as a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grants:
+class Grants(Struct, frozen=True):
     """What a caller may do with one vault: in which collections find, read and change memories.
 
     ``audit`` is whether they may read the audit trail. ``models`` is whether they may choose the
@@ -99,8 +100,7 @@ def _at_once(search: Answer) -> SearchResponse:
     return search()
 
 
-@dataclass(frozen=True, slots=True)
-class StoreAndGrants:
+class StoreAndGrants(Struct, frozen=True):
     """An open store (``None``: locked), what the caller may do, and how long a search may take.
 
     ``run`` runs a search where and when there is room for it, or raises :class:`BusyError`.
@@ -237,8 +237,7 @@ class ReciprocalRankFusion:
         return self.score
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """An answer, and whether the vault is one that seals types and times."""
 
     response: SearchResponse

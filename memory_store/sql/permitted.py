@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
 from memory_store.models.expander import chosen_expander
@@ -113,7 +114,7 @@ NEARNESS = frozenset({"best", "last", "score", "last_score"})
 """Of a leg's list, in a stage or in the answer to why: how near, so that only places stay."""
 
 _BLANK = SearchResult(0, "", None, 0.0, None, "", "", "", (), "", "", False)
-_COLUMNS = frozenset(f.name for f in fields(SearchResult))
+_COLUMNS = frozenset(SearchResult.__struct_fields__)
 
 
 class NotPermittedError(MemoryStoreError):

@@ -17,9 +17,11 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from memory_store.crypto.sealing import LENGTH, Place
 from memory_store.errors import TamperedError
@@ -45,8 +47,7 @@ PATIENCE_MS = 1_000  # for another writer; what could not be written waits in me
 BATCH_DAYS = 30  # a batch that was begun so long ago takes no more: days are kept to that
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(Struct, frozen=True):
     """Of a strand: which batches there are, how many events they hold, the hash of the last."""
 
     first: int = 1
@@ -55,8 +56,7 @@ class _Head:
     tag: str = ""
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(Struct):
     before: str
     events: list[AuditEvent] = field(default_factory=list)
 

@@ -6,9 +6,11 @@ Boundary: an event names an actor, a surface and numbers of memories; never a qu
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 SERVER = "server"  # the surface of what the server does by itself: time-outs, configured keys
 ACTOR_LIMIT = 200  # characters; an actor's id is cut there
@@ -17,8 +19,7 @@ NEVER_MERGED = frozenset({"unlock", "lock", "import", "members changed", "collec
 STRAND_NUMBERS = 1 << 40  # batches that a strand may number
 
 
-@dataclass(frozen=True, slots=True)
-class Strand:
+class Strand(Struct, frozen=True):
     """A part of the trail that is bounded by itself.
 
     Its batches are numbered behind ``base``; it keeps ``share`` of the events that are kept.
@@ -37,8 +38,7 @@ STRANDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEvent:
+class AuditEvent(Struct, frozen=True):
     """Something that was done with a vault.
 
     ``time`` is ISO 8601 in UTC. ``actor`` is an actor's id, ``None`` where nobody was signed in;
@@ -116,7 +116,7 @@ def event_text(event: AuditEvent) -> str:
 
 def event_of(values: list[Any]) -> AuditEvent:
     """The event that was written as :func:`event_text`."""
-    names = [each.name for each in fields(AuditEvent)]
+    names = AuditEvent.__struct_fields__
     event = AuditEvent(**dict(zip(names, values, strict=True)))
     # where ``times`` is, an empty list was before
     return event if isinstance(event.times, int) else replace(event, times=1)

@@ -17,7 +17,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from copy import copy
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from memory_store.crypto.blinding import Blinder, IdTagger, Tagger
 from memory_store.crypto.keys import KEY_BYTES, SecretKey
@@ -38,12 +39,13 @@ CARRIED = ("blind", "dedupe", "source", "expansion-question", "page-tag")
 LEFT_SECONDS = 300.0  # how long a reader who began before may still open values of a left epoch
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Bundle:
+class Bundle(Struct, frozen=True):
     """What is wrapped for whoever may read a collection: its key, and the carried ones."""
 
     secret: SecretKey
     carried: tuple[SecretKey, ...]
+
+    __repr__ = object.__repr__
 
     @classmethod
     def first(cls, secret: SecretKey) -> Bundle:
@@ -107,8 +109,7 @@ class EpochKeys:
         self.bundle.wipe()
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     """The epochs of a collection that are held, in every view of its keys the same."""
 
     epochs: dict[int, EpochKeys] = field(default_factory=dict)

@@ -13,7 +13,8 @@ its length, a label, everything that HPKE is bound to, and the message before th
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from memory_store.crypto.identities import SIGNATURE_BYTES, Identity, opened, signature
 from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
@@ -25,8 +26,7 @@ FORMAT = 2  # a sealed value, the owner's own wrapping in the same column, begin
 HEADER = struct.Struct(">BH")
 
 
-@dataclass(frozen=True, slots=True)
-class GrantPlace:
+class GrantPlace(Struct, frozen=True):
     """Whom a grant is from and for, and what it is of."""
 
     vault: bytes

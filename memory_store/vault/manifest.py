@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.crypto.blinding import Tagger
 from memory_store.crypto.sealing import sealed_epoch
@@ -23,8 +25,7 @@ MODULUS = 2**256
 ELEMENT_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """``counter`` grows with every write, ``count`` counts memories, ``total`` is the sum.
 
     ``revision`` is the newest of the vault's settings (kept in the personal collection's account).

@@ -7,9 +7,10 @@ server; whoever holds the vault's key needs none.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from memory_store.errors import BadInputError, NotFoundError
 
@@ -17,8 +18,7 @@ ACTOR_LIMIT = 200  # characters of an actor's id
 OWNER_ROLE: Final = "owner"
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """What a member of that role may do in the collection; ``manage`` is to choose its members."""
 
     search: bool = False
@@ -37,8 +37,7 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """An actor's role in one collection (by id)."""
 
     collection: str

@@ -6,8 +6,9 @@ without the vault's key.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memory_store.crypto.sealing import Place
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-@dataclass(frozen=True, slots=True)
-class PageKeys:
+class PageKeys(Struct, frozen=True):
     """The keys for paging of one unlocked vault; ``limits`` tells views of it apart."""
 
     keys: CollectionKeys

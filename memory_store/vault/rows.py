@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from memory_store.crypto.sealing import Place
 from memory_store.errors import NotFoundError, TamperedError
@@ -41,8 +42,7 @@ SHORTEST_BEGINNING = 8  # characters of an id that may stand for all of it: 32 b
 SQLITE_VARIABLES = 500  # ids per `in (…)`; every SQLite allows 999
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Keyed tags that let an import recognise a record: where it came from, and what it was."""
 
     origin: bytes | None = None
@@ -50,8 +50,7 @@ class Origin:
     file: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRow:
+class MemoryRow(Struct, frozen=True):
     """One row of ``memories`` as stored."""
 
     id: str

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.crypto.sealing import Place
 from memory_store.sqlite import sqlite3
@@ -21,8 +23,7 @@ UPDATED, DELETED, REINDEXED = "updated", "deleted", "reindexed"
 PARTS = ("main", "vectors", "pairs")
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRow:
+class SegmentRow(Struct, frozen=True):
     """One row of ``vault_segments`` without its blobs; ``model`` is the vectors' fingerprint."""
 
     id: str
@@ -33,8 +34,7 @@ class SegmentRow:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One row of ``vault_changes``."""
 
     sequence: int

@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import asdict, replace
 
 from memory_store.errors import (
     FormatError,
@@ -35,8 +37,7 @@ PROFILES = ("default", "strict")
 AUTO = "auto"  # the analyser that looks at each text for its language
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionSettings:
+class CollectionSettings(Struct, frozen=True):
     """How one collection is indexed.
 
     ``analyser`` is ``auto``, a language code or ``code``. ``embedder`` names the model, empty for
@@ -51,8 +52,7 @@ class CollectionSettings:
     dimensions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Epoch:
+class Epoch(Struct, frozen=True):
     """The epoch of a collection's key (or of the vault's own), where it is not the first.
 
     ``before`` is the one that is being left, while some values are still sealed in it.
@@ -68,8 +68,7 @@ class Epoch:
         return frozenset({self.epoch} if self.before is None else {self.epoch, self.before})
 
 
-@dataclass(frozen=True, slots=True)
-class KeyHolder:
+class KeyHolder(Struct, frozen=True):
     """Somebody with whom collections are shared: a principal of that name and public keys.
 
     ``identity`` is the SHA-256 of the public keys, in hex (see ``vault/identities.py``).
@@ -81,8 +80,7 @@ class KeyHolder:
     collections: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """``embedder`` and ``fingerprint`` name the model of every vector (empty before the first).
 
     ``analyser`` is the version of the text analysis that index entries without a mark of their
@@ -319,7 +317,7 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
     keyring.check_owner()
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", settings.revision)
-    data = asdict(settings)
+    data = to_builtins(settings)
     for later in ("choices", "members", "epochs", "holders", "slots"):
         if not data[later]:
             del data[later]  # as every vault was written before there were any

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from memory_store.errors import TamperedError
 from memory_store.sqlite import sqlite3
@@ -19,8 +21,7 @@ from memory_store.vault.collection_keys import CollectionKeys
 TABLE = "vault_shares"
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """The vault's profile and usual model, the collection's own choice, and its key's epochs.
 
     ``choice`` are fields of ``CollectionSettings`` without the folder, which is the owner's.
@@ -33,8 +34,11 @@ class Share:
     dimensions: int
     epoch: int
     before: int | None
-    dedupe: str = field(repr=False)
+    dedupe: str
     choice: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Share of epoch {self.epoch}>"
 
     def dedupe_key(self) -> bytes:
         return base64.b64decode(self.dedupe)

@@ -12,8 +12,10 @@ import json
 import os
 import uuid
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from memory_store.crypto.keys import (
     KEY_BYTES,
@@ -39,8 +41,7 @@ COSTLIEST = 4  # times our own passphrase's: of a slot that comes from somebody 
 COMMITMENT_BYTES = KEY_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """One row of ``vault_slots``. The salt and the commitment are public."""
 
     id: str
@@ -58,8 +59,7 @@ class Slot:
         return Place(vault, tuned, "vault_slots", "wrapped", self.id)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Secret:
+class Secret(Struct, frozen=True):
     """What a user gave to open a vault: a passphrase as text, or random bytes, of some kind."""
 
     kind: str
@@ -200,8 +200,7 @@ def _whole(slot: Slot) -> Slot:
     raise TamperedError(f"vault_slots of {slot.id}: a part of it was taken away")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class OpenedSlot:
+class OpenedSlot(Struct, frozen=True):
     """What a slot held: the principal's root key, and how the owner is known (not for owners).
 
     ``key`` is the slot's key-encryption key.
@@ -211,6 +210,8 @@ class OpenedSlot:
     key: SecretKey
     root: SecretKey
     pin: bytes = b""
+
+    __repr__ = object.__repr__
 
 
 def open_root(

@@ -7,12 +7,12 @@ import pickle
 import queue
 import re
 import threading
-from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rfc5869 import hkdf
 
 from memory_store.crypto import keys

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV, ChaCha20Poly1305
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import (
@@ -132,7 +132,7 @@ def test_a_cell_that_is_no_blob_is_refused(cell: object) -> None:
         unseal(key(), PLACE, cell)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Place)])
+@pytest.mark.parametrize("name", Place.__struct_fields__)
 def test_a_value_moved_to_another_place_is_refused(name: str) -> None:
     blob = seal(key(), PLACE, b"text")
     other = {"vault": b"w" * 16, "version": 4}.get(name, "other")

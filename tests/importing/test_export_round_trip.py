@@ -8,7 +8,6 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from reading_files import read
 
 from memory_store.errors import MemoryStoreError
@@ -102,7 +102,7 @@ MEMORIES = st.builds(
 
 def as_draft(memory: Memory) -> MemoryDraft:
     """What an import of the exported memory has to say."""
-    values = {f.name: getattr(memory, f.name) for f in fields(MemoryDraft)}
+    values = {name: getattr(memory, name) for name in MemoryDraft.__struct_fields__}
     return MemoryDraft(**values | {"collection": memory.collection or None})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up_entries import entry, snapshot_of, unit_vectors
+from msgspec.structs import replace
 
 from memory_store.index.neighbours import GAP, REACH, SHORT, Neighbours, neighbours_of
 from memory_store.index.segment import IndexEntry

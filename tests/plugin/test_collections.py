@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
+from msgspec.structs import replace
 
 from datasette_hybrid.collections import Visit
 from datasette_hybrid.vaults.registry import vaults_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -70,7 +69,7 @@ def test_rows_and_parameters_are_those_of_a_search() -> None:
     assert tuple(row) == (*RESULT_COLUMNS, *(name for name in row if name not in RESULT_COLUMNS))
     assert set(RESULT_COLUMNS) <= set(row)
     memory = DOCUMENT["components"]["schemas"]["Memory"]["properties"]
-    assert list(memory) == [one.name for one in fields(Memory)]
+    assert list(memory) == list(Memory.__struct_fields__)
     assert tuple(openapi_schemas.OPTIONS) == OPTION_NAMES
     search = DOCUMENT["paths"]["/{database}/-/hybrid.json"]["get"]["parameters"]
     assert [one["name"] for one in search] == ["q", "_shape", *OPTION_NAMES]

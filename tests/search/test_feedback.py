@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from memory_store.index.vectors import make_vector_index
 from memory_store.records import MemoryDraft, SearchOptions, SearchResponse

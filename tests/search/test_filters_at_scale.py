@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from memory_store.dates import parse_moment
 from memory_store.index.numpy_vectors import NumpyVectors

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft, SearchOptions, SearchResponse

@@ -6,11 +6,11 @@ import base64
 import json
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict, replace
 from stopping import stopped
 
 from memory_store.crypto.identities import identity_of, signature, strongest_kem

@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError, ModelUnavailableError
 from memory_store.records import SearchResponse

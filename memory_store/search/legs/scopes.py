@@ -8,8 +8,9 @@ Boundary: works on collection ids and ordinals.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from memory_store.index.snapshot import Mask
 from memory_store.search.context import SearchContext
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scope:
+class Scope(Struct, frozen=True, eq=False):
     """Searched ``collections`` whose vectors one model made: ``model`` is its fingerprint.
 
     ``mask`` is what of them may be an answer; ``whole``, that nothing else has vectors. The model

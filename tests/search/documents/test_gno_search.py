@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from bench import Bench, Statement, as_said, each_of, found, fused, fusion_ranks, refused, reranked
+from msgspec.structs import replace
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models.expander import MOST_LINES, instructions
