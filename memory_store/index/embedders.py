@@ -56,16 +56,21 @@ class Embedders:
     def load_ahead(self) -> None:
         """Begin to load the vault's model beside other work, if its vectors come from one.
 
-        Nothing is said of a model that is missing: whoever asks for it next is told.
+        FastEmbed is imported first, by itself: an import holds the interpreter, so that beside
+        other work both would take the longer. Nothing is said of a model that is missing or
+        broken: whoever asks for it next is told.
         """
-        if self._vault.settings.embedder:
-            threading.Thread(target=self._load_quietly, name="model loading ahead").start()
+        from memory_store.models.embedder import load_embedder, locate_embedder
 
-    def _load_quietly(self) -> None:
-        from memory_store.models.embedder import load_embedder
+        def load() -> None:
+            with contextlib.suppress(ModelUnavailableError):
+                load_embedder(self.name())
 
         with contextlib.suppress(ModelUnavailableError):
-            load_embedder(self.name())
+            if self._vault.settings.embedder and locate_embedder(self.name()) is not None:
+                import fastembed  # noqa: F401 - imported here, used there
+
+                threading.Thread(target=load, name="model loading ahead").start()
 
     def name(self, collection: str | None = None) -> str | None:
         """Name or folder of the model that :meth:`load` looks for; ``None``: the usual one."""
