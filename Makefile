@@ -66,8 +66,10 @@ quality: $(VENV)/.test ## retrieval quality on development sets: make quality EV
 tuning: $(VENV)/.test ## whether fusion was fitted to the development sets: make tuning EVALS=folder
 	$(BIN)/python -m benchmarks.tuning $(if $(EVALS),--evals $(EVALS)) $(ARGS)
 
-bench: $(VENV)/.test ## speed and size, side by side with peers (ARGS="--full": up to a million)
-	$(BIN)/python -m benchmarks.speed $(ARGS)
+bench: ## speed and size, side by side with peers (ARGS="--full": up to a million)
+	$(MAKE) VENV=$(VENV)-bench $(VENV)-bench/.runtime
+	$(VENV)-bench/bin/python -m pip install --quiet --group bench
+	$(VENV)-bench/bin/python -m benchmarks.speed $(ARGS)
 
 plots: $(VENV)/.test ## draw docs/speed.json, which make bench ARGS="--json docs/speed.json" writes
 	$(BIN)/python -m pip install --quiet --group bench
@@ -97,4 +99,4 @@ screenshots: $(VENV)/.test ## take the README's screenshots in a real browser
 	$(BIN)/python docs/take_screenshots.py
 
 clean:
-	rm -rf .venv .venv-next .demo build mutants dist *.egg-info
+	rm -rf .venv .venv-next .venv-bench .demo build mutants dist *.egg-info
