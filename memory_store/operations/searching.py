@@ -59,6 +59,8 @@ def search(
 
 
 def _is_embedded(query: str, options: SearchOptions) -> bool:
+    if not isinstance(query, str):  # refused by whoever reads it
+        return False
     return bool(query.strip()) and resolve_mode(query, options.mode) in ("hybrid", "vector")
 
 

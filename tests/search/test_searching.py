@@ -54,6 +54,15 @@ def test_the_keyword_mode_ranks_as_bm25_does(store: MemoryStore) -> None:
     assert found == sorted(reference.values())
 
 
+@pytest.mark.parametrize("query", [None, 5, b"bytes", ["a", "list"]])
+def test_a_first_query_that_is_no_text_is_refused_by_name(
+    store: MemoryStore, query: object
+) -> None:
+    with pytest.raises(BadInputError) as refusal:
+        store.search(query)  # type: ignore[arg-type]
+    assert refusal.value.parameter == "q"
+
+
 class TestConditions:
     def test_a_phrase_must_stand_as_quoted(self, notes: MemoryStore) -> None:
         assert sorted(refs(notes.search("spare key", mode="keyword"))) == ["1", "2"]
