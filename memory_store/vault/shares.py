@@ -40,6 +40,10 @@ class Share(Struct, frozen=True):
     def __repr__(self) -> str:
         return f"<Share of epoch {self.epoch}>"
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Nothing: a Struct's own tells every field to ``rich``, whatever its ``repr`` says."""
+        return []
+
     def dedupe_key(self) -> bytes:
         return base64.b64decode(self.dedupe)
 

@@ -13,6 +13,7 @@ import os
 import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -84,6 +85,10 @@ class Secret(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Secret {self.kind}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Nothing: a Struct's own tells every field to ``rich``, whatever its ``repr`` says."""
+        return []
 
 
 def _argon2(parameters: str) -> Argon2Parameters:

@@ -17,9 +17,23 @@ from memory_store.errors import (
 from memory_store.scopes import Scope
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
+from memory_store.vault.shares import Share
+from memory_store.vault.slots import Secret
 
 Make = Callable[..., MemoryStore]
 PASSPHRASE = "five words that nobody says"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        *Secret.typed(PASSPHRASE),
+        Share("default", 1, "", "", 0, epoch=0, before=None, dedupe=PASSPHRASE),
+    ],
+    ids=["a secret", "a share"],
+)
+def test_what_is_secret_is_printed_neither_by_python_nor_by_rich(secret: Secret | Share) -> None:
+    assert PASSPHRASE not in f"{secret!r} {secret} {list(secret.__rich_repr__())}"
 
 
 def test_a_passphrase_that_was_added_opens_the_vault_beside_the_key_file(
