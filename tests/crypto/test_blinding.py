@@ -41,6 +41,18 @@ def test_tags_are_hmac_sha256_of_length_prefixed_parts(parts: list[bytes], lengt
     assert tagger.tag(*parts) == digest[:16]  # and the state was not used up
 
 
+@given(
+    st.lists(st.tuples(st.binary(max_size=300), st.binary(max_size=300)), max_size=8),
+    st.integers(1, 32),
+)
+def test_many_tags_at_once_are_those_of_one_by_one(
+    several: list[tuple[bytes, bytes]], length: int
+) -> None:
+    tagger = Tagger(SecretKey(KEY))
+    one_by_one = [tagger.tag(*parts, length=length) for parts in several]
+    assert list(tagger.tags(several, length)) == one_by_one
+
+
 def test_parts_cannot_run_into_one_another() -> None:
     tagger = Tagger(SecretKey(KEY))
     assert tagger.tag(b"ab", b"c") != tagger.tag(b"a", b"bc")
