@@ -214,8 +214,13 @@ SHORT = 600  # characters of a piece in a combination: long ones stand for thems
 
 
 def strings(count: int) -> list[str]:
-    """``count`` of them: the fixed ones of all kinds in turn, then combinations."""
-    return list(itertools.islice(itertools.chain(_in_turn(), _combined()), count))
+    """``count`` different ones: the fixed ones of all kinds in turn, then combinations."""
+    different: dict[str, None] = {}
+    for text in itertools.chain(_in_turn(), _combined()):
+        different.setdefault(text)
+        if len(different) == count:
+            break
+    return list(different)
 
 
 def as_bytes(text: str) -> bytes:

@@ -76,6 +76,11 @@ def refused_by_name(call: Callable[[], Any], *names: str) -> Any:
     return None
 
 
+def test_there_are_as_many_strings_as_are_counted() -> None:
+    assert len(set(strings(10_000))) == 10_000
+    assert strings(10_000)[:100] == strings(100)
+
+
 def test_python_searches_or_refuses(notes: MemoryStore) -> None:
     ways = itertools.cycle(itertools.product(MODES, TEXTS))
     for text, (mode, name) in zip(strings(STRINGS), ways, strict=False):
