@@ -99,6 +99,12 @@ def _log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
+PRAGMAS = (
+    *("foreign_keys = on", "trusted_schema = off", "secure_delete = on"),
+    "synchronous = full",  # what was committed survives a power cut, however SQLite was built
+)
+
+
 def connect(
     path: str | Path, *, read_only: bool = False, access: FileAccess = WRITABLE
 ) -> sqlite3.Connection:
@@ -115,7 +121,7 @@ def connect(
         target, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
     )
     try:
-        for pragma in ("foreign_keys = on", "trusted_schema = off", "secure_delete = on"):
+        for pragma in PRAGMAS:
             connection.execute(f"pragma {pragma}")
     except BaseException:
         connection.close()

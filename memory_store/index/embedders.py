@@ -63,11 +63,15 @@ class Embedders:
         from memory_store.models.embedder import load_embedder, locate_embedder
 
         def load() -> None:
-            with contextlib.suppress(ModelUnavailableError):
-                load_embedder(self.name())
+            with contextlib.suppress(ModelUnavailableError, OSError):
+                load_embedder(name)
 
-        with contextlib.suppress(ModelUnavailableError):
-            if self._vault.settings.embedder and locate_embedder(self.name()) is not None:
+        name = self.name()
+        asked_for = self._vault.settings.embedder and name in {
+            self.name(collection) for collection in self._vault.keyring.readable()
+        }
+        with contextlib.suppress(ModelUnavailableError, RuntimeError):  # no thread is to be had
+            if asked_for and locate_embedder(name) is not None:
                 import fastembed  # noqa: F401 - imported here, used there
 
                 threading.Thread(target=load, name="model loading ahead").start()

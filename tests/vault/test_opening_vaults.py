@@ -20,7 +20,7 @@ from memory_store.errors import (
     NotAVaultError,
     WrongKeyError,
 )
-from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
+from memory_store.sqlite import connect, sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 
 PASSPHRASE = "four small grey herons"
@@ -70,6 +70,13 @@ def test_a_vault_without_a_key_or_with_a_weak_one_is_not_made(tmp_path: Path) ->
     with pytest.raises(BadInputError, match="at least 8 characters"):
         MemoryStore.create(tmp_path / "notes.db", passphrase="short")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_commit_waits_for_the_disk(store: MemoryStore, read_only: bool) -> None:
+    connection = connect(store.path, read_only=read_only)
+    assert connection.execute("pragma synchronous").fetchone() == (2,)  # full
+    connection.close()
 
 
 def test_a_vault_is_never_made_over_another(store: MemoryStore, key_file: Path) -> None:
