@@ -88,16 +88,20 @@ def vault(
     return Filled(path, key_file, ""), things
 
 
+@pytest.mark.parametrize("written", [False, True], ids=["read", "written"])
 def test_a_server_that_locks_leaves_no_key_and_no_process_behind(
-    vault: tuple[Filled, dict[str, list[bytes]]], tmp_path: Path
+    vault: tuple[Filled, dict[str, list[bytes]]], tmp_path: Path, written: bool
 ) -> None:
+    """Where it was only read, the thread that opened the index is idle ever after: what OpenSSL
+    left on its stack is overwritten by nobody else."""
     filled, things = vault
     with served_process(filled, tmp_path) as server:
         process = server.process.pid
         for mode in ("hybrid", "keyword", "vector"):
             assert asked(server.address, f"/notes/-/hybrid.json?q={QUERY}&mode={mode}") == 200
-        new = {"text": "Written while the vault is open."}
-        assert asked(server.address, "/notes/-/hybrid/memories.json", new) == 201
+        if written:
+            new = {"text": "Written while the vault is open."}
+            assert asked(server.address, "/notes/-/hybrid/memories.json", new) == 201
         assert found_in(process, things)[KEYS].different
         until = time.monotonic() + PATIENCE
         while not any(found_in(one, things)[KEYS].different for one in children(process)):
