@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,12 +54,25 @@ class Embedders:
         self._vault.check_model(embedder, collection)
         return embedder
 
-    def load_ahead(self) -> None:
-        """Begin to load the vault's model beside other work, if its vectors come from one.
+    @contextlib.contextmanager
+    def loading_ahead(self) -> Iterator[None]:
+        """Load the vault's model beside the work inside, if vectors come from it.
 
-        FastEmbed is imported first, by itself: an import holds the interpreter, so that beside
-        other work both would take the longer. Nothing is said of a model that is missing or
-        broken: whoever asks for it next is told.
+        Ends when both have: a model that is still being loaded while Python ends does so with a
+        traceback. Nothing is said of one that is missing or broken: whoever asks for it is told.
+        """
+        loading = self._load_ahead()
+        try:
+            yield
+        finally:
+            if loading is not None:
+                loading.join()
+
+    def _load_ahead(self) -> threading.Thread | None:
+        """The thread that loads the model; ``None`` where there is nothing to load.
+
+        FastEmbed is imported before, by itself: an import holds the interpreter, so that beside
+        other work both would take the longer.
         """
         from memory_store.models.embedder import load_embedder, locate_embedder
 
@@ -74,7 +88,10 @@ class Embedders:
             if asked_for and locate_embedder(name) is not None:
                 import fastembed  # noqa: F401 - imported here, used there
 
-                threading.Thread(target=load, name="model loading ahead").start()
+                loading = threading.Thread(target=load, name="model loading ahead")
+                loading.start()
+                return loading
+        return None
 
     def name(self, collection: str | None = None) -> str | None:
         """Name or folder of the model that :meth:`load` looks for; ``None``: the usual one."""

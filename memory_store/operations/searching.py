@@ -46,15 +46,15 @@ def search(
     """
     started = monotonic()  # a time limit counts the loading of the index and of the models
     wanted = _checked(options)
-    if vault.index.untouched and _is_embedded(query, wanted):
-        embedders.load_ahead()
-    from memory_store.search.pipeline import run
-
     if wanted.why is not None:
         with contextlib.suppress(NotFoundError):  # the answer itself says so
             wanted = replace(wanted, why=resolve(vault, wanted.why))
     wanted = _with_whole_id(vault, wanted)
-    response = _on_newest(context, lambda one: run(one, query, wanted, started=started))
+    first = vault.index.untouched and _is_embedded(query, wanted)
+    with embedders.loading_ahead() if first else contextlib.nullcontext():
+        from memory_store.search.pipeline import run
+
+        response = _on_newest(context, lambda one: run(one, query, wanted, started=started))
     return replace(response, degraded=_runnable(response.degraded, vault))
 
 
