@@ -86,15 +86,20 @@ def keys_in(holder: Any, seen: set[int] | None = None) -> set[bytes]:
     return set().union(*(keys_in(one, seen) for one in inside))
 
 
-def found_in(process: int, things: Things) -> dict[str, Found]:
-    """How much of what is looked for stands in the writable memory of a process."""
+def found_in(process: int, things: Things, width: int = 0) -> dict[str, Found]:
+    """How much of what is looked for stands in the writable memory of a process.
+
+    With a ``width`` of 4 or 8 bytes memory is read as numbers of that width, rounded to two:
+    so a float16 vector is found in all that was made into it, whatever was rounded off.
+    """
     pieces: dict[bytes, list[tuple[int, bytes]]] = defaultdict(list)
     for thing in {thing for some in things.values() for thing in some}:
         place = telling_piece(thing)
         pieces[thing[place : place + PIECE]].append((place, thing))
     wanted = np.array([int.from_bytes(one, "little") for one in pieces], np.uint64)
     copies: Counter[bytes] = Counter()
-    for content in writable_memory(process):
+    for raw in writable_memory(process):
+        content = _as_halves(raw, width) if width else raw
         for hit in _places(content, wanted):
             for place, thing in pieces[content[hit : hit + PIECE]]:
                 copies[thing] += content.startswith(thing, max(0, hit - place))
@@ -103,6 +108,11 @@ def found_in(process: int, things: Things) -> dict[str, Found]:
         kind: Found(len(met.keys() & {*some}), sum(met.get(thing, 0) for thing in {*some}))
         for kind, some in things.items()
     }
+
+
+def _as_halves(content: bytes, width: int) -> bytes:
+    with np.errstate(all="ignore"):  # most of it are no numbers
+        return np.frombuffer(content, f"<f{width}").astype("<f2").tobytes()
 
 
 def telling_piece(thing: bytes) -> int:
@@ -176,7 +186,7 @@ def holding(path: Path, key_file: Path, model: str | None) -> Iterator[subproces
         [*command, given], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
-        _await(process, "open")
+        await_line(process, "open")
         yield process
     finally:
         process.kill()
@@ -188,10 +198,11 @@ def tell_to_lock(process: subprocess.Popen[str]) -> None:
     assert process.stdin is not None
     process.stdin.write("lock\n")
     process.stdin.flush()
-    _await(process, "locked")
+    await_line(process, "locked")
 
 
-def _await(process: subprocess.Popen[str], line: str) -> None:
+def await_line(process: subprocess.Popen[str], line: str) -> None:
+    """Wait until the process says ``line``."""
     assert process.stdout is not None
     said = process.stdout.readline().strip()
     if said != line:

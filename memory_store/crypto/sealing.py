@@ -38,7 +38,9 @@ MOST_CONTENT = 2**30
 class Cipher(Protocol):
     """What the suites of ``cryptography`` have in common."""
 
-    def encrypt(self, nonce: bytes, data: bytes, associated_data: bytes | None) -> bytes: ...
+    def encrypt(
+        self, nonce: bytes, data: bytes | bytearray, associated_data: bytes | None
+    ) -> bytes: ...
 
     def decrypt_into(
         self, nonce: bytes, data: memoryview, associated_data: bytes | None, buf: bytearray
@@ -134,9 +136,11 @@ def padded_length(length: int) -> int:
     return (length + step) & ~step
 
 
-def _pad(content: bytes | bytearray | memoryview) -> bytes:
+def _pad(content: bytes | bytearray | memoryview) -> bytearray:
+    """A copy of ``content`` to be encrypted, that :func:`seal` overwrites."""
     length = LENGTH.size + len(content)
-    return b"".join((LENGTH.pack(len(content)), content, bytes(padded_length(length) - length)))
+    zeros = bytes(padded_length(length) - length)
+    return bytearray().join((LENGTH.pack(len(content)), content, zeros))
 
 
 def _unpad(padded: bytearray) -> memoryview | None:
@@ -169,9 +173,11 @@ def seal(key: SealingKey, place: Place, content: bytes | bytearray | memoryview)
         raise FormatError(f"{place}: {len(content)} bytes are too many for one sealed value")
     header = HEADER.pack(FORMAT, key.suite, key.epoch, os.urandom(NONCE_BYTES))
     nonce = header[-NONCE_BYTES:]
+    padded = _pad(content)
     try:
-        sealed = key.cipher(key.suite).encrypt(nonce, _pad(content), header + place.encoded())
+        sealed = key.cipher(key.suite).encrypt(nonce, padded, header + place.encoded())
     finally:
+        padded[:] = bytes(len(padded))
         _leave_no_key_behind(key.suite)
     return header + sealed
 

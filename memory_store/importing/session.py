@@ -19,7 +19,7 @@ from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
-from memory_store.index.writing import write_batch
+from memory_store.index.writing import forget_vectors, write_batch
 from memory_store.records import Memory, MemoryDraft
 from memory_store.sqlite import sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
@@ -180,16 +180,19 @@ class ImportSession:
                 if mark.tag not in refused_files:
                     self._mark(connection, mark)
 
-        with self.vault.writing() as connection:
-            write_batch(
-                connection,
-                self.vault.keyring,
-                prepared,
-                strict=self.vault.strict,
-                model=self._preparer.model,
-                also=mark_files,
-            )
-            self.vault.index.compact(connection)
+        try:
+            with self.vault.writing() as connection:
+                write_batch(
+                    connection,
+                    self.vault.keyring,
+                    prepared,
+                    strict=self.vault.strict,
+                    model=self._preparer.model,
+                    also=mark_files,
+                )
+                self.vault.index.compact(connection)
+        finally:
+            forget_vectors(prepared)
         return Written([memory.id for memory, _ in accepted], refused)
 
     def _memory(self, item: Pending) -> Memory:

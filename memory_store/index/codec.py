@@ -43,9 +43,14 @@ Part = Buffer | Callable[[], Buffer]
 class SegmentParts(NamedTuple):
     """An encoded segment. Only ``main`` is needed to search by word and topic."""
 
-    main: bytes
-    vectors: bytes
-    pairs: bytes
+    main: bytearray
+    vectors: bytearray
+    pairs: bytearray
+
+    def wipe(self) -> None:
+        """Overwrite the parts with zeros, once they are sealed."""
+        for part in self:
+            part[:] = bytes(len(part))
 
 
 def encode(segment: Segment) -> SegmentParts:
@@ -111,12 +116,15 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
         window_offsets=offsets,
         window_starts=starts,
         window_ends=ends,
-        late_vectors=Late(lambda: _decode_vectors(_fetched(vectors), windows, dimensions)),
+        late_vectors=Late(
+            lambda: _decode_vectors(_fetched(vectors), windows, dimensions),
+            buffer=None if callable(vectors) else vectors,
+        ),
         late_pairs=Late(lambda: _decode_pairs(_fetched(pairs), count)),
     )
 
 
-def _encode_main(segment: Segment) -> list[bytes]:
+def _encode_main(segment: Segment) -> list[bytes | bytearray]:
     sizes = np.array([segment.count, segment.windows, segment.dimensions], dtype="<u8")
     return [
         pack_raw(sizes),
@@ -142,7 +150,7 @@ def _encode_main(segment: Segment) -> list[bytes]:
     ]
 
 
-def _packed_postings(postings: Postings) -> list[bytes]:
+def _packed_postings(postings: Postings) -> list[bytes | bytearray]:
     return [
         pack_raw(postings.keys),
         pack_planes(np.diff(postings.offsets).astype("<u4")),
@@ -154,9 +162,14 @@ def _packed_names(names: tuple[str, ...]) -> bytes:
     return pack_planes(np.frombuffer(json.dumps(names).encode(), dtype=np.uint8))
 
 
-def _framed(part: int, columns: list[bytes]) -> bytes:
-    body = b"".join(columns)
-    return _HEADER.pack(_MAGIC, FORMAT_VERSION, part, 0, zlib.crc32(body), 0) + body
+def _framed(part: int, columns: list[bytes | bytearray]) -> bytearray:
+    framed = bytearray().join((bytes(_HEADER.size), *columns))
+    checksum = zlib.crc32(memoryview(framed)[_HEADER.size :])
+    _HEADER.pack_into(framed, 0, _MAGIC, FORMAT_VERSION, part, 0, checksum, 0)
+    for column in columns:
+        if isinstance(column, bytearray):  # holds vectors or keyed hashes as they are
+            column[:] = bytes(len(column))
+    return framed
 
 
 def _opened(buffer: Buffer, part: int) -> ColumnReader:

@@ -37,11 +37,12 @@ _RAW, _PLANES = 0, 1
 _PLANE_ZERO, _PLANE_PLAIN, _PLANE_DEFLATED = 0, 1, 2
 
 
-def pack_raw(array: Array) -> bytes:
+def pack_raw(array: Array) -> bytearray:
     """The column holding ``array`` (any shape, C order) as it lies in memory."""
     data = np.ascontiguousarray(array)
     header = _HEADER.pack(_RAW, data.dtype.itemsize, 0, 0, 0, data.size)
-    return header + _padded(data.tobytes())
+    content = data.reshape(-1).view(np.uint8).data  # its own memory: no copy that stays behind
+    return bytearray().join((header, content, bytes(-len(content) % _ALIGNMENT)))
 
 
 def pack_planes(array: Array, *, delta: bool = False) -> bytes:

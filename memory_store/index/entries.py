@@ -105,14 +105,19 @@ def _embed(
     """Vectors of texts, some at a time. Long ones first, as the embedder does: so each of its
     batches holds what it would hold if all were given at once, and the vectors are the same."""
     distinct = sorted(set(texts), key=lambda text: (-len(text), text))
-    made = [np.empty((0, embedder.dimensions), np.float32)]
-    for start in range(0, len(distinct), EMBEDDED_AT_ONCE):
-        embedded(start, len(distinct))
-        made.append(embedder.embed(distinct[start : start + EMBEDDED_AT_ONCE]))
-    if distinct:
-        embedded(len(distinct), len(distinct))
-    row = {text: i for i, text in enumerate(distinct)}
-    in_order: npt.NDArray[np.float32] = np.concatenate(made)[[row[text] for text in texts]]
+    made = np.empty((len(distinct), embedder.dimensions), np.float32)
+    try:
+        for start in range(0, len(distinct), EMBEDDED_AT_ONCE):
+            embedded(start, len(distinct))
+            some = embedder.embed(distinct[start : start + EMBEDDED_AT_ONCE])
+            made[start : start + len(some)] = some
+            some.fill(0)  # freed memory keeps what stood in it, past a lock
+        if distinct:
+            embedded(len(distinct), len(distinct))
+        row = {text: i for i, text in enumerate(distinct)}
+        in_order: npt.NDArray[np.float32] = made[[row[text] for text in texts]]
+    finally:
+        made.fill(0)
     return in_order
 
 

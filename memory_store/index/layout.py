@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.index.columns import Array
+from memory_store.index.columns import Array, Buffer
 
 T = TypeVar("T")
 
@@ -68,11 +68,15 @@ class Late(Generic[T]):
     """A part of a segment that is decoded when first asked for, then kept until wiped.
 
     Two threads that ask at the same moment may both decode; either result serves.
+    ``buffer`` holds its bytes until then, if they are in memory already.
     """
 
-    def __init__(self, load: Callable[[], T] | None, value: T | None = None) -> None:
+    def __init__(
+        self, load: Callable[[], T] | None, value: T | None = None, buffer: Buffer | None = None
+    ) -> None:
         self._load = load
         self.value = value
+        self.buffer = buffer
 
     def get(self) -> T:
         """The part, decoded. Raises ``ValueError`` when its bytes are not valid."""
@@ -84,8 +88,8 @@ class Late(Generic[T]):
         return value
 
     def forget(self) -> None:
-        """Drop the part and the way to load it."""
-        self.value = self._load = None
+        """Drop the part, its bytes and the way to load it."""
+        self.value = self._load = self.buffer = None
 
 
 def widened(vectors: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
@@ -212,6 +216,8 @@ class Segment:
                 yield from vars(postings).values()
         if self.late_vectors.value is not None:
             yield self.late_vectors.value
+        if self.late_vectors.buffer is not None:  # never asked for, they are there all the same
+            yield np.frombuffer(self.late_vectors.buffer, np.uint8)
 
     def wipe(self) -> None:
         """Overwrite every array with zeros. Searches still running then find nothing."""

@@ -18,12 +18,13 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from memory_store.errors import SupersededError, TamperedError
-from memory_store.index.codec import decode, encode
+from memory_store.index.codec import decode
 from memory_store.index.columns import Array
 from memory_store.index.layout import Late, overwrite
 from memory_store.index.marks import same_analysis, same_model, wanted_mark
 from memory_store.index.segment import Segment, merge
 from memory_store.index.snapshot import Snapshot
+from memory_store.index.writing import write_index_segment
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.manifest import added_up, count_rows, read_manifest, rows_of
@@ -37,7 +38,6 @@ from memory_store.vault.segments import (
     same_content,
     trim_changes,
     unseal_part,
-    write_segment,
 )
 from memory_store.vault.settings import Settings, read_settings, stored_revision
 from memory_store.vault.transactions import transaction
@@ -242,20 +242,13 @@ class LiveIndex:
             for row in group
             for segment in [load_segment(connection, keys, row)]
         ]
-        together = merge(parts)
-        encoded = encode(together)
-        for segment in (*(segment for segment, _ in parts), together):
-            segment.wipe()
+        try:
+            together = merge(parts)
+        finally:
+            for segment, _ in parts:
+                segment.wipe()
         if together.count:
-            write_segment(
-                connection,
-                keys,
-                documents=together.count,
-                model=group[0].model,
-                main=encoded.main,
-                vectors=encoded.vectors,
-                pairs=encoded.pairs,
-            )
+            write_index_segment(connection, keys, together, group[0].model)
         delete_segments(connection, [row.id for row in group])
         trim_changes(connection)
 

@@ -102,7 +102,12 @@ def _vectors(parts: Sequence[_Part]) -> npt.NDArray[np.float16]:
     holding = [part for part in parts if len(part.windows)]
     if not holding:
         return np.zeros((0, _dimensions(parts)), dtype=np.float16)
-    return np.concatenate([part.segment.vectors[part.windows] for part in holding])
+    ends = np.cumsum([len(part.windows) for part in holding])
+    vectors = np.empty((ends[-1], _dimensions(parts)), dtype=np.float16)
+    for part, piece in zip(holding, np.split(vectors, ends[:-1]), strict=True):
+        # mode: with "raise" NumPy writes to a copy, which would stay in freed memory
+        part.segment.vectors.take(part.windows, axis=0, out=piece, mode="clip")
+    return vectors
 
 
 def _names(

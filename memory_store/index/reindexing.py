@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory_store.errors import ModelUnavailableError
-from memory_store.index.codec import encode
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
 from memory_store.index.segment import IndexEntry, build
+from memory_store.index.writing import forget_vectors, write_index_segment
 from memory_store.sqlite import sqlite3
 from memory_store.vault.rows import Origin, open_memories, read_rows
-from memory_store.vault.segments import REINDEXED, log_changes, write_segment
+from memory_store.vault.segments import REINDEXED, log_changes
 from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
@@ -126,16 +126,19 @@ def _renew(vault: OpenVault, preparer: Preparer, ids: list[str]) -> int:
     prepared = preparer.prepare([(memory, Origin()) for memory in memories])
     versions = {memory.id: memory.version for memory in memories}
     entries: dict[str, list[IndexEntry]] = defaultdict(list)
-    with vault.writing() as connection:
-        with transaction(connection, vault.keyring):
-            present = read_rows(connection, list(versions))
-            for item in prepared:
-                row = present.get(item.memory.id)
-                if row is not None and row.version == versions[row.id]:
-                    entries[row.collection].append(item.entry)
-            for collection, fresh in entries.items():
-                _replace_entries(connection, vault, preparer, collection, fresh)
-        vault.index.compact(connection)
+    try:
+        with vault.writing() as connection:
+            with transaction(connection, vault.keyring):
+                present = read_rows(connection, list(versions))
+                for item in prepared:
+                    row = present.get(item.memory.id)
+                    if row is not None and row.version == versions[row.id]:
+                        entries[row.collection].append(item.entry)
+                for collection, fresh in entries.items():
+                    _replace_entries(connection, vault, preparer, collection, fresh)
+            vault.index.compact(connection)
+    finally:
+        forget_vectors(prepared)
     return sum(map(len, entries.values()))
 
 
@@ -148,13 +151,5 @@ def _replace_entries(
 ) -> None:
     log_changes(connection, collection, [entry.memory_id for entry in entries], REINDEXED)
     model = preparer.model(collection)
-    parts = encode(build(entries, model.dimensions))
-    write_segment(
-        connection,
-        vault.keyring.of(collection),
-        documents=len(entries),
-        model=model.mark,
-        main=parts.main,
-        vectors=parts.vectors,
-        pairs=parts.pairs,
-    )
+    segment = build(entries, model.dimensions)
+    write_index_segment(connection, vault.keyring.of(collection), segment, model.mark)

@@ -13,10 +13,11 @@ from msgspec import Struct
 
 from memory_store.errors import ConflictError
 from memory_store.index.codec import encode
+from memory_store.index.layout import Segment, overwrite
 from memory_store.index.segment import IndexEntry, build
 from memory_store.records import Memory
 from memory_store.sqlite import sqlite3
-from memory_store.vault.keyring import Keyring
+from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.manifest import account
 from memory_store.vault.rows import Origin, insert_memory, read_rows, remove_memories
 from memory_store.vault.segments import DELETED, UPDATED, log_changes, write_segment
@@ -63,20 +64,31 @@ def write_batch(
             for item in items:
                 insert_memory(connection, keys, item.memory, item.origin, strict=strict)
             made_with = model(collection)
-            parts = encode(build([item.entry for item in items], made_with.dimensions))
-            write_segment(
-                connection,
-                keys,
-                documents=len(items),
-                model=made_with.mark,
-                main=parts.main,
-                vectors=parts.vectors,
-                pairs=parts.pairs,
-            )
+            segment = build([item.entry for item in items], made_with.dimensions)
+            write_index_segment(connection, keys, segment, made_with.mark)
             written = [(item.memory.id, item.memory.version) for item in items]
             account(connection, keys, added=written)
         if also is not None:
             also(connection)
+
+
+def write_index_segment(
+    connection: sqlite3.Connection, keys: CollectionKeys, segment: Segment, mark: str
+) -> None:
+    """Seal and store a segment, and overwrite it: what stays in memory is read from the vault."""
+    try:
+        parts = encode(segment)
+    finally:
+        segment.wipe()
+    try:
+        write_segment(connection, keys, documents=segment.count, model=mark, **parts._asdict())
+    finally:
+        parts.wipe()
+
+
+def forget_vectors(batch: Sequence[Prepared]) -> None:
+    """Overwrite the vectors of memories that were written, or could not be."""
+    overwrite(item.entry.vectors for item in batch)
 
 
 def _replace_rows(

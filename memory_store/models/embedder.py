@@ -63,7 +63,10 @@ class Embedder(Protocol):
     def fingerprint(self) -> str: ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors [n, d] of ``texts``, in their order; n may be 0."""
+        """Unit vectors [n, d] of ``texts``, in their order; n may be 0.
+
+        They are the caller's own, who may overwrite them.
+        """
         ...
 
     def embed_query(self, text: str) -> Vectors:
@@ -150,6 +153,7 @@ class FastEmbedEmbedder:
             lambda: model.passage_embed(distinct, batch_size=BATCH_SIZE), len(distinct)
         )
         in_order: Vectors = vectors[[row[text] for text in clean]]
+        vectors.fill(0)  # freed memory keeps what stood in it, past a lock
         return in_order
 
     def embed_query(self, text: str) -> Vectors:
@@ -198,6 +202,9 @@ class FastEmbedEmbedder:
         if len(made) != count or any(np.shape(one) != (length,) for one in made):
             raise self._failed("vectors of another number or length than it should")
         vectors = _unit(made)
+        for one in made:
+            if one.flags.writeable:
+                one.fill(0)
         if not np.isfinite(vectors).all():
             raise self._failed("a vector with what is no number")
         return vectors
@@ -398,8 +405,8 @@ def _tokens(matrix: NDArray[Any], encoding: Encoding) -> TokenVectors:
 
 def _unit(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
     """Stack to float32 [n, d] of length one; FastEmbed's own are off by rounding or not scaled."""
-    matrix = np.asarray(vectors, dtype=np.float32)
+    unit: Vectors = np.array(vectors, dtype=np.float32)
     with np.errstate(invalid="ignore", over="ignore"):  # whoever uses a vector looks at it
-        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-        unit: Vectors = matrix / np.maximum(lengths, np.float32(1e-12))
+        lengths = np.linalg.norm(unit, axis=1, keepdims=True)
+        unit /= np.maximum(lengths, np.float32(1e-12))  # in place: no copy stays behind
     return unit

@@ -16,7 +16,7 @@ from memory_store.importing.drafts import memory_from_draft, with_text_topics
 from memory_store.index.embedders import Embedders, WritingEmbedders, without_model
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
-from memory_store.index.writing import write_batch
+from memory_store.index.writing import forget_vectors, write_batch
 from memory_store.operations.collections import collection_ids
 from memory_store.operations.reading import shown
 from memory_store.records import ImportReport, Memory, MemoryDraft
@@ -150,11 +150,14 @@ def write(
     try:
         origins = _origins(vault, [memory.id for memory in memories])
         prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])
-        with vault.writing() as connection:
-            write_batch(
-                connection, vault.keyring, prepared, strict=vault.strict, model=preparer.model
-            )
-            vault.index.compact(connection)
+        try:
+            with vault.writing() as connection:
+                write_batch(
+                    connection, vault.keyring, prepared, strict=vault.strict, model=preparer.model
+                )
+                vault.index.compact(connection)
+        finally:
+            forget_vectors(prepared)
     finally:
         preparer.close()
 

@@ -105,9 +105,9 @@ def write_segment(
     *,
     documents: int,
     model: str,
-    main: bytes,
-    vectors: bytes,
-    pairs: bytes,
+    main: bytes | bytearray,
+    vectors: bytes | bytearray,
+    pairs: bytes | bytearray,
 ) -> str:
     """Seal and store one segment at the present sequence. Returns its id."""
     sequence = last_sequence(connection)
@@ -162,10 +162,7 @@ def same_content(segment: SegmentRow, other: SegmentRow) -> bool:
 def reseal_segment(connection: sqlite3.Connection, keys: CollectionKeys, row: SegmentRow) -> None:
     """Seal a segment's parts in the newest epoch (inside the caller's transaction)."""
     parts = read_sealed_parts(connection, row) or {}
-    sealed = {
-        part: keys.seal("segment", _place(keys, row, part), unseal_part(keys, row, part, blob))
-        for part, blob in parts.items()
-    }
+    sealed = {part: _resealed(keys, row, part, blob) for part, blob in parts.items()}
     connection.execute(
         """
         update vault_segments set epoch = :epoch, main = :main, vectors = :vectors, pairs = :pairs
@@ -173,6 +170,14 @@ def reseal_segment(connection: sqlite3.Connection, keys: CollectionKeys, row: Se
         """,
         {**sealed, "epoch": keys.epoch, "id": row.id},
     )
+
+
+def _resealed(keys: CollectionKeys, row: SegmentRow, part: str, blob: bytes) -> bytes:
+    content = unseal_part(keys, row, part, blob)
+    try:
+        return keys.seal("segment", _place(keys, row, part), content)
+    finally:
+        content[:] = bytes(len(content))
 
 
 def delete_segments(connection: sqlite3.Connection, ids: Iterable[str]) -> None:

@@ -27,6 +27,8 @@ from benchmarks.after_lock import (
     looked_at,
     things_in,
 )
+from benchmarks.after_lock_of_writing import HALF
+from benchmarks.after_lock_of_writing import looked_at as looked_at_writing
 from memory_store.store import MemoryStore
 
 pytestmark = pytest.mark.skipif(
@@ -50,6 +52,19 @@ def test_no_key_is_left_after_a_lock(
         assert kind == "numpy"
     if kind == "numpy":
         assert locked[VECTORS].copies == 0
+
+
+@pytest.mark.parametrize("search", [True, False], ids=["searched", "never searched"])
+def test_what_wrote_merged_and_indexed_again_leaves_no_vector_after_a_lock(
+    tmp_path: Path, private_folders: Path, tiny_model: Path, search: bool
+) -> None:
+    count, while_open, locked = looked_at_writing(
+        tmp_path, str(tiny_model), search=search, widths=()
+    )
+    assert count >= 50
+    assert while_open[KEYS].different > 20, "what is looked for is really there before"
+    assert while_open[HALF].different >= 44
+    assert locked[KEYS].copies == locked[HALF].copies == 0
 
 
 def children(process: int) -> set[int]:
@@ -92,8 +107,6 @@ def vault(
 def test_a_server_that_locks_leaves_no_key_and_no_process_behind(
     vault: tuple[Filled, dict[str, list[bytes]]], tmp_path: Path, written: bool
 ) -> None:
-    """Where it was only read, the thread that opened the index is idle ever after: what OpenSSL
-    left on its stack is overwritten by nobody else."""
     filled, things = vault
     with served_process(filled, tmp_path) as server:
         process = server.process.pid
@@ -108,6 +121,7 @@ def test_a_server_that_locks_leaves_no_key_and_no_process_behind(
             assert time.monotonic() < until, "no process of its own searches with the keys"
             asked(server.address, f"/notes/-/hybrid.json?q={QUERY}")
         assert asked(server.address, "/notes/-/hybrid/lock", {}) == 200
+        assert found_in(process, things)[KEYS].copies == 0, "at once"
         until = time.monotonic() + PATIENCE
         while children(process) and time.monotonic() < until:
             time.sleep(0.05)
