@@ -22,11 +22,11 @@ def checked_key_file(path: str | Path, database: Path) -> Path:
     Raises :class:`BadInputError` naming the file and what to do.
     """
     file = home_path(path)
-    _refuse_beside(file, database)
     try:
         status = file.stat()
     except OSError as error:
         raise BadInputError(f"key file {file}: {error.strerror}", "key-file") from error
+    _refuse_beside(file, database)
     if not stat.S_ISREG(status.st_mode):
         raise BadInputError(f"key file {file} is not a file", "key-file")
     if os.name == "posix" and status.st_mode & 0o077:

@@ -99,10 +99,8 @@ def _log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
-PRAGMAS = (
-    *("foreign_keys = on", "trusted_schema = off", "secure_delete = on"),
-    "synchronous = full",  # what was committed survives a power cut, however SQLite was built
-)
+PRAGMAS = ("foreign_keys = on", "trusted_schema = off", "secure_delete = on")
+DURABLE = "synchronous = full"  # what was committed survives a power cut, however SQLite was built
 
 
 def connect(
@@ -121,7 +119,7 @@ def connect(
         target, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
     )
     try:
-        for pragma in PRAGMAS:
+        for pragma in PRAGMAS if read_only else (*PRAGMAS, DURABLE):
             connection.execute(f"pragma {pragma}")
     except BaseException:
         connection.close()

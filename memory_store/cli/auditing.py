@@ -45,7 +45,7 @@ def audit(
 ) -> None:
     """Show the audit trail: who opened how many memories, when, by which surface.
 
-    \\b
+    \b
     memory-store audit notes.db --since 7d
     memory-store audit notes.db --totals
     memory-store audit notes.db --who alice --csv
