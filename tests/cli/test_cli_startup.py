@@ -74,27 +74,6 @@ def test_a_search_for_words_loads_nothing_that_writes_or_embeds(tmp_path: Path) 
     assert loaded_by(code, NOT_TO_SEARCH) == set()
 
 
-@pytest.mark.parametrize("mistake", ["--type=opinion", "--limit=99", "--collection=nowhere"])
-def test_a_refused_search_says_one_line_though_a_model_was_being_loaded(
-    tmp_path: Path, private_folders: Path, tiny_model: Path, mistake: str
-) -> None:
-    folder, key_file = tmp_path / "vault", tmp_path / "notes.key"
-    folder.mkdir()
-    path = folder / "notes.db"
-    with MemoryStore.create(path, key_file=key_file, embedder=str(tiny_model))[0] as store:
-        store.add("The spare key is under the stone.")
-    words = ["search", str(path), "spare key", mistake, "--key-file", str(key_file)]
-    result = subprocess.run(
-        [sys.executable, "-m", "memory_store", *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "MEMORY_STORE_MODEL": str(tiny_model)},
-    )
-    assert result.returncode == 2
-    assert len(result.stderr.splitlines()) == 1, result.stderr
-    assert result.stderr.startswith("Error: --")
-
-
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
 def test_the_command_starts_no_threads_for_matrices() -> None:
     code = (

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
+from memory_store.models import embedder
 from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
 from memory_store.search import pipeline
 from memory_store.store import MemoryStore
@@ -52,6 +57,27 @@ def test_the_keyword_mode_ranks_as_bm25_does(store: MemoryStore) -> None:
     found = [reference[int(store.get(id_).ref or "")] for id_, _ in ranked.results]
     assert len(found) == len(reference) > 20
     assert found == sorted(reference.values())
+
+
+def test_a_refused_first_search_leaves_no_model_behind_that_is_being_loaded(
+    store: MemoryStore, key_file: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python may end next, and what is imported meanwhile fails with a traceback."""
+    store.add("The spare key is under the stone.")
+    store.close()
+    loaded, plain = threading.Event(), embedder.load_embedder
+
+    def slowly(*given: Any) -> Any:
+        time.sleep(0.5)
+        model = plain(*given)
+        loaded.set()
+        return model
+
+    monkeypatch.setattr(embedder, "load_embedder", slowly)
+    with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as opened:
+        with pytest.raises(BadInputError, match="opinion"):
+            opened.search("spare key", type="opinion")
+        assert loaded.is_set()
 
 
 @pytest.mark.parametrize("query", [None, 5, b"bytes", ["a", "list"]])
