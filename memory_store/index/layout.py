@@ -7,7 +7,7 @@ segment (or is a view into a buffer handed over to it) and is zeroed by :meth:`S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -208,16 +208,9 @@ class Segment:
         words[:, : packed.shape[1]] = packed
         return np.ascontiguousarray(words.view(np.uint64).T)
 
-    def arrays(self) -> Iterator[Array]:
+    def arrays(self) -> list[Array]:
         """Every array now in memory."""
-        yield from (v for v in vars(self).values() if isinstance(v, np.ndarray))
-        for postings in (self.terms, self.topics, self.late_pairs.value):
-            if postings is not None:
-                yield from vars(postings).values()
-        if self.late_vectors.value is not None:
-            yield self.late_vectors.value
-        if self.late_vectors.buffer is not None:  # never asked for, they are there all the same
-            yield np.frombuffer(self.late_vectors.buffer, np.uint8)
+        return arrays_in(vars(self))
 
     def wipe(self) -> None:
         """Overwrite every array with zeros. Searches still running then find nothing."""
@@ -226,8 +219,29 @@ class Segment:
         self.late_pairs.forget()
 
 
+def arrays_in(parts: Mapping[str, object]) -> list[Array]:
+    """Every array now in memory among the ``vars`` of a segment or of a part of one.
+
+    Searches in other threads may work out more of them at any moment.
+    """
+    found: list[Array] = []
+    for part in list(parts.values()):
+        if isinstance(part, np.ndarray):
+            found.append(part)
+        elif isinstance(part, Postings | Pairs | Late):
+            found += arrays_in(vars(part))
+        elif isinstance(part, bytearray | memoryview):  # not decoded yet
+            found.append(np.frombuffer(part, np.uint8))
+    return found
+
+
 def overwrite(arrays: Iterable[Array]) -> None:
     """Fill arrays with zeros, those that can be written to."""
     for array in arrays:
         if array.flags.writeable:
             array.fill(0)
+
+
+def overwrite_parts(parts: Mapping[str, object]) -> None:
+    """Fill with zeros every array that :func:`arrays_in` finds."""
+    overwrite(arrays_in(parts))

@@ -20,7 +20,7 @@ from msgspec import Struct
 from memory_store.errors import SupersededError, TamperedError
 from memory_store.index.codec import decode
 from memory_store.index.columns import Array
-from memory_store.index.layout import Late, overwrite
+from memory_store.index.layout import Late, overwrite_parts
 from memory_store.index.marks import same_analysis, same_model, wanted_mark
 from memory_store.index.segment import Segment, merge
 from memory_store.index.snapshot import Snapshot
@@ -164,7 +164,7 @@ class LiveIndex:
 
     def _leave(self, segment: Segment) -> None:
         """Overwrite a segment that was replaced once no search uses it any more, or at the lock."""
-        left = weakref.finalize(segment, overwrite, [*segment.arrays()])
+        left = weakref.finalize(segment, overwrite_parts, vars(segment))
         self._left = [*(one for one in self._left if one.alive), left]
 
     def _bury(self, connection: sqlite3.Connection) -> None:

@@ -26,6 +26,31 @@ def test_a_part_that_was_merged_is_overwritten_once_no_search_uses_it(store: Mem
     assert not vectors.any()
 
 
+def test_what_a_search_worked_out_of_a_part_after_the_merge_is_overwritten_too(
+    store: MemoryStore,
+) -> None:
+    store.add("The first heron of the year.")
+    snapshot = store.search_context().snapshot
+    segment = snapshot.parts[-1].segment
+    write_until_merged(store)
+    words, signs = segment.id_words, segment.signatures
+    assert words.any()
+    assert signs.any()
+    store.lock()
+    assert not words.any()
+    assert not signs.any()
+
+
+def test_a_part_is_left_while_searches_work_out_more_of_it(store: MemoryStore) -> None:
+    """Once in an hour of reading and writing it ended a search with an error of Python's."""
+    store.add("The first heron of the year.")
+    segment = store.search_context().snapshot.parts[-1].segment
+    arrays = iter(segment.arrays())
+    next(arrays)
+    assert len(segment.id_order) == 1, "as another thread may do at any moment"
+    assert list(arrays)
+
+
 def test_a_part_that_a_search_still_uses_is_overwritten_at_the_lock(store: MemoryStore) -> None:
     store.add("The first heron of the year.")
     snapshot = store.search_context().snapshot
