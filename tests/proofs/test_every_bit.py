@@ -11,9 +11,9 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 
 from counts import FULL, SHARE, counted
-from msgspec.structs import replace
 from whole_vault import IDENTITIES, RECOGNISING, Cell, Whole, blob_columns
 
 from memory_store.crypto.keys import SecretKey
