@@ -25,6 +25,11 @@ ID_TAG_BITS = 40  # 256 tags among a million memories: one chance in 4,000 that 
 CACHED_TERMS = 400_000  # about 40 MB: every distinct word of a very large import
 
 
+def keyed_state(secret: SecretKey) -> hmac.HMAC:
+    """HMAC-SHA256 that has read its key and nothing else, to be copied for each message."""
+    return hmac.HMAC(bytes(secret.buffer), hashes.SHA256())
+
+
 class Tagger:
     """HMAC-SHA256 under one key, cut to a tag. The keyed state is made once and copied."""
 
@@ -32,7 +37,7 @@ class Tagger:
 
     def __init__(self, secret: SecretKey) -> None:
         self._secret = secret
-        self._state = hmac.HMAC(bytes(secret.buffer), hashes.SHA256())
+        self._state = keyed_state(secret)
 
     def tag(self, *parts: bytes, length: int = TAG_BYTES) -> bytes:
         """The tag of a sequence of parts; each is length-prefixed, so parts cannot run together."""

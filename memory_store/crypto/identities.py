@@ -71,7 +71,7 @@ class Identity(Struct, frozen=True):
 
     def sealed(self, content: bytes | bytearray, info: bytes) -> bytes:
         """``content`` for the holder of the private keys alone, bound to ``info``."""
-        return _suite(self.kem).encrypt(bytes(content), _public(self.kem, self.hpke_key), info)
+        return suite(self.kem).encrypt(bytes(content), _public(self.kem, self.hpke_key), info)
 
     def check_signature(self, signature: bytes, message: bytes, what: str) -> None:
         """Raise TamperedError unless the holder of the private keys signed ``message``."""
@@ -110,12 +110,13 @@ def signature(root: SecretKey, message: bytes) -> bytes:
 def opened(root: SecretKey, kem: int, sealed: bytes, info: bytes, what: str) -> bytearray:
     """What was sealed for the identity of a root key. Raises TamperedError."""
     try:
-        return bytearray(_suite(kem).decrypt(sealed, _private(root, kem), info))
+        return bytearray(suite(kem).decrypt(sealed, _private(root, kem), info))
     except (InvalidTag, ValueError):
         raise TamperedError(f"{what}: not sealed for this key, or changed since") from None
 
 
-def _suite(kem: int) -> hpke.Suite:
+def suite(kem: int) -> hpke.Suite:
+    """HPKE as identities use it. Raises FormatError where this machine has not that KEM."""
     kems = {X25519: "X25519", HYBRID: "MLKEM768_X25519"}
     chosen = getattr(hpke.KEM, kems.get(kem, ""), None)
     if chosen is None:

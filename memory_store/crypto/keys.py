@@ -67,9 +67,7 @@ class SecretKey:
         """
         derived = SecretKey(bytes(KEY_BYTES))
         info = LABEL_PREFIX.encode() + label.encode() + b"\x00" + context
-        HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive_into(
-            self.buffer, derived._buffer
-        )
+        expand(self.buffer, info, derived._buffer)
         return derived
 
     def wipe(self) -> None:
@@ -87,6 +85,11 @@ class SecretKey:
 
     def __reduce__(self) -> str:
         raise TypeError("a secret key is not written anywhere")
+
+
+def expand(secret: bytearray, info: bytes, into: bytearray) -> None:
+    """As many bytes as ``into`` holds, by HKDF-SHA256 (RFC 5869) without a salt."""
+    HKDF(hashes.SHA256(), len(into), salt=None, info=info).derive_into(secret, into)
 
 
 class Argon2Parameters(Struct, frozen=True):
