@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ from memory_store.records import ImportReport
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
+MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
+
 
 @click.command("import")
 @database_argument
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Say what would be imported, change nothing")
 @click.option("--prune", is_flag=True, help="Forget memories whose source is gone")
 @click.option("--no-embed", is_flag=True, help="Keywords and topics only; reindex adds vectors")
-@click.option("--verbose", is_flag=True, help="Name the skipped files and why")
+@click.option("--verbose", is_flag=True, help="Name all that was skipped or forgotten")
 @json_option("Print the report as JSON")
 @with_store
 def import_(
@@ -170,10 +173,20 @@ def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
     if verbose:
         for name, reason in report.skips:
             click.echo(f"skipped: {printable_line(name)}: {printable_line(reason)}", err=True)
+    _print_forgotten(report.forgotten, dry_run, all_of_it=verbose)
     click.echo(f"{'dry run: ' if dry_run else ''}{report.summary()}")
     if report.skips and not verbose:
         click.echo("what was skipped, and why: --verbose names it", err=True)
     _print_degraded(report.degraded)
+
+
+def _print_forgotten(names: Sequence[str], dry_run: bool, *, all_of_it: bool) -> None:
+    label = "would be forgotten" if dry_run else "forgotten"
+    shown = names if all_of_it else names[:MOST_NAMED]
+    for name in shown:
+        click.echo(f"{label}: {printable_line(name)}", err=True)
+    if len(names) > len(shown):
+        click.echo(f"{label}: and {len(names) - len(shown):,} more (--verbose)", err=True)
 
 
 def _print_degraded(lines: Any) -> None:
@@ -191,6 +204,7 @@ def _report_object(report: ImportReport, dry_run: bool) -> dict[str, Any]:
         "skipped": report.skipped,
         "failed": report.failed,
         "pruned": report.pruned,
+        "forgotten": list(report.forgotten),
         "failures": [{"name": name, "reason": reason} for name, reason in report.failures],
         "skips": [{"name": name, "reason": reason} for name, reason in report.skips],
         "degraded": list(report.degraded),

@@ -57,7 +57,7 @@ def import_paths(
     with session.vault.gate.entered():
         if prune:
             filled = _with_files(sources, files, tally)
-            tally.pruned = session.prune(
+            tally.forgotten = session.prune(
                 *(filled, intake.seen_files, intake.seen_records), dry_run=dry_run
             )
         if not dry_run:

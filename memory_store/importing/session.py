@@ -11,12 +11,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
+from memory_store.importing.walk import shown
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
 from memory_store.index.writing import forget_vectors, write_batch
@@ -263,16 +265,26 @@ class ImportSession:
         records: Mapping[bytes, set[bytes]],
         *,
         dry_run: bool,
-    ) -> int:
-        """Forget memories of these sources whose file or record is gone. Returns how many.
+    ) -> list[str]:
+        """Forget memories of these sources whose file or record is gone. Returns where they were.
 
         ``files`` are the tags of all files that are still there, ``records`` the origins found in
         those that were read again. A file left out by other globs, but still there, is kept.
         """
         gone = self._gone_memories(sources, files, records)
+        names = self._places_in_sources(gone)
         if gone and not dry_run:
             self.vault.forget(gone, also=_forget_empty_files)
-        return len(gone)
+        return names
+
+    def _places_in_sources(self, memories: Sequence[str]) -> list[str]:
+        """Where the sources had these memories; the id of one that nothing says it of here."""
+        places = []
+        for row in read_rows(self.vault.reader(), memories).values():
+            openable = row.collection in self.vault.keyring.openable()
+            place = _place_in_source(open_head(self.vault.keyring, row)) if openable else None
+            places.append(shown(place) if place is not None else row.id)
+        return sorted(places)
 
     def _gone_memories(
         self, sources: Sequence[str], files: set[bytes], records: Mapping[bytes, set[bytes]]
@@ -299,8 +311,12 @@ class ImportSession:
 
     def _still_there(self, connection: sqlite3.Connection, memory: str) -> bool:
         row = read_rows(connection, [memory])[memory]
-        head = open_head(self.vault.keyring, row)
-        return bool(head["source"]) and Path(head["source"], head["ref"] or "").exists()
+        place = _place_in_source(open_head(self.vault.keyring, row))
+        return place is not None and place.exists()
+
+
+def _place_in_source(head: Mapping[str, Any]) -> Path | None:
+    return Path(head["source"], head["ref"] or "") if head["source"] else None
 
 
 def _forget_empty_files(connection: sqlite3.Connection) -> None:

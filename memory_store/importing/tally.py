@@ -11,12 +11,12 @@ from memory_store.records import LISTED_IDS, ImportReport
 
 
 class Tally(Struct):
-    """The counts of one import at work. ``pruned`` are memories whose records are gone."""
+    """The counts of one import at work. ``forgotten`` names memories whose records are gone."""
 
     imported: int = 0
     unchanged: int = 0
     replaced: int = 0
-    pruned: int = 0
+    forgotten: Sequence[str] = ()
     _failures: list[tuple[str, str]] = field(default_factory=list)
     _skips: list[tuple[str, str]] = field(default_factory=list)
     _ids: list[str] = field(default_factory=list)
@@ -40,8 +40,9 @@ class Tally(Struct):
             replaced=self.replaced,
             skipped=len(self._skips),
             failed=len(self._failures),
-            pruned=self.pruned,
+            pruned=len(self.forgotten),
             failures=tuple(self._failures),
             skips=tuple(self._skips),
             ids=tuple(self._ids),
+            forgotten=tuple(self.forgotten),
         )

@@ -14,7 +14,8 @@ class ImportReport(Struct, frozen=True):
     """The outcome of an import. ``failures`` and ``skips`` pair a name with its reason.
 
     ``ids`` are those of the memories that were written, new or replaced, in the order in which
-    they were: the first :data:`LISTED_IDS` of them.
+    they were: the first :data:`LISTED_IDS` of them. ``forgotten`` says of each pruned memory where
+    its source had it.
     """
 
     imported: int = 0
@@ -27,6 +28,7 @@ class ImportReport(Struct, frozen=True):
     skips: Sequence[tuple[str, str]] = ()
     degraded: Sequence[str] = ()
     ids: Sequence[str] = ()
+    forgotten: Sequence[str] = ()
 
     def summary(self) -> str:
         """``imported N, unchanged N, replaced N, skipped N, failed N`` (and pruned, if any)."""

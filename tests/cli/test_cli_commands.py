@@ -72,6 +72,27 @@ def test_an_import_that_fails_for_one_file_keeps_the_others(
     assert "failed 1" in result.stdout
 
 
+def test_what_an_import_forgets_is_named(vault: Vault, notes: Path) -> None:
+    rows = notes / "rows.ndjson"
+    rows.write_text("".join(f'{{"id": {n}, "text": "Row {n}."}}\n' for n in range(20)))
+    assert vault.run("import", str(rows), "--no-embed").exit_code == 0
+    for name in ("bread.md", "travel/lisbon.md"):
+        (notes / name).unlink()
+    words = ("import", str(notes), str(rows), "--no-embed", "--prune")
+    trial = vault.run(*words, "--dry-run")
+    gone = [str(notes / name) for name in ("bread.md", "travel/lisbon.md")]
+    assert trial.stderr.splitlines() == [f"would be forgotten: {path}" for path in gone]
+    rows.write_text('{"id": 0, "text": "Row 0."}\n')
+    told = vault.run(*words, "--dry-run").stderr.splitlines()
+    assert len(told) == 11
+    assert told[-1] == "would be forgotten: and 11 more (--verbose)"
+    assert len(vault.run(*words, "--dry-run", "--verbose").stderr.splitlines()) == 21
+    report = vault.json(*words)
+    assert report["pruned"] == len(report["forgotten"]) == 21
+    assert {*gone, f"{rows}/19"} <= set(report["forgotten"])
+    assert vault.json("stats")["memories"] == 4
+
+
 def test_a_dry_run_changes_nothing(empty_vault: Vault, notes: Path) -> None:
     result = empty_vault.run("import", str(notes), "--no-embed", "--dry-run")
     assert result.stdout.startswith("dry run: imported 5")
