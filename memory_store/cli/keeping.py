@@ -41,10 +41,11 @@ def doctor(
 
     Without DB, or without a key, only what can be seen without one is examined.
     """
-    from memory_store.doctor import examine
+    from memory_store.doctor import examine, key_source
 
+    key = key_source(key_file, asked=passphrase)
     with _opened_if_possible(database, key_file, passphrase) as store:
-        checks = examine(database, store)
+        checks = examine(database, store, key)
     if as_json:
         write_json([asdict(check) for check in checks])
     else:

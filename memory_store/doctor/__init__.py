@@ -32,14 +32,18 @@ from memory_store.doctor.vault import vault
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
-__all__ = ["Check", "examine"]
+__all__ = ["Check", "examine", "key_source"]
 
 
-def examine(path: str | Path | None, store: MemoryStore | None = None) -> list[Check]:
-    """Every check that can be made: of this installation, of the file, and of the opened vault."""
+def examine(path: str | Path | None, store: MemoryStore | None, key: Check) -> list[Check]:
+    """Every check that can be made: of this installation, of the file, and of the opened vault.
+
+    ``key`` is what :func:`key_source` said before the vault was opened, which takes a passphrase
+    out of the environment.
+    """
     checks = [versions(), sqlite(), extension(), table_function()]
     checks += [embedding_model(store), reranking_model(), *libraries(), *extras(), expander()]
-    checks += [*folders(), network(), key_source()]
+    checks += [*folders(), network(), key]
     if path is not None:
         checks += vault(Path(path), store)
     return checks

@@ -133,10 +133,14 @@ def network() -> Check:
     return Check("network", "off", f"switched off by {' and '.join(names)}")
 
 
-def key_source() -> Check:
-    """Whether the environment says where the key is."""
+def key_source(key_file: Path | None = None, *, asked: bool = False) -> Check:
+    """Where the key comes from: the file given, a prompt (``asked``), or the environment."""
     from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
 
+    if key_file is not None:
+        return Check("key", "ok", f"--key-file names {key_file}")
+    if asked:
+        return Check("key", "ok", f"a passphrase, from {PASSPHRASE_VARIABLE} or asked for")
     named = os.environ.get(KEY_FILE_VARIABLE)
     if named:
         return Check("key", "ok", f"{KEY_FILE_VARIABLE} names {named}")

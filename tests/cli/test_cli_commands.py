@@ -370,6 +370,23 @@ def test_doctor_names_a_remedy_for_whatever_is_missing(vault: Vault) -> None:
     assert vault.run("doctor", "--strict").exit_code == 1
 
 
+def test_doctor_names_the_key_that_was_used(
+    vault: Vault, make_vault: Callable[[str], Vault], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_vault("other.db").key_file
+
+    def key(*words: str) -> str:
+        result = run("doctor", str(vault.path), *words, "--json")
+        assert result.exit_code == 0, result.output
+        return str({c["name"]: c["detail"] for c in json.loads(result.stdout)}["key"])
+
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "of another vault")
+    assert key() == "MEMORY_STORE_PASSPHRASE is set"
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(other))
+    assert key() == f"MEMORY_STORE_KEY_FILE names {other}"
+    assert key("--key-file", str(vault.key_file)) == f"--key-file names {vault.key_file}"
+
+
 def test_doctor_looks_at_a_vault_without_its_key(vault: Vault) -> None:
     result = run("doctor", str(vault.path), "--json")
     assert result.exit_code == 0, result.output
