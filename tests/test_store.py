@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,25 @@ def test_import_skips_what_is_unchanged_and_replaces_what_changed(
     assert after["b.md"].version == 2
     assert after["b.md"].text.endswith("mended.")
     assert store.import_paths().unchanged == 2  # every known source again
+
+
+def test_an_edited_file_makes_its_memory_no_younger_unless_it_says_when_it_was_written(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", a="Alpha.")
+    written, changed = (datetime(year, 5, 1, tzinfo=UTC) for year in (2020, 2024))
+
+    def imported(text: str, at: datetime) -> tuple[str, str]:
+        (notes / "a.md").write_text(text)
+        os.utime(notes / "a.md", (0, at.timestamp()))
+        store.import_paths([notes], embed=False)
+        (memory,) = store.list()
+        return memory.created[:4], memory.updated[:4]
+
+    assert imported("Alpha.", written) == ("2020", "2020")
+    assert imported("Alpha, mended.", changed) == ("2020", "2024")
+    assert imported("---\ncreated: 2018-05-01\n---\nAlpha.", changed)[0] == "2018"
+    assert imported("Alpha, mended again.", changed) == ("2018", "2024")
 
 
 def test_two_identical_files_are_two_memories_that_share_one_content(

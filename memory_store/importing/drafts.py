@@ -80,13 +80,17 @@ def with_text_topics(draft: MemoryDraft) -> MemoryDraft:
 
 
 def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:
-    """A new memory of version 1: canonical text, checked type, topics and times."""
+    """A new memory of version 1: canonical text, checked type, topics and times.
+
+    One of which only the last change is known was created no later.
+    """
     text = checked_text(draft.text)
     title = draft.title if draft.title is not None else first_heading(text)
     title = " ".join(canonical_text(title or "").split())[:TITLE_LIMIT]
     if not text.strip() and not title:
         raise BadInputError("an empty memory: it has neither text nor title", "text")
-    created = parse_time(draft.created, parameter="created") if draft.created else now()
+    updated = parse_time(draft.updated, parameter="updated") if draft.updated else None
+    created = parse_time(draft.created, parameter="created") if draft.created else updated or now()
     return Memory(
         id=checked_id(draft.id) if draft.id else str(uuid.uuid4()),
         collection=collection,
@@ -95,7 +99,7 @@ def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:
         text=text,
         topics=clean_topics(draft.topics),
         created=created,
-        updated=parse_time(draft.updated, parameter="updated") if draft.updated else created,
+        updated=updated or created,
         ref=_whole(draft.ref),
         source=draft.source,  # a path leads back to its file by the bytes of its name
         valid_from=optional_time(draft.valid_from, "valid_from"),

@@ -159,15 +159,20 @@ def _body_or_text(fields: dict[str, Any], body: str) -> str:
 
 
 def _completed(file: SourceFile, draft: MemoryDraft) -> MemoryDraft:
-    """The draft with what a note says only by its headings, hashtags, name and time stamp."""
+    """The draft with what a note says only by its headings, hashtags, name and time stamp.
+
+    A time stamp is that of the last change: with an edit it moves on, and the note is no younger.
+    """
     stem = None if file.stream is not None else file.path.stem
     created = draft.created or (date_in_name(stem) if stem else None)
-    if created is None and file.modified is not None:
-        created = format_epoch(int(file.modified))
+    updated = draft.updated
+    if created is None and updated is None and file.modified is not None:
+        updated = format_epoch(int(file.modified))
     return replace(
         with_text_topics(draft),
         title=draft.title or first_heading(draft.text) or stem,
         created=created,
+        updated=updated,
         ref=draft.ref or file.ref,
     )
 

@@ -103,12 +103,13 @@ def test_of_two_dates_the_first_named_counts_and_the_other_is_kept(put: Put) -> 
     assert draft.metadata == {"date": "2020-01-01"}
 
 
-def test_without_a_date_the_name_gives_it_or_else_the_time_stamp(put: Put) -> None:
+def test_without_a_date_the_name_gives_it_or_else_the_time_stamp_that_of_a_change(put: Put) -> None:
     put("2024-05-01 Walk.md", "words")
     stamped = put("walk.md", "words")
     os.utime(stamped, (0, 1714555800))
     assert read("2024-05-01 Walk.md").only.created == "2024-05-01T00:00:00Z"
-    assert read("walk.md").only.created == "2024-05-01T09:30:00Z"
+    undated = read("walk.md").only
+    assert (undated.created, undated.updated) == (None, "2024-05-01T09:30:00Z")
 
 
 def test_fields_of_other_programs_stay_metadata(put: Put) -> None:
