@@ -59,6 +59,7 @@ _ARGUMENTS = {
     "text": "TEXT",
     "id": "ID",
     "ids": "ID",
+    "slot": "SLOT",
 }
 
 

@@ -55,9 +55,13 @@ def delete_collection(vault: OpenVault, name: str) -> str:
     check_owner(vault)
     vault.follow_settings()
     collection = vault.collections.find(name)
-    if collection == vault.settings.personal:
-        raise BadInputError("collection: the personal one stays: delete its memories", "collection")
     told = vault.collections.names()[collection]
+    if collection == vault.settings.personal:
+        raise BadInputError(
+            f"{told} is the personal collection, which every vault keeps: delete its memories "
+            "instead",
+            "collection",
+        )
     with vault.writing() as connection:
         with transaction(connection, vault.keyring):
             _destroy_key(connection, vault, collection)

@@ -50,7 +50,7 @@ def publish(
         raise NotFoundError(f"no memory {memory_id!r}")
     target = vault.collections.find(collection)
     if target == original.collection:
-        raise BadInputError("collection: the memory is in that collection itself", "collection")
+        raise BadInputError("the memory is in that collection itself", "collection")
     wanted = replace(original, collection=target, version=1, updated=now(), **LEFT_BEHIND)
 
     def attempt() -> Memory:

@@ -106,6 +106,7 @@ def test_the_doctor_says_when_the_environment_names_another_model(
         (("members", "personal", "--add", "bob=reader"), "is its owner"),
         (("members", "personal", "--open", "--remove", "bob"), "goes alone"),
         (("create", "x", "--add", "alice=owner"), "--add belongs to members"),
+        (("delete", "personal", "--yes"), "Error: personal is the personal collection, which"),
     ],
 )
 def test_what_makes_no_sense_exits_with_2(
