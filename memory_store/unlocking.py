@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 KEY_FILE_VARIABLE = "MEMORY_STORE_KEY_FILE"
 PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
+NOT_SHARED = (
+    "If it is your own key, with which you introduced yourself: nothing is shared with you yet, or "
+    "no longer"
+)
+"""The file cannot tell: it knows the keys of those alone with whom something is shared."""
 
 
 def open_store(
@@ -108,7 +113,7 @@ def _open_with_file(
     try:
         return _open(database, embedder, key_file=file)
     except WrongKeyError as refusal:
-        raise WrongKeyError(f"{database}: {refusal} ({source} {file})") from None
+        raise WrongKeyError(f"{database} ({source} {file}): {refusal}") from None
 
 
 def _has_keyring_slot(database: Path) -> bool:
@@ -144,11 +149,16 @@ def _open(
 ) -> MemoryStore:
     from memory_store.store import MemoryStore
 
-    return MemoryStore.open(
-        database,
-        key_file=key_file,
-        passphrase=passphrase,
-        recovery_code=recovery_code,
-        keyring=keyring,
-        embedder=embedder,
-    )
+    try:
+        return MemoryStore.open(
+            database,
+            key_file=key_file,
+            passphrase=passphrase,
+            recovery_code=recovery_code,
+            keyring=keyring,
+            embedder=embedder,
+        )
+    except WrongKeyError as refusal:
+        if key_file is None and passphrase is None:
+            raise
+        raise WrongKeyError(f"{refusal}. {NOT_SHARED}") from None
