@@ -278,7 +278,7 @@ def _confirm(holder: Holder, told: str | None) -> None:
     """Make sure that somebody compared the fingerprint. Raises BadInputError."""
     if told is not None:
         if told.split() != holder.fingerprint.split():
-            raise BadInputError("fingerprint: it is another one: share nothing", "fingerprint")
+            raise BadInputError(_another_fingerprint(holder, told), "fingerprint")
         return
     if not at_terminal():
         raise BadInputError(
@@ -287,6 +287,15 @@ def _confirm(holder: Holder, told: str | None) -> None:
     name = printable_line(holder.name)
     click.echo(f"Fingerprint of {name}:  {holder.fingerprint}", err=True)
     click.confirm(f"Did {name} tell you the same", abort=True, err=True)
+
+
+def _another_fingerprint(holder: Holder, told: str) -> str:
+    name = printable_line(holder.name)
+    return (
+        f"fingerprint: you gave {told!r}, and the introduction has {holder.fingerprint!r}: nothing "
+        f"was shared. Ask {name} by voice to read it out once more; if it is another one still, "
+        "the file is not from whom it says: have it made and sent anew (keys introduce)"
+    )
 
 
 @keys.command()

@@ -262,8 +262,13 @@ def test_a_collection_is_shared_and_taken_back_in_the_terminal(
     for words in ((), ("--fingerprint", owner)):
         refused = run(*share, *words)
         assert refused.exit_code == 2
-        assert "fingerprint" in refused.stderr
-    assert run("list", str(vault.path), *hers).exit_code == 3
+        assert "--fingerprint" in refused.stderr
+    for said in (f"you gave '{owner}'", f"introduction has '{fingerprint}'", "Ask Alice by voice"):
+        assert said in refused.stderr
+    early = run("list", str(vault.path), *hers)
+    assert early.exit_code == 3
+    assert "wrong key file" in early.stderr
+    assert "nothing is shared with you yet" in early.stderr
     assert run(*share, "--fingerprint", fingerprint).exit_code == 0
     assert len(json.loads(run("list", str(vault.path), "--json", *hers).stdout)) == 5
     listed = run("keys", "holders", str(vault.path), *opening).stdout
