@@ -230,8 +230,11 @@ def test_no_filter_opens_what_it_leaves_out(
     for number in range(ROUNDS):
         for name, narrowed in kinds(corpus, chance).items():
             options = {"mode": MODES[number % 3], "limit": 32, **narrowed.options}
-            query = narrowed.query if name == "regex" else words_for(corpus, chance)
-            query = query if name == "regex" else f"{query} {narrowed.query}"
+            query = narrowed.query
+            if name != "regex":
+                options["deep"] = number % 4 == 3
+                asked = chance.sample(corpus.words[:300], k=4) if options["deep"] else ()
+                query = f"{' '.join(asked) or words_for(corpus, chance)} {query}"
             allowed = [
                 id_
                 for id_, draft in zip(corpus.ids, corpus.drafts, strict=True)
@@ -280,6 +283,10 @@ def test_a_sealed_search_opens_what_it_returns_and_nothing_else(
             options["like"] = chance.choice(corpus.ids)
         if number % 5 == 0:
             options["why"] = chance.choice(corpus.ids)
+        if number % 7 == 0:
+            options["narrow"] = chance.choice(
+                ("type:task", f"topic:{chance.choice(corpus.topics)}")
+            )
         rows = [row["id"] for page in told(store, query, **options) for row in page["rows"]]
         found += check(store, wire, rows, query, options)
     assert found
