@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,9 @@ from memory_store.store import MemoryStore
 
 QUERY = "the spare key"
 TYPES = ("note", "preference", "summary_done")
+_DIAGRAM = (Path(__file__).parents[2] / "docs" / "search.md").read_text("utf-8").split("\n\n")[1]
+DOCUMENTED_STAGES = _DIAGRAM.splitlines()[0].strip().split(" → ")[1:]
+DOCUMENTED_LISTS = _DIAGRAM.splitlines()[1].split("↑")[0].strip().split(" · ")
 
 
 def stages(response: SearchResponse) -> dict[str, Mapping[str, Any]]:
@@ -141,9 +145,13 @@ class TestStages:
         self, notes: MemoryStore, reranker: str
     ) -> None:
         response = notes.search("spare key", explain=True)
-        order = ["analyse", "fetch", "fuse", "open", "rerank", "adjust", "preview"]
-        names = [report.stage for report in response.explain]
-        assert [name for name in names if name in order] == order
+        assert [report.stage for report in response.explain] == DOCUMENTED_STAGES
+        unread = notes.search("spare key", explain=True, rerank=False)
+        order = ["analyse", "expand", "fetch", "fuse", "rerank", "adjust", "open", "preview"]
+        assert [report.stage for report in unread.explain] == order
+        assert sorted(order) == sorted(DOCUMENTED_STAGES)
+        lists = {told(report).stage: told(report).tables for report in unread.explain}["fetch"][0]
+        assert [row[0] for row in lists.rows] == DOCUMENTED_LISTS
         assert all(report.milliseconds >= 0 for report in response.explain)
         assert sum(report.cpu_milliseconds for report in response.explain) > 0
         assert notes.search("spare key").explain == ()
