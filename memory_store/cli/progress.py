@@ -1,4 +1,7 @@
-"""A progress line on stderr, drawn only when stderr is a terminal."""
+"""How far a command is, on stderr: a line that is drawn again, or in a log one now and then.
+
+Boundary: a log is kept, so that it gets figures alone; names of files are shown to terminals.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,16 @@ import click
 from memory_store.cli.terminal import bar, columns, printable_line, shortened
 
 REDRAW_SECONDS = 0.1
+LOG_SECONDS = 10.0  # between two lines where stderr is no terminal; short commands write none
 SETTLE_SECONDS = 2.0  # before this a rate says nothing about the time left
 BAR_CELLS = 16
 MANY_FILES = 64  # those of one batch; fewer are embedded in seconds
 
 
 class Progress:
-    """Draws ``███···· 120 of 400 · 38/s · 7 s left · name`` in place; silent elsewhere.
+    """Draws ``███···· 120 of 400 · 38/s · 7 s left · name`` in place.
+
+    Where stderr is no terminal, ``120 of 400 · 38/s · 7 s left`` is a line every ten seconds.
 
     An instance is called as ``progress(name, done, total)``: what is being worked on, and how
     much of it all is done. ``total`` may be ``None``.
@@ -25,7 +31,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
-        self._drawn = 0.0
+        self._drawn = 0.0 if self._shown else time.monotonic()
         self._done = -1
         self._start = (0, 0.0)
         self._files = (0, 0)
@@ -44,18 +50,24 @@ class Progress:
 
     def __call__(self, name: str, done: int, total: int | None = None) -> None:
         """Redraw, at most ten times a second; a count that goes back starts a new measurement."""
+        self._tell(name, done, total)
+
+    def _tell(self, name: str, done: int, total: int | None, logged: str = "") -> None:
         self._files = (done, total or 0)
-        if not self._shown:
-            return
         now = time.monotonic()
         if done < self._done or self._done < 0:
             self._start = (done, now)
         self._done = done
-        if now - self._drawn < REDRAW_SECONDS:
+        if now - self._drawn < (REDRAW_SECONDS if self._shown else LOG_SECONDS):
             return
         self._drawn = now
         before, started = self._start
-        line = progress_line(name, done, total, done - before, now - started)
+        since = (done - before, now - started)
+        if not self._shown:
+            figures = _figures(done, total, *since)
+            click.echo(f"{figures} · {logged}" if logged else figures, err=True)
+            return
+        line = progress_line(name, done, total, *since)
         sys.stderr.write(f"\r\x1b[K{shortened(line, columns() - 1)}")
         sys.stderr.flush()
 
@@ -66,8 +78,9 @@ class Progress:
             self._announced = True
             self._clear()
             click.echo(announcement(of), err=True)
-        if self._shown and of:
-            self(f"embedding {done:,} of {total:,} passages", files, of)
+        if of:
+            passages = f"embedding {done:,} of {total:,} passages"
+            self._tell(passages, files, of, logged=passages)
 
     def _clear(self) -> None:
         if self._shown and self._drawn:
@@ -86,15 +99,19 @@ def announcement(files: int) -> str:
 
 def progress_line(name: str, done: int, total: int | None, since: int, seconds: float) -> str:
     """The words of the line: ``since`` of the ``done`` steps took ``seconds``."""
+    parts = [_figures(done, total, since, seconds), printable_line(name)]
+    drawn = f"{bar(done / total, BAR_CELLS)} " if total else ""
+    return drawn + " · ".join(part for part in parts if part)
+
+
+def _figures(done: int, total: int | None, since: int, seconds: float) -> str:
     parts = [f"{done:,} of {total:,}" if total else f"{done:,}"]
     rate = since / seconds if seconds >= SETTLE_SECONDS else 0.0
     if rate:
         parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         if total and done < total:
             parts.append(f"{_span((total - done) / rate)} left")
-    parts.append(printable_line(name))
-    drawn = f"{bar(done / total, BAR_CELLS)} " if total else ""
-    return drawn + " · ".join(part for part in parts if part)
+    return " · ".join(parts)
 
 
 def _span(seconds: float) -> str:

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from typing_commands import Vault, run
 
+from memory_store.cli import progress
+
 
 def test_init_prints_the_recovery_code_once_and_how_to_open(tmp_path: Path) -> None:
     key_file = tmp_path / "keys" / "notes.key"
@@ -52,6 +54,18 @@ def test_import_without_a_path_reads_every_known_source_again(vault: Vault, note
     (notes / "bread.md").write_text("# Rye bread\n\nNow with caraway.\n", encoding="utf-8")
     result = vault.run("import", "--no-embed")
     assert "imported 0, unchanged 4, replaced 1" in result.stdout, result.output
+
+
+def test_a_long_import_writes_a_line_of_figures_now_and_then_where_nobody_watches(
+    empty_vault: Vault, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = empty_vault.run("import", str(notes), "--no-embed", "--dry-run")
+    assert short.stderr == ""
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.0)
+    lines = empty_vault.run("import", str(notes), "--no-embed").stderr.splitlines()
+    assert lines[0] == "0 of 5"
+    assert lines[-1].startswith("5 of 5")
+    assert not any(file.name in line for file in notes.rglob("*.*") for line in lines)
 
 
 def test_import_reads_standard_input(empty_vault: Vault) -> None:
