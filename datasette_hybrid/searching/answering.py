@@ -78,6 +78,7 @@ def page_context(
         "welcome": None,
         "older": None,
         "refusal": None,
+        "nearest": None,
         "degraded": [],
     }
 

@@ -103,6 +103,7 @@ async def _section(
         "results": [],
         "refusal": None,
         "response": None,
+        "nearest": None,
         "degraded": [],
         "no_reranker": None,
     }

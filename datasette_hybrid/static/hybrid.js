@@ -92,8 +92,8 @@ function show(found, title, wanted) {
   document.title = title;
   history.replaceState(null, "", wanted);
   shown = wanted;
-  const said = answer.querySelector("[data-said]")?.textContent ?? "";
-  say(field.value.trim() ? `${said}: ${field.value.trim()}` : said);
+  const [said = "", ...more] = [...answer.querySelectorAll("[data-said]")].map((one) => one.textContent);
+  say([field.value.trim() ? `${said}: ${field.value.trim()}` : said, ...more].join(". "));
 }
 
 function busy(seconds) {

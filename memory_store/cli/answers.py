@@ -25,7 +25,8 @@ from memory_store.cli.terminal import (
     styled,
     width,
 )
-from memory_store.records import SearchResponse, SearchResult
+from memory_store.records import SearchResponse, SearchResult, as_read
+from memory_store.search.degraded import NO_RERANKER
 from memory_store.search.telling import accounts
 from memory_store.titles import shown_title
 
@@ -48,8 +49,6 @@ def print_answer(response: SearchResponse, more: str = "") -> None:
     That there is no reranker where nobody chose one, a usual state, is said in a few words; what
     mends it is said by ``doctor``, in JSON and with an explanation.
     """
-    from memory_store.search.degraded import NO_RERANKER  # loads NumPy, which --help need not
-
     wanted = response.explain or os.environ.get("MEMORY_STORE_RERANKER")
     usual = [] if wanted else [n for n in response.degraded if n.startswith(NO_RERANKER)]
     colour = colour_wanted()
@@ -80,7 +79,7 @@ def print_answer(response: SearchResponse, more: str = "") -> None:
             click.echo(line)
     for note in response.degraded:
         if note not in usual:
-            click.echo(f"degraded: {printable_line(note)}")
+            click.echo(printable_line(as_read(note)))
 
 
 def opened_line(response: SearchResponse) -> str:

@@ -25,7 +25,14 @@ from memory_store.cli.rows import write_json
 from memory_store.cli.searching import QueryCommand
 from memory_store.cli.terminal import DIM, colour_wanted, printable, printable_line, styled
 from memory_store.errors import BadInputError, ModelUnavailableError
-from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, Citation, SearchResponse
+from memory_store.records import (
+    ANSWER_BUDGET,
+    ANSWER_SOURCES,
+    Answer,
+    Citation,
+    SearchResponse,
+    as_read,
+)
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
@@ -136,7 +143,7 @@ def _print(answer: Answer, *, shown: bool) -> None:
     given = f"{printable_line(answer.model or '')} was sent {len(answer.sources)} of them"
     click.echo(styled(f"{opened_line(answer.search)} · {given}", DIM, colour))
     for note in answer.search.degraded:
-        click.echo(f"degraded: {printable_line(note)}")
+        click.echo(printable_line(as_read(note)))
 
 
 def _source_line(source: Citation, title: str, colour: bool) -> str:

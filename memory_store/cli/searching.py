@@ -24,7 +24,14 @@ from memory_store.cli.options import (
 from memory_store.cli.rows import write_json, write_rows
 from memory_store.cli.terminal import printable_line
 from memory_store.errors import BadInputError
-from memory_store.records import DEFAULT_LIMIT, LIMIT_DEEP, LIMIT_STANDARD, MODES, RESULT_COLUMNS
+from memory_store.records import (
+    DEFAULT_LIMIT,
+    LIMIT_DEEP,
+    LIMIT_STANDARD,
+    MODES,
+    RESULT_COLUMNS,
+    as_read,
+)
 
 if TYPE_CHECKING:
     from memory_store.records import SearchResponse, SearchResult
@@ -158,7 +165,7 @@ def search(
         rows = [row.as_dict() for row in response.rows]
     write_rows(form, rows, _TABLE_COLUMNS if form == "table" else RESULT_COLUMNS)
     for line in response.degraded:
-        click.echo(f"degraded: {printable_line(line)}", err=True)
+        click.echo(printable_line(as_read(line)), err=True)
 
 
 def _page(store: MemoryStore, asked: Mapping[str, Any], page: int) -> SearchResponse:

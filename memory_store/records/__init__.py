@@ -30,6 +30,7 @@ from memory_store.records.searches import (
     LIMIT_STANDARD,
     MAX_QUERY_CHARACTERS,
     MODES,
+    NEAREST,
     RESULT_COLUMNS,
     STATUSES,
     Passage,
@@ -38,6 +39,7 @@ from memory_store.records.searches import (
     SearchResponse,
     SearchResult,
     StageReport,
+    as_read,
 )
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "LISTED_IDS",
     "MAX_QUERY_CHARACTERS",
     "MODES",
+    "NEAREST",
     "RESULT_COLUMNS",
     "STATUSES",
     "TYPES",
@@ -70,4 +73,5 @@ __all__ = [
     "SearchResponse",
     "SearchResult",
     "StageReport",
+    "as_read",
 ]

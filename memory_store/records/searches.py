@@ -20,6 +20,8 @@ LIMIT_STANDARD = 32  # Gnosis, "Two Search Modes": up to 32 results
 LIMIT_DEEP = 100  # Gnosis, "Two Search Modes": up to 100 results
 DEFAULT_LIMIT = 10
 MAX_QUERY_CHARACTERS = 8_192  # a longer query is an error: it is a document, not a question
+NEAREST = "these are the nearest in meaning"
+"""How a line of ``degraded`` ends that says what an answer rests on, not what was missing."""
 
 
 class SearchOptions(Struct, frozen=True):
@@ -154,10 +156,11 @@ class SearchResponse(Struct, frozen=True):
     ``topics`` counts topic names over the returned rows, ``types`` likewise; ``facets`` counts
     values of ``type``, ``status``, ``collection``, ``topic`` and ``created`` (months or years) over
     the whole result. ``budget`` says what a token budget was spent on (``None``: there was none).
-    ``degraded`` lists what was missing, each line ending in the command that mends it.
-    ``explain`` holds one report per stage, in order (empty unless asked for). ``holding`` is how
-    many memories hold a word of the query, where more than words decides what is an answer, too;
-    ``None`` where that was not counted. It is for a page that says so, and not in the JSON.
+    ``degraded`` lists what was missing, each line ending in the command that mends it, and says
+    where no memory holds a word of the query. ``explain`` holds one report per stage, in order
+    (empty unless asked for). ``holding`` is how many memories hold a word of the query, where more
+    than words decides what is an answer, too; ``None`` where that was not counted. It is for a page
+    that says so, and not in the JSON.
     """
 
     query: str
@@ -208,6 +211,11 @@ class SearchResponse(Struct, frozen=True):
         from memory_store.notebook import response_table
 
         return response_table(self)
+
+
+def as_read(line: str) -> str:
+    """A line of ``degraded`` for people: ``degraded: …``, or a sentence if nothing was missing."""
+    return f"{line[:1].upper()}{line[1:]}." if line.endswith(NEAREST) else f"degraded: {line}"
 
 
 class Ranking(Struct, frozen=True):

@@ -44,6 +44,7 @@ Preview
 
 What is told of it
     degraded          what the search goes without, and what mends it
+    nearness          that no memory holds a word of the query: what was found is merely near
     tracing           what each stage did, noted while it does it
     explaining        the same as data; telling: in words
     restrictions      what each filter alone lets through

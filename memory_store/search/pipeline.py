@@ -26,6 +26,7 @@ from memory_store.search.fetching import MOST_NEWEST, fetch, newest
 from memory_store.search.fusion import Merged, merge
 from memory_store.search.legs.surroundings import told_in_order
 from memory_store.search.narrowing import narrowing
+from memory_store.search.nearness import meaning_alone
 from memory_store.search.opening import Opening
 from memory_store.search.paging import continue_place, members, not_yet_listed
 from memory_store.search.planning import NO_CUT, Plan, check_deep, make_plan
@@ -140,11 +141,12 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
         beyond = untried(plan, fetched, merged, tried, int(analysis.mask.sum()))
     elif conditional:
         beyond = unfinished(plan, outcome.tried, len(outcome.rows))
+    alone = meaning_alone(analysis, context, plan, fetched) if outcome.rows else ()
     return outcome.completed(
         found=len(merged.ordered),
         opened=opening.opened,
         holding=None if conditional or plan.kept is not None else _holding(fetched),
-        degraded=(*expanded.degraded, *fetched.degraded, *beyond),
+        degraded=(*alone, *expanded.degraded, *fetched.degraded, *beyond),
         embedder=fetched.embedder,
         why=why,
         page=Page(plan.waiting, tried, listed, conditional),

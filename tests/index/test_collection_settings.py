@@ -225,11 +225,11 @@ class TestChangingSettings:
         (line,) = answer.degraded
         assert line.startswith("collection 'job'")
         assert line.endswith(f"memory-store reindex {two_models.path}")
-        assert two_models.search("car", collection="personal", rerank=False).degraded == ()
+        assert two_models.search("brake", collection="personal", rerank=False).degraded == ()
         assert two_models.stale() == {"job": len(JOB)}
         assert two_models.reindex() == len(JOB)
         assert two_models.reindex() == 0
-        assert two_models.search("car", rerank=False).degraded == ()
+        assert two_models.search("brake", rerank=False).degraded == ()
         assert set(texts(two_models.search("car", mode="vector"))[:2]) == {HOME[0], JOB[0]}
         assert two_models.verify()["failures"] == []
 
