@@ -23,7 +23,7 @@ import click
 import llm
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError
-from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES
+from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, NEAREST
 
 if TYPE_CHECKING:
     from memory_store.records import Memory as Opened
@@ -228,7 +228,9 @@ def _limited(store: "MemoryStore", names: str | Sequence[str] | None) -> "Memory
 def _found(store: "MemoryStore", query: str, **options: Any) -> dict[str, Any]:
     """Results in short. No other model words the query anew: this one can do so itself."""
     response = store.search(query, expand=False, **options)
-    return {"results": [_short(row) for row in response.rows], "searched": response.total}
+    found = {"results": [_short(row) for row in response.rows], "searched": response.total}
+    resting = [line for line in response.degraded if line.endswith(NEAREST)]
+    return {**found, "note": resting[0]} if resting else found
 
 
 def _short(row: "SearchResult") -> dict[str, Any]:

@@ -18,7 +18,7 @@ from llm.plugins import load_plugins
 
 from memory_store import llm_plugin
 from memory_store.llm_plugin import READ_AT_ONCE, Memory
-from memory_store.records import MemoryDraft
+from memory_store.records import NEAREST, MemoryDraft
 from memory_store.store import MemoryStore
 
 NOTES = (
@@ -95,6 +95,13 @@ class TestTools:
             start = part.get("next_start")
         assert "".join(parts) == text.rstrip()
         assert len(parts) == 2
+
+    def test_what_is_merely_near_is_told_apart(self, notes: MemoryStore) -> None:
+        toolbox = Memory(str(notes.path))
+        near = called(toolbox, "search", query="xyzzy plugh")
+        assert near["results"]
+        assert near["note"] == f"no memory holds any of these words; {NEAREST}"
+        assert "note" not in called(toolbox, "search", query="spare xyzzy")
 
     def test_a_collection_leaves_out_all_others(self, notes: MemoryStore) -> None:
         toolbox = Memory(str(notes.path), collection="work")
