@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+NOTES = HERE / "notes"
 FOLDER = HERE.parent / ".demo"
 DATABASE = FOLDER / "notes.db"
 KEYS = FOLDER / "keys"
@@ -33,21 +35,39 @@ SEARCHES = (
         "protecting lettuce from slugs",
         (),
     ),
-    ("in German, by another word for it", "Wann kommt der Schornsteinfeger?", ()),
-    ("decisions on a topic", "topic:tidebook why did we change the database", ()),
-    ("opening only what is returned", "when is the last frost in spring", ("--sealed",)),
+    (
+        "in German: the note that answers has another word for the chimney sweep",
+        "Wann kommt der Schornsteinfeger?",
+        (),
+    ),
+    ("among the notes of one topic", "topic:tidebook why did we change the database", ()),
+    (
+        "sealed: also where a reranker is installed, nothing is opened but what is shown",
+        "when is the last frost in spring",
+        ("--sealed",),
+    ),
 )
 
 
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "memory_store", *map(str, arguments)]
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "memory_store", *arguments]
 
 
 def environment() -> dict[str, str]:
     return {**os.environ, "MEMORY_STORE_KEY_FILE": str(KEY_FILE)}
 
 
-def run(*arguments: str | Path) -> None:
+def announce(what: str, *arguments: str) -> None:
+    """Print what comes next, and the command for it as it may be typed here."""
+    print(f"\n── {what}\n   {shlex.join(['memory-store', *arguments])}\n", flush=True)
+
+
+def here(path: Path) -> str:
+    return os.path.relpath(path)
+
+
+def run(what: str, *arguments: str) -> None:
+    announce(what, *arguments)
     subprocess.run(command(*arguments), env=environment(), check=True)
 
 
@@ -66,8 +86,28 @@ def make_vault() -> None:
         return
     FOLDER.mkdir(mode=0o700, exist_ok=True)
     secret = {**environment(), "MEMORY_STORE_PASSPHRASE": passphrase()}
-    subprocess.run(
-        command("init", DATABASE, "--key-file", KEY_FILE, "--passphrase"), env=secret, check=True
+    words = ("init", here(DATABASE), "--key-file", here(KEY_FILE), "--passphrase")
+    announce("a new vault: a file in which notes are sealed", *words)
+    subprocess.run(command(*words), env=secret, stdout=subprocess.DEVNULL, check=True)
+    print(
+        f"Made {here(DATABASE)}. A key file opens it, or a passphrase, both made for this demo.\n"
+        f"They lie in {here(KEYS)}, beside the vault: good enough for invented notes alone. Keep a\n"
+        "key of your own elsewhere, and write down the recovery code that init prints."
+    )
+
+
+def say_how_to_go_on() -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}$PATH"
+    print(
+        f"""
+── and now you
+   “… of 131 memories opened” counts what was decrypted; all others stayed sealed. Go on with
+
+   export PATH="{path}" MEMORY_STORE_KEY_FILE="{KEY_FILE}"
+   memory-store search {shlex.quote(here(DATABASE))} "who tunes pianos"
+
+   All of the demo lies in {here(FOLDER)}, and is gone when you delete that folder.""",
+        flush=True,
     )
 
 
@@ -75,12 +115,14 @@ def serve(port: str) -> int:
     """Serve the search page on this machine until Ctrl-C."""
     print(
         f"""
-The search page: http://127.0.0.1:{port}/notes/-/hybrid
-Unlock it with:  {passphrase()}
+── the same in a browser
+   The search page:   http://127.0.0.1:{port}/notes/-/hybrid
+   Passphrase for it: {passphrase()}
 
-Try: harper · "spare key" · garden -roses · type:decision heating · Kuchen mit Äpfeln backen
-Without unlocking, the page and the SQL functions answer nothing: the table `memories` shows
-sealed values alone. Stop with Ctrl-C.
+   Type there: harper · "spare key" · garden -roses · type:decision heating
+               Kuchen mit Äpfeln backen
+   Before you unlock it, nothing is found, and the table of memories shows sealed values alone.
+   Stop with Ctrl-C.
 """,
         flush=True,
     )
@@ -96,11 +138,10 @@ sealed values alone. Stop with Ctrl-C.
 
 def main() -> int:
     make_vault()
-    run("import", DATABASE, HERE / "notes")
+    run("the notes of an invented family, imported into it", "import", here(DATABASE), here(NOTES))
     for what, query, options in SEARCHES:
-        shown = " ".join(["memory-store search notes.db", f"'{query}'", *options])
-        print(f"\n── {what}\n   {shown}\n", flush=True)
-        run("search", DATABASE, query, "-n", "2", *options)
+        run(what, "search", here(DATABASE), query, "-n", "2", *options)
+    say_how_to_go_on()
     if os.environ.get("SERVE", "1") == "0":
         return 0
     try:
