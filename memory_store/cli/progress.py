@@ -91,9 +91,9 @@ class Progress:
 def announcement(files: int) -> str:
     """What to say when many files are begun that have to be embedded."""
     return (
-        f"{files:,} files: embedding what is new takes most of the time. It can be stopped at any "
-        "moment and goes on when it is run again; with --no-embed it takes a small part of it, and "
-        "reindex adds the rest."
+        f"{files:,} files: what is new is embedded, for search by meaning, and that takes most of "
+        "the time. Stop it at any moment (Ctrl-C): run again, it goes on. With --no-embed it is "
+        "done much sooner, and memory-store reindex embeds later."
     )
 
 
