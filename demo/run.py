@@ -91,8 +91,8 @@ def make_vault() -> None:
     subprocess.run(command(*words), env=secret, stdout=subprocess.DEVNULL, check=True)
     print(
         f"Made {here(DATABASE)}. A key file opens it, or a passphrase, both made for this demo.\n"
-        f"They lie in {here(KEYS)}, beside the vault: good enough for invented notes alone. Keep a\n"
-        "key of your own elsewhere, and write down the recovery code that init prints."
+        f"They lie in {here(KEYS)}, beside the vault: good enough for invented notes alone. Keep\n"
+        "a key of your own elsewhere, and write down the recovery code that init prints."
     )
 
 
