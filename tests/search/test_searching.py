@@ -437,3 +437,11 @@ def test_a_topic_counts_by_how_much_of_the_query_it_is(notes: MemoryStore):
 
     assert topic_strength("house") == 1.0
     assert topic_strength("house boiler filter winter") == 0.25
+
+
+def test_the_address_of_a_link_is_text_like_any_other(store: MemoryStore) -> None:
+    link = "Paid the plumber, see [the bill](https://example.org/invoices?year=2024)"
+    store.add(link)
+    store.add("Nobody answers at the door")
+    for query in ("invoices", "2024", '"example org"'):
+        assert [row.preview for row in store.search(query, mode="keyword").rows] == [link], query
