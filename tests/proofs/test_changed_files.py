@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from counts import counted
-from whole_vault import IDENTITIES, RECOGNISING, Whole, blob_columns
+from counts import a_share_of, counted
+from whole_vault import IDENTITIES, RECOGNISING, UNSEALED, Whole, blob_columns
 
 from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.sqlite import connect, sqlite3
@@ -126,8 +126,7 @@ def held_to_the_truth(
     return found[0][1]
 
 
-def flipped(blob: bytes, chance: random.Random) -> bytes:
-    bit = chance.randrange(len(blob) * 8)
+def flipped(blob: bytes, bit: int) -> bytes:
     changed = bytearray(blob)
     changed[bit // 8] ^= 1 << bit % 8
     return bytes(changed)
@@ -139,8 +138,24 @@ def test_a_flipped_bit_in_the_file_is_refused_or_noticed(whole: Whole) -> None:
     truth = truths(whole)
     for turn in range(counted(2_500)):
         place = cells[turn] if turn < len(cells) else chance.choice(cells)
-        said[held_to_the_truth(whole, truth, place, flipped(place[3], chance))] += 1
+        changed = flipped(place[3], chance.randrange(len(place[3]) * 8))
+        said[held_to_the_truth(whole, truth, place, changed)] += 1
     print(f"flips in the file: {dict(said)}")
+    assert truths(whole) == truth
+
+
+def test_every_flipped_bit_of_what_is_not_sealed_is_refused_noticed_or_changes_no_answer(
+    whole: Whole,
+) -> None:
+    """Keyed hashes, slots, public keys: sealed cells are tried bit by bit in ``test_every_bit``."""
+    truth, said = truths(whole), Counter[str]()
+    for place in places(whole):
+        table, column, rowid, blob = place
+        if (table, column) in UNSEALED:
+            for bit in a_share_of(range(len(blob) * 8), f"{table}.{column} {rowid}"):
+                said[held_to_the_truth(whole, truth, place, flipped(blob, bit))] += 1
+    print(f"flips of what is not sealed: {dict(said)}")
+    assert said.total() >= counted(25_000)
     assert truths(whole) == truth
 
 

@@ -32,6 +32,19 @@ RECOGNISING = frozenset(
 )
 """What only lets an import recognise what it has read before: changed, it is read again."""
 IDENTITIES = frozenset({("vault_identities", "public")})
+UNSEALED = frozenset(
+    {
+        *RECOGNISING,
+        *IDENTITIES,
+        ("memory_bodies", "tag"),
+        ("memory_topics", "topic"),
+        ("vault_expansions", "tag"),
+        ("vault_slots", "salt"),
+        ("vault_slots", "commitment"),
+        ("vault_slots", "wrapped"),
+    }
+)
+"""Columns of keyed hashes, public keys and slots, which no collection's key seals."""
 EVENT = AuditEvent("2024-03-01T08:00:00Z", "ada", False, "api", "search", opened=3, returned=2)
 
 
