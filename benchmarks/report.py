@@ -120,7 +120,8 @@ def _met(held: float | None, limit: float | None) -> str:
     """``yes``, or by how much the target is missed; empty without one."""
     if held is None or limit is None:
         return ""
-    return "yes" if held <= limit else f"{held / limit:.1f} × over"
+    times = held / limit
+    return "yes" if times <= 1 else f"{times:.{1 if times >= 1.1 else 2}f} × over"
 
 
 def shown_time(seconds: float) -> str:
