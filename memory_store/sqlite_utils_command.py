@@ -24,7 +24,7 @@ from memory_store.cli.options import key_value_pairs, scope_options
 from memory_store.cli.searching import QueryCommand
 from memory_store.cli.terminal import printable_line
 from memory_store.errors import MemoryStoreError
-from memory_store.records import DEFAULT_LIMIT, MODES, RESULT_COLUMNS, SearchResponse
+from memory_store.records import DEFAULT_LIMIT, MODES, RESULT_COLUMNS, SearchResponse, as_read
 from memory_store.unlocking import open_store
 
 TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "id")
@@ -90,7 +90,7 @@ def hybrid_search(
         query_command, path=":memory:", sql=sql, param=[("rows", json.dumps(rows))], **output
     )
     for line in response.degraded:
-        click.echo(f"degraded: {printable_line(line)}", err=True)
+        click.echo(printable_line(as_read(line)), err=True)
 
 
 def _found(path: str, q: str, key_file: Path | None, options: dict[str, Any]) -> SearchResponse:

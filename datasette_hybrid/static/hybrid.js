@@ -92,8 +92,9 @@ function show(found, title, wanted) {
   document.title = title;
   history.replaceState(null, "", wanted);
   shown = wanted;
-  const [said = "", ...more] = [...answer.querySelectorAll("[data-said]")].map((one) => one.textContent);
-  say([field.value.trim() ? `${said}: ${field.value.trim()}` : said, ...more].join(". "));
+  const said = [answer.querySelector("[data-said]")?.textContent, field.value.trim()];
+  const more = [...answer.querySelectorAll("[data-said-too]")].map((one) => one.textContent);
+  say([said.filter(Boolean).join(": "), ...new Set(more)].filter(Boolean).join(". "));
 }
 
 function busy(seconds) {

@@ -143,13 +143,12 @@ def analyse(
     like = likeness(context.snapshot, options.like) if options.like else None
     if like is not None:
         mask &= ~twins(context.snapshot, like.ordinal)
-    lexical = [variant.text for variant in parsed.variants if variant.kind == "lex"]
     return Analysis(
         parsed=parsed,
         language=language,
         keywords=keywords,
         groups=word_groups(parsed.text, keywords, blinding),
-        variant_groups=tuple(_variant_groups(text, language, blinding) for text in lexical),
+        variant_groups=_variant_groups(parsed.variants, language, blinding),
         topics=_topics(parsed.text, language, blinding) if "topic" in legs else (),
         mask=with_conditions(mask, parsed, context, blinding),
         symbol_like=is_symbol_like(parsed.text),
@@ -173,12 +172,7 @@ def with_variants(
     analysis: Analysis, variants: Sequence[Variant], context: SearchContext
 ) -> Analysis:
     """The same query with further wordings, blinded like its own."""
-    blinding = Blinding(context)
-    groups = (
-        _variant_groups(one.text, analysis.language, blinding)
-        for one in variants
-        if one.kind == "lex"
-    )
+    groups = _variant_groups(variants, analysis.language, Blinding(context))
     parsed = replace(analysis.parsed, variants=(*analysis.parsed.variants, *variants))
     return replace(analysis, parsed=parsed, variant_groups=(*analysis.variant_groups, *groups))
 
@@ -188,9 +182,19 @@ def word_groups(text: str, keywords: Sequence[str], blinding: Blinding) -> tuple
     return (*map(blinding.term, keywords), *blinding.names(text, keywords))
 
 
-def _variant_groups(text: str, language: str, blinding: Blinding) -> tuple[HashGroup, ...]:
-    words = [word.text for word in query_words(text)]
-    return word_groups(text, without_stop_words(words, language), blinding)
+def _variant_groups(
+    variants: Sequence[Variant], language: str, blinding: Blinding
+) -> tuple[tuple[HashGroup, ...], ...]:
+    """What is looked up for each wording that is of words."""
+    return tuple(
+        word_groups(text, without_stop_words(words, language), blinding)
+        for text, words in _wordings(variants)
+    )
+
+
+def _wordings(variants: Sequence[Variant]) -> list[tuple[str, list[str]]]:
+    texts = [variant.text for variant in variants if variant.kind == "lex"]
+    return [(text, [word.text for word in query_words(text)]) for text in texts]
 
 
 def query_language(text: str, context: SearchContext) -> str:
@@ -207,6 +211,13 @@ def without_stop_words(words: Sequence[str], language: str) -> tuple[str, ...]:
     """The words that say something; all of them when none does (``to be or not to be``)."""
     kept = tuple(word for word in words if not is_stop_word(word, language))
     return kept or tuple(words)
+
+
+def leaves_out_words(analysis: Analysis) -> bool:
+    """Whether some words, typed or of another wording, are not looked up: function words."""
+    parsed = analysis.parsed
+    listed = [parsed.words, *(words for _, words in _wordings(parsed.variants))]
+    return any(len(without_stop_words(words, analysis.language)) < len(words) for words in listed)
 
 
 def topic_names(text: str, language: str) -> list[set[str]]:

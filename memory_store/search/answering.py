@@ -15,6 +15,7 @@ from memory_store.records import Memory, SearchResponse, SearchResult
 from memory_store.search.adjustments import Scored, band
 from memory_store.search.budget import Spending, spend, token_counter
 from memory_store.search.context import SearchContext
+from memory_store.search.degraded import of_rows
 from memory_store.search.facets import counted, facets
 from memory_store.search.paging import continue_token, following
 from memory_store.search.planning import Plan
@@ -130,7 +131,13 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
         next=next_token,
         truncated=next_token is not None or len(rows) < len(shown),
         degraded=tuple(
-            dict.fromkeys((*context.degraded, *outcome.degraded, *_measured(plan, outcome, rows)))
+            dict.fromkeys(
+                (
+                    *context.degraded,
+                    *of_rows(outcome.degraded, rows),
+                    *_measured(plan, outcome, rows),
+                )
+            )
         ),
         milliseconds=trace.milliseconds,
         explain=trace.reports if options.explain else (),

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from memory_store.index.terms import has_term
+from memory_store.search.analysis import leaves_out_words
 from memory_store.search.degraded import nearest_line
 
 if TYPE_CHECKING:
@@ -43,5 +44,4 @@ def meaning_alone(
         return ()
     parsed = analysis.parsed
     filtered = parsed.has_filters or parsed.excluded or plan.options.status != "all"
-    some_left_out = len(analysis.keywords) < len(parsed.words) or analysis.variant_groups
-    return (nearest_line(filtered=bool(filtered), some_left_out=bool(some_left_out)),)
+    return (nearest_line(filtered=bool(filtered), some_left_out=leaves_out_words(analysis)),)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
+from sqlite_utils.cli import cli
 from typing_commands import Vault
 
 from memory_store.notebook import response_table
@@ -34,6 +36,9 @@ def test_rows_that_look_like_hits_are_called_the_nearest(embedded: Vault) -> Non
     for form in ("--csv", "--table", "--nl"):
         listed = embedded.run(*NONSENSE, form)
         assert (SAID in listed.stdout, listed.stderr) == (False, f"{SAID}\n"), form
+    key = ["--key-file", str(embedded.key_file)]
+    in_sqlite = CliRunner().invoke(cli, ["hybrid-search", str(embedded.path), NONSENSE[1], *key])
+    assert SAID in in_sqlite.stderr.splitlines()
     assert "nearest" not in embedded.run("search", "lease frobnicate").output
     assert "nearest" not in embedded.run(*NONSENSE, "--mode", "vector").output
 

@@ -101,6 +101,20 @@ def test_results_come_while_one_types(open_address: str, page: Any) -> None:
     assert page.complaints == []
 
 
+@pytest.mark.parametrize("path", [NOTES, "/-/hybrid"])
+def test_what_is_merely_near_is_said_aloud_once_and_behind_the_query(
+    open_address: str, page: Any, path: str
+) -> None:
+    page.goto(open_address + path)
+    page.locator("#hy-q").fill("xyzzy plugh")
+    page.get_by_role("note").get_by_text("nearest in meaning").wait_for()
+    said = page.locator("#hy-live").text_content()
+    assert said.endswith(
+        "xyzzy plugh. No memory holds any of these words; these are the nearest in meaning."
+    )
+    assert not said.startswith((":", "No memory"))
+
+
 def test_half_a_query_keeps_what_was_found(open_address: str, page: Any) -> None:
     page.goto(f"{open_address}{NOTES}?q=tomatoes")
     before = titles(page)

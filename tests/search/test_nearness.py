@@ -59,6 +59,7 @@ def test_nothing_is_said_where_nothing_is_found(notes: MemoryStore) -> None:
         (NONSENSE, {"min_score": 1.0}),
         ('"xyzzy plugh"', {}),
         (NONSENSE, {"since": "2030"}),
+        (NONSENSE, {"budget": 1}),
     ):
         response = notes.search(query, **options)
         assert (response.rows, told(response)) == ((), [])
@@ -69,6 +70,8 @@ def test_function_words_do_not_count_and_are_not_called_absent(notes: MemoryStor
         f"no memory holds any of these words but function words; {NEAREST}"
     ]
     assert told(notes.search("is it in")) == []  # nothing else: then they are looked up
+    assert told(notes.search("vec: xyzzy\nlex: plugh")) == [ALONE]
+    assert "but function words" in told(notes.search("vec: xyzzy\nlex: in my plugh"))[0]
 
 
 def test_function_words_are_those_of_the_query_s_language(
