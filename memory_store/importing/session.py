@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
+from memory_store.dates import epoch
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
 from memory_store.importing.walk import shown
@@ -208,8 +209,9 @@ class ImportSession:
         if row is None:  # deleted meanwhile
             return memory
         created = memory.created
-        if item.draft.created is None:
-            created = open_head(self.vault.keyring, row)["created"]
+        if item.draft.created is None:  # an older copy that was put back is no younger than itself
+            kept = open_head(self.vault.keyring, row)["created"]
+            created = min(kept, memory.updated, key=epoch)
         return replace(memory, id=row.id, version=row.version + 1, created=created)
 
     def _mark(self, connection: sqlite3.Connection, mark: FileMark) -> None:
