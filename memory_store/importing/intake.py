@@ -32,7 +32,8 @@ _DRAFT_FIELDS = MemoryDraft.__struct_fields__
 class Intake:
     """Takes the files of one import, and keeps which files and records it has seen.
 
-    ``differing`` is one of :data:`memory_store.importing.twins.DIFFERING`.
+    ``differing`` is one of :data:`memory_store.importing.twins.DIFFERING`. With ``prune``, files
+    that may have lost a record are read again, so that ``seen_records`` tells.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Intake:
         batch: Batch,
         *,
         differing: str = ADD,
+        prune: bool = False,
     ) -> None:
         self.seen_files: set[bytes] = set()
         self.seen_records: dict[bytes, set[bytes]] = {}
@@ -51,6 +53,7 @@ class Intake:
         self._tally = tally
         self._batch = batch
         self._differing = differing
+        self._prune = prune
         self._tagger = session.keys.source
         self._twins: Twins | None = None
 
@@ -66,7 +69,7 @@ class Intake:
         there = known.memories if known is not None else 0
         before = _large(file) if not there else None  # refused at its first line, for all we know
         content = self._content_tag(file) if before is None else None
-        if known is not None and there and known.content == content:
+        if known is not None and known.content == content and self._is_told_by(there, file):
             self._tally.unchanged += there
             return
         records: set[bytes] = set()
@@ -85,6 +88,13 @@ class Intake:
             content = content if before == _large(file) else None
         if whole and content is not None:
             self._batch.mark(FileMark(source, tag, content))
+
+    def _is_told_by(self, memories: int, file: SourceFile) -> bool:
+        """Whether so many memories on record say all there is to know of an unchanged file.
+
+        An import that did not prune has left those of rows that were gone. A note is one memory.
+        """
+        return memories > 0 and (not self._prune or (memories == 1 and file.kind == "markdown"))
 
     def _content_tag(self, file: SourceFile) -> bytes | None:
         """The keyed tag of the file's bytes; None for what cannot be recognised by them."""

@@ -44,7 +44,7 @@ def import_paths(
     """
     tally = Tally()
     batch = Batch(session, tally, dry_run=dry_run)
-    intake = Intake(session, options, tally, batch)
+    intake = Intake(session, options, tally, batch, prune=prune)
     files = list(_found_files(paths, options, tally))
     steps = _Steps(session, batch, len(files), progress, embedded)
     for done, (source, file) in enumerate(files):

@@ -271,7 +271,8 @@ class ImportSession:
         """Forget memories of these sources whose file or record is gone. Returns where they were.
 
         ``files`` are the tags of all files that are still there, ``records`` the origins found in
-        those that were read again. A file left out by other globs, but still there, is kept.
+        those that were read again. A file left out by other globs, but still there, is kept, and so
+        is what these keys do not open.
         """
         gone = self._gone_memories(sources, files, records)
         names = self._places_in_sources(gone)
@@ -280,11 +281,10 @@ class ImportSession:
         return names
 
     def _places_in_sources(self, memories: Sequence[str]) -> list[str]:
-        """Where the sources had these memories; the id of one that nothing says it of here."""
+        """Where the sources had these memories; the id of one that never had a source."""
         places = []
         for row in read_rows(self.vault.reader(), memories).values():
-            openable = row.collection in self.vault.keyring.openable()
-            place = _place_in_source(open_head(self.vault.keyring, row)) if openable else None
+            place = _place_in_source(open_head(self.vault.keyring, row))
             places.append(shown(place) if place is not None else row.id)
         return sorted(places)
 
@@ -292,6 +292,7 @@ class ImportSession:
         self, sources: Sequence[str], files: set[bytes], records: Mapping[bytes, set[bytes]]
     ) -> list[str]:
         connection = self.vault.reader()
+        openable = json.dumps(self.vault.keyring.openable())
         gone: list[str] = []
         for source in sources:
             rows = connection.execute(
@@ -299,9 +300,10 @@ class ImportSession:
                 select m.memory, m.origin, m.file from memory_sources m
                 join vault_source_files f on f.tag = m.file
                 join vault_sources s on s.id = f.source
-                where s.tag = ?
+                join memories h on h.id = m.memory
+                where s.tag = ? and h.collection in (select value from json_each(?))
                 """,
-                (self._source_tag(source),),
+                (self._source_tag(source), openable),
             ).fetchall()
             for memory, origin, file in rows:
                 if file in records:

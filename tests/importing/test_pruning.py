@@ -1,0 +1,83 @@
+"""What ``--prune`` forgets: all that left its source, and nothing that the asker may not read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memory_store.records import ImportReport
+from memory_store.scopes import EVERYTHING, Scope
+from memory_store.store import MemoryStore
+
+
+def rows(file: Path, *numbers: int, collection: str | None = None) -> Path:
+    """An NDJSON file of these rows; the last one says which collection it belongs to."""
+    written = [{"id": f"n{number}", "text": f"Row {number}."} for number in numbers]
+    if collection is not None:
+        written[-1]["collection"] = collection
+    file.write_text("".join(json.dumps(row) + "\n" for row in written), encoding="utf-8")
+    return file
+
+
+def texts(store: MemoryStore) -> list[str]:
+    return sorted(memory.text for memory in store.list())
+
+
+def prune(store: MemoryStore, path: Path, *, dry_run: bool = False) -> ImportReport:
+    return store.import_paths([path], prune=True, dry_run=dry_run)
+
+
+def test_a_row_that_left_is_pruned_though_the_file_was_imported_meanwhile(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    file = rows(tmp_path / "rows.ndjson", 1, 2)
+    store.import_paths([file])
+    rows(file, 1)
+    assert store.import_paths([file]).unchanged == 1
+    report = prune(store, file)
+    assert (report.unchanged, report.pruned) == (1, 1)
+    assert texts(store) == ["Row 1."]
+
+
+def test_a_ref_that_left_a_note_is_pruned_though_the_note_was_imported_meanwhile(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    note = tmp_path / "note.md"
+    for ref in ("lease", "rent"):
+        note.write_text(f"---\nref: {ref}\n---\nDue in May.")
+        store.import_paths([note])
+    assert prune(store, note).pruned == 1
+    assert [memory.ref for memory in store.list()] == ["rent"]
+
+
+@pytest.mark.parametrize("searched", [False, True])
+def test_what_the_asker_may_not_read_is_neither_named_nor_pruned(
+    store: MemoryStore, tmp_path: Path, searched: bool
+) -> None:
+    file = rows(tmp_path / "rows.ndjson", 1, 2, 3, collection="work")
+    store.import_paths([file])
+    personal = Scope.of(one.id for one in store.collections() if one.name == "personal")
+    scope = EVERYTHING if searched else personal
+    asker = store.limited_to(scope, readable=personal)
+    rows(file, 1)
+    for dry_run in (True, False):
+        report = prune(asker, file, dry_run=dry_run)
+        assert report.forgotten == (f"{file}/n2",)
+    assert texts(store) == ["Row 1.", "Row 3."]
+    assert prune(store, file).pruned == 1
+
+
+def test_a_note_that_left_and_may_not_be_read_is_passed_over(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "kept.md").write_text("Kept.")
+    moved = tmp_path / "notes" / "moved.md"
+    moved.write_text("---\ncollection: work\n---\nMoved.")
+    store.import_paths([tmp_path / "notes"])
+    personal = Scope.of(one.id for one in store.collections() if one.name == "personal")
+    moved.unlink()
+    assert prune(store.limited_to(personal), tmp_path / "notes").pruned == 0
+    assert texts(store) == ["Kept.", "Moved."]
