@@ -134,16 +134,20 @@ def network() -> Check:
 
 
 def key_source(key_file: Path | None = None, *, asked: bool = False) -> Check:
-    """Where the key comes from: the file given, a prompt (``asked``), or the environment."""
+    """The first key that is given: a file, a prompt (``asked``), or what the environment has.
+
+    Where it does not fit, the vault is opened with the next (:mod:`memory_store.unlocking`).
+    """
     from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
 
+    name = "first key given"
     if key_file is not None:
-        return Check("key", "ok", f"--key-file names {key_file}")
+        return Check(name, "ok", f"--key-file names {key_file}")
     if asked:
-        return Check("key", "ok", f"a passphrase, from {PASSPHRASE_VARIABLE} or asked for")
+        return Check(name, "ok", f"a passphrase, from {PASSPHRASE_VARIABLE} or asked for")
     named = os.environ.get(KEY_FILE_VARIABLE)
     if named:
-        return Check("key", "ok", f"{KEY_FILE_VARIABLE} names {named}")
+        return Check(name, "ok", f"{KEY_FILE_VARIABLE} names {named}")
     if os.environ.get(PASSPHRASE_VARIABLE):
-        return Check("key", "ok", f"{PASSPHRASE_VARIABLE} is set")
-    return Check("key", "off", "none in the environment; given or asked for at each command")
+        return Check(name, "ok", f"{PASSPHRASE_VARIABLE} is set")
+    return Check(name, "off", "none in the environment; given or asked for at each command")

@@ -384,7 +384,7 @@ def test_doctor_names_a_remedy_for_whatever_is_missing(vault: Vault) -> None:
     assert vault.run("doctor", "--strict").exit_code == 1
 
 
-def test_doctor_names_the_key_that_was_used(
+def test_doctor_names_the_first_key_that_is_given(
     vault: Vault, make_vault: Callable[[str], Vault], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_vault("other.db").key_file
@@ -392,7 +392,7 @@ def test_doctor_names_the_key_that_was_used(
     def key(*words: str) -> str:
         result = run("doctor", str(vault.path), *words, "--json")
         assert result.exit_code == 0, result.output
-        return str({c["name"]: c["detail"] for c in json.loads(result.stdout)}["key"])
+        return str({c["name"]: c["detail"] for c in json.loads(result.stdout)}["first key given"])
 
     monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "of another vault")
     assert key() == "MEMORY_STORE_PASSPHRASE is set"
