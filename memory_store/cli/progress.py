@@ -1,6 +1,7 @@
 """How far a command is, on stderr: a line that is drawn again, or in a log one now and then.
 
-Boundary: a log is kept, so that it gets figures alone; names of files are shown to terminals.
+Boundary: a log is kept, so that it gets figures alone; the names of files that are worked on are
+shown to terminals.
 """
 
 from __future__ import annotations
