@@ -63,7 +63,7 @@ class Intake:
             self._take(source, file)
 
     def _take(self, source: str, file: SourceFile) -> None:
-        tag = self._tagger.tag(b"file", _encoded(str(file.root)), _encoded(file.ref))
+        tag = self._session.file_tag(file.root, file.ref)
         self.seen_files.add(tag)
         known = self._session.known_file(tag)
         there = known.memories if known is not None else 0

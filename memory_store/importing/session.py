@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 from memory_store.dates import epoch
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
-from memory_store.importing.walk import shown
+from memory_store.importing.walk import names_below, shown
 from memory_store.index.opened import OpenVault
 from memory_store.index.preparing import Preparer
 from memory_store.index.writing import forget_vectors, write_batch
@@ -126,6 +126,11 @@ class ImportSession:
             (json.dumps(self.vault.keyring.readable()), self.collection),
         )
         return {tag: KnownFile(content, memories) for tag, content, memories in rows}
+
+    def file_tag(self, root: str | Path, ref: str) -> bytes:
+        """What a file is known by: the keyed tag of its source and of its path from there."""
+        names = (name.encode("utf-8", "surrogateescape") for name in (str(root), ref))
+        return self.keys.source.tag(b"file", *names)
 
     def known_file(self, tag: bytes) -> KnownFile | None:
         return self._files.get(tag)
@@ -275,25 +280,32 @@ class ImportSession:
         is what these keys do not open.
         """
         gone = self._gone_memories(sources, files, records)
-        names = self._places_in_sources(gone)
+        names = self._names_in_sources(gone)
         if gone and not dry_run:
-            self.vault.forget(gone, also=_forget_empty_files)
+            self.vault.forget([*gone], also=_forget_empty_files)
         return names
 
-    def _places_in_sources(self, memories: Sequence[str]) -> list[str]:
-        """Where the sources had these memories; the id of one that never had a source."""
-        places = []
-        for row in read_rows(self.vault.reader(), memories).values():
-            place = _place_in_source(open_head(self.vault.keyring, row))
-            places.append(shown(place) if place is not None else row.id)
-        return sorted(places)
+    def _names_in_sources(self, memories: Mapping[str, bytes]) -> list[str]:
+        """What the sources called these memories, by the tag of the file each came from."""
+        rows = read_rows(self.vault.reader(), [*memories]).values()
+        return sorted(
+            self._name_in_source(row.id, open_head(self.vault.keyring, row), memories[row.id])
+            for row in rows
+        )
+
+    def _name_in_source(self, memory: str, head: Mapping[str, Any], file: bytes) -> str:
+        path = self._path_of_note(head, file)
+        if path is not None:
+            return shown(path)
+        return shown(f"{head['source']}: {head['ref'] or memory}") if head["source"] else memory
 
     def _gone_memories(
         self, sources: Sequence[str], files: set[bytes], records: Mapping[bytes, set[bytes]]
-    ) -> list[str]:
+    ) -> dict[str, bytes]:
+        """The memories whose file or record is gone, each with the tag of its file."""
         connection = self.vault.reader()
         openable = json.dumps(self.vault.keyring.openable())
-        gone: list[str] = []
+        gone: dict[str, bytes] = {}
         for source in sources:
             rows = connection.execute(
                 """
@@ -305,22 +317,32 @@ class ImportSession:
                 """,
                 (self._source_tag(source), openable),
             ).fetchall()
+            there = files
+            if any(file not in files for _, _, file in rows):
+                there = files | {self.file_tag(*name) for name in names_below(Path(source))}
             for memory, origin, file in rows:
                 if file in records:
-                    if origin not in records[file]:
-                        gone.append(memory)
-                elif file not in files and not self._still_there(connection, memory):
-                    gone.append(memory)
+                    left = origin not in records[file]
+                else:
+                    left = file not in there and not self._is_there(connection, memory, file)
+                if left:
+                    gone[memory] = file
         return gone
 
-    def _still_there(self, connection: sqlite3.Connection, memory: str) -> bool:
+    def _is_there(self, connection: sqlite3.Connection, memory: str, file: bytes) -> bool:
+        """Whether a note's path exists. Raises OSError in a folder that may not be entered."""
         row = read_rows(connection, [memory])[memory]
-        place = _place_in_source(open_head(self.vault.keyring, row))
-        return place is not None and place.exists()
+        path = self._path_of_note(open_head(self.vault.keyring, row), file)
+        return path is not None and path.exists()
 
+    def _path_of_note(self, head: Mapping[str, Any], file: bytes) -> Path | None:
+        """Where a note was read; None where its ref is a row's, or one that the note gave itself.
 
-def _place_in_source(head: Mapping[str, Any]) -> Path | None:
-    return Path(head["source"], head["ref"] or "") if head["source"] else None
+        ``file`` is the tag of the file it came from, which tells the one from the other.
+        """
+        source, ref = head["source"], head["ref"]
+        is_path = source and ref and self.file_tag(source, ref) == file
+        return Path(source, ref) if is_path else None
 
 
 def _forget_empty_files(connection: sqlite3.Connection) -> None:

@@ -120,6 +120,20 @@ def walk(
             yield found
 
 
+def names_below(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Root and ref of every file in a folder, also of those that no glob takes or nobody reads."""
+    deepest = str(folder).count(os.sep) + MAX_FOLDER_DEPTH
+    for here, folders, names in os.walk(folder):
+        deeper = folders if here.count(os.sep) < deepest else []
+        folders[:] = [name for name in deeper if not _is_passed_over(name)]
+        for path in (Path(here, name) for name in names):
+            yield _own_root(path, folder), path.relative_to(folder).as_posix()
+
+
+def _is_passed_over(name: str) -> bool:
+    return name.startswith(".") or name in FOLDERS_NEVER_ENTERED
+
+
 def shown(path: str | Path) -> str:
     """A path fit for a message: no control characters, no undecodable bytes."""
     try:
@@ -160,8 +174,12 @@ def _file(
         return Failure(name, "the file's name is not valid UTF-8")
     if status.st_size > MAX_FILE_BYTES and kind not in STREAMED_KINDS and not _is_database(path):
         return Failure(name, f"larger than {MAX_FILE_BYTES // 1024**2} MB")
-    own_root = path if kind in ROW_KINDS else root
-    return SourceFile(path, own_root, ref, named, kind, name, status.st_mtime)
+    return SourceFile(path, _own_root(path, root), ref, named, kind, name, status.st_mtime)
+
+
+def _own_root(path: Path, root: Path) -> Path:
+    """The source of a file's records: of rows the file itself, of a note the folder."""
+    return path if KINDS.get(path.suffix.lower()) in ROW_KINDS else root
 
 
 def _is_database(path: Path) -> bool:
@@ -216,7 +234,7 @@ class _Folder:
                 yield found
 
     def _judge(self, entry: os.DirEntry[str], relative: str) -> Found | str | None:
-        if entry.name.startswith(".") or entry.name in FOLDERS_NEVER_ENTERED:
+        if _is_passed_over(entry.name):
             return None
         name = self._shown(relative)
         excluded = any(pattern.matches(relative) for pattern in self.unwanted)

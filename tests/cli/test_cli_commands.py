@@ -103,7 +103,7 @@ def test_what_an_import_forgets_is_named(vault: Vault, notes: Path) -> None:
     assert len(vault.run(*words, "--dry-run", "--verbose").stderr.splitlines()) == 21
     report = vault.json(*words)
     assert report["pruned"] == len(report["forgotten"]) == 21
-    assert {*gone, f"{rows}/19"} <= set(report["forgotten"])
+    assert {*gone, f"{rows}: 19"} <= set(report["forgotten"])
     assert vault.json("stats")["memories"] == 4
 
 

@@ -64,7 +64,7 @@ def test_what_the_asker_may_not_read_is_neither_named_nor_pruned(
     rows(file, 1)
     for dry_run in (True, False):
         report = prune(asker, file, dry_run=dry_run)
-        assert report.forgotten == (f"{file}/n2",)
+        assert report.forgotten == (f"{file}: n2",)
     assert texts(store) == ["Row 1.", "Row 3."]
     assert prune(store, file).pruned == 1
 
@@ -81,3 +81,31 @@ def test_a_note_that_left_and_may_not_be_read_is_passed_over(
     moved.unlink()
     assert prune(store.limited_to(personal), tmp_path / "notes").pruned == 0
     assert texts(store) == ["Kept.", "Moved."]
+
+
+def test_what_other_globs_leave_out_is_kept_whatever_its_ref(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    (tmp_path / "kept.md").write_text("Kept.")
+    (tmp_path / "lease.md").write_text("---\nref: lease\n---\nThe lease.")
+    rows(tmp_path / "rows.ndjson", 1)
+    store.import_paths([tmp_path], glob=["*.md", "*.ndjson"])
+    report = store.import_paths([tmp_path], glob=["kept.md"], prune=True)
+    assert report.pruned == 0
+    assert texts(store) == ["Kept.", "Row 1.", "The lease."]
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_note_that_gave_itself_a_ref_is_pruned_with_its_file(
+    store: MemoryStore, tmp_path: Path, outside: bool
+) -> None:
+    notes, elsewhere = tmp_path / "notes", tmp_path / "elsewhere"
+    notes.mkdir()
+    elsewhere.write_text("Another file.")
+    ref = str(elsewhere) if outside else "lease"
+    (notes / "kept.md").write_text("Kept.")
+    (notes / "gone.md").write_text(f"---\nref: {ref}\n---\nThe lease.")
+    store.import_paths([notes])
+    (notes / "gone.md").unlink()
+    assert prune(store, notes).forgotten == (f"{notes}: {ref}",)
+    assert texts(store) == ["Kept."]
