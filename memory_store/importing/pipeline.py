@@ -17,7 +17,7 @@ from memory_store.importing.intake import Intake
 from memory_store.importing.session import UPLOADED, ImportOptions, ImportSession
 from memory_store.importing.tally import Tally
 from memory_store.importing.twins import ADD
-from memory_store.importing.walk import Failure, Found, Skip, SourceFile, walk
+from memory_store.importing.walk import Failure, Found, Skip, SourceFile, reason, shown, walk
 from memory_store.paths import home_path
 from memory_store.records import ImportReport
 
@@ -57,9 +57,7 @@ def import_paths(
     with session.vault.gate.entered():
         if prune:
             filled = _with_files(sources, files, tally)
-            tally.forgotten = session.prune(
-                *(filled, intake.seen_files, intake.seen_records), dry_run=dry_run
-            )
+            _prune(session, filled, intake, tally, dry_run=dry_run)
         if not dry_run:
             session.remember(sources, options)
     if progress is not None:
@@ -120,6 +118,20 @@ def _with_files(
         if source not in filled:
             tally.fail(source, "nothing to import is left in it, so nothing of it was forgotten")
     return [source for source in sources if source in filled]
+
+
+def _prune(
+    session: ImportSession, sources: Sequence[str], intake: Intake, tally: Tally, *, dry_run: bool
+) -> None:
+    """Forget what left its source. Of one that cannot be looked through today, nothing is."""
+    for source in sources:
+        try:
+            tally.forgotten += session.prune(
+                source, intake.seen_files, intake.seen_records, dry_run=dry_run
+            )
+        except OSError as error:
+            name = shown(error.filename or source)
+            tally.fail(name, f"{reason(error)}, so nothing of {shown(source)} was forgotten")
 
 
 def _source_path(path: str | Path) -> str:

@@ -267,19 +267,20 @@ class ImportSession:
 
     def prune(
         self,
-        sources: Sequence[str],
+        source: str,
         files: set[bytes],
         records: Mapping[bytes, set[bytes]],
         *,
         dry_run: bool,
     ) -> list[str]:
-        """Forget memories of these sources whose file or record is gone. Returns where they were.
+        """Forget memories of a source whose file or record is gone. Returns where they were.
 
         ``files`` are the tags of all files that are still there, ``records`` the origins found in
         those that were read again. A file left out by other globs, but still there, is kept, and so
-        is what these keys do not open.
+        is what these keys do not open. Raises OSError, and forgets nothing, where a folder of the
+        source cannot be listed.
         """
-        gone = self._gone_memories(sources, files, records)
+        gone = self._gone_memories(source, files, records)
         names = self._names_in_sources(gone)
         if gone and not dry_run:
             self.vault.forget([*gone], also=_forget_empty_files)
@@ -300,33 +301,31 @@ class ImportSession:
         return shown(f"{head['source']}: {head['ref'] or memory}") if head["source"] else memory
 
     def _gone_memories(
-        self, sources: Sequence[str], files: set[bytes], records: Mapping[bytes, set[bytes]]
+        self, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]
     ) -> dict[str, bytes]:
         """The memories whose file or record is gone, each with the tag of its file."""
         connection = self.vault.reader()
-        openable = json.dumps(self.vault.keyring.openable())
+        rows = connection.execute(
+            """
+            select m.memory, m.origin, m.file from memory_sources m
+            join vault_source_files f on f.tag = m.file
+            join vault_sources s on s.id = f.source
+            join memories h on h.id = m.memory
+            where s.tag = ? and h.collection in (select value from json_each(?))
+            """,
+            (self._source_tag(source), json.dumps(self.vault.keyring.openable())),
+        ).fetchall()
+        there = files
+        if any(file not in files for _, _, file in rows):
+            there = files | {self.file_tag(*name) for name in names_below(Path(source))}
         gone: dict[str, bytes] = {}
-        for source in sources:
-            rows = connection.execute(
-                """
-                select m.memory, m.origin, m.file from memory_sources m
-                join vault_source_files f on f.tag = m.file
-                join vault_sources s on s.id = f.source
-                join memories h on h.id = m.memory
-                where s.tag = ? and h.collection in (select value from json_each(?))
-                """,
-                (self._source_tag(source), openable),
-            ).fetchall()
-            there = files
-            if any(file not in files for _, _, file in rows):
-                there = files | {self.file_tag(*name) for name in names_below(Path(source))}
-            for memory, origin, file in rows:
-                if file in records:
-                    left = origin not in records[file]
-                else:
-                    left = file not in there and not self._is_there(connection, memory, file)
-                if left:
-                    gone[memory] = file
+        for memory, origin, file in rows:
+            if file in records:
+                left = origin not in records[file]
+            else:
+                left = file not in there and not self._is_there(connection, memory, file)
+            if left:
+                gone[memory] = file
         return gone
 
     def _is_there(self, connection: sqlite3.Connection, memory: str, file: bytes) -> bool:

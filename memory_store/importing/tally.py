@@ -16,7 +16,7 @@ class Tally(Struct):
     imported: int = 0
     unchanged: int = 0
     replaced: int = 0
-    forgotten: Sequence[str] = ()
+    forgotten: list[str] = field(default_factory=list)
     _failures: list[tuple[str, str]] = field(default_factory=list)
     _skips: list[tuple[str, str]] = field(default_factory=list)
     _ids: list[str] = field(default_factory=list)

@@ -121,13 +121,20 @@ def walk(
 
 
 def names_below(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Root and ref of every file in a folder, also of those that no glob takes or nobody reads."""
+    """Root and ref of every file in a folder, also of those that no glob takes or nobody reads.
+
+    Raises OSError where a folder cannot be listed: what is in it is unknown.
+    """
     deepest = str(folder).count(os.sep) + MAX_FOLDER_DEPTH
-    for here, folders, names in os.walk(folder):
+    for here, folders, names in os.walk(folder, onerror=_raise):
         deeper = folders if here.count(os.sep) < deepest else []
         folders[:] = [name for name in deeper if not _is_passed_over(name)]
         for path in (Path(here, name) for name in names):
             yield _own_root(path, folder), path.relative_to(folder).as_posix()
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _is_passed_over(name: str) -> bool:
@@ -152,7 +159,7 @@ def _walk_one(path: Path, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[
         resolved = path.expanduser().resolve(strict=True)
         status = resolved.stat()
     except (OSError, RuntimeError, ValueError) as error:
-        yield Failure(name, _reason(error))
+        yield Failure(name, reason(error))
         return
     if stat.S_ISDIR(status.st_mode):
         yield from _Folder(resolved, path, wanted, unwanted).files()
@@ -223,7 +230,7 @@ class _Folder:
             with os.scandir(here) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
-            yield Failure(self._shown(relative), _reason(error))
+            yield Failure(self._shown(relative), reason(error))
             return
         if (status.st_dev, status.st_ino) in self.entered:  # a folder mounted inside itself
             return
@@ -251,7 +258,7 @@ class _Folder:
                 return Skip(name, "excluded")
             status = entry.stat(follow_symlinks=False)
         except OSError as error:
-            return Failure(name, _reason(error))
+            return Failure(name, reason(error))
         if not stat.S_ISREG(status.st_mode):
             return Skip(name, "not a regular file")
         return _file(Path(entry.path), self.root, relative, name, status, named=False)
@@ -282,7 +289,8 @@ class _Folder:
         return shown(self.given / relative)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """Why the file system refused, in words."""
     if isinstance(error, FileNotFoundError):
         return "no such file or folder"
     if isinstance(error, OSError) and error.strerror:

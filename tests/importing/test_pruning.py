@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,3 +111,32 @@ def test_a_note_that_gave_itself_a_ref_is_pruned_with_its_file(
     (notes / "gone.md").unlink()
     assert prune(store, notes).forgotten == (f"{notes}: {ref}",)
     assert texts(store) == ["Kept."]
+
+
+def test_nothing_is_forgotten_where_a_folder_cannot_be_listed(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "notes" / "closed"
+    closed.mkdir(parents=True)
+    (tmp_path / "notes" / "gone.md").write_text("Gone.")
+    (tmp_path / "notes" / "kept.md").write_text("Kept.")
+    (closed / "lease.md").write_text("---\nref: lease\n---\nThe lease.")
+    rows(closed / "rows.ndjson", 1)
+    store.import_paths([tmp_path / "notes"], glob=["*.md", "*.ndjson"])
+    (tmp_path / "notes" / "gone.md").unlink()
+    listed = os.scandir
+
+    def scandir(path: Any) -> Any:  # no mode of a folder keeps an administrator out
+        if Path(path) == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    with monkeypatch.context() as system:
+        system.setattr(os, "scandir", scandir)
+        report = prune(store, tmp_path / "notes")
+    assert report.pruned == 0
+    assert any(name.endswith("closed") and "nothing of" in why for name, why in report.failures), (
+        report.failures
+    )
+    assert texts(store) == ["Gone.", "Kept.", "Row 1.", "The lease."]
+    assert prune(store, tmp_path / "notes").pruned == 1
