@@ -15,7 +15,7 @@ from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
 from memory_store.index.creating import PERSONAL
-from memory_store.records import DONE_SUFFIX, NEAREST, Passage, SearchResponse, SearchResult
+from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult, is_nearness
 from memory_store.search.degraded import NO_RERANKER
 from memory_store.search.previews import after_heading
 from memory_store.sql.functions import Grants
@@ -228,13 +228,13 @@ def _blank_lines(text: str) -> int:
     return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
 
 
-def missing(lines: Iterable[str], grants: Grants) -> dict[str, Any]:
+def missing(lines: Sequence[str], grants: Grants) -> dict[str, Any]:
     """What a search went without: what everybody should see, and whether it is just a reranker.
 
     That one is a usual state, and for those who may read. What the answer rests on instead
     (``nearest``) is no lack.
     """
-    nearest = next((line for line in lines if line.endswith(NEAREST)), None)
+    nearest = next(filter(is_nearness, lines), None)
     usual = [line for line in lines if line.startswith(NO_RERANKER)]
     quiet = [_with_command(line.removeprefix(NO_RERANKER)) for line in usual if grants.decrypt]
     return {

@@ -40,6 +40,7 @@ from memory_store.records.searches import (
     SearchResult,
     StageReport,
     as_read,
+    is_nearness,
 )
 
 __all__ = [
@@ -74,4 +75,5 @@ __all__ = [
     "SearchResult",
     "StageReport",
     "as_read",
+    "is_nearness",
 ]

@@ -213,9 +213,14 @@ class SearchResponse(Struct, frozen=True):
         return response_table(self)
 
 
+def is_nearness(line: str) -> bool:
+    """Whether a line of ``degraded`` says what an answer rests on: nothing was missing then."""
+    return line.endswith(NEAREST)
+
+
 def as_read(line: str) -> str:
     """A line of ``degraded`` for people: ``degraded: …``, or a sentence if nothing was missing."""
-    return f"{line[:1].upper()}{line[1:]}." if line.endswith(NEAREST) else f"degraded: {line}"
+    return f"{line[:1].upper()}{line[1:]}." if is_nearness(line) else f"degraded: {line}"
 
 
 class Ranking(Struct, frozen=True):

@@ -15,7 +15,6 @@ from memory_store.records import Memory, SearchResponse, SearchResult
 from memory_store.search.adjustments import Scored, band
 from memory_store.search.budget import Spending, spend, token_counter
 from memory_store.search.context import SearchContext
-from memory_store.search.degraded import of_rows
 from memory_store.search.facets import counted, facets
 from memory_store.search.paging import continue_token, following
 from memory_store.search.planning import Plan
@@ -55,8 +54,8 @@ class Outcome(Struct, frozen=True):
     sealed rows and those of earlier pages included; ``refused`` are the ordinals in it that were
     opened and are no answers. ``found`` counts all candidates, ``reranked`` those a model read,
     ``opened`` those decrypted, ``tried`` those of them that no page before had opened, ``holding``
-    the memories that hold a word of the query (``None``: not counted). ``marker`` gives the
-    highlighter for a row.
+    the memories that hold a word of the query (``None``: not counted). ``nearness`` is what to say
+    of rows that no word of the query led to. ``marker`` gives the highlighter for a row.
     """
 
     rows: tuple[Scored, ...]
@@ -70,6 +69,7 @@ class Outcome(Struct, frozen=True):
     reranked: int = 0
     calibrated: bool = False
     degraded: tuple[str, ...] = ()
+    nearness: tuple[str, ...] = ()
     embedder: Embedder | None = None
     why: Why | None = None
     page: Page = Page()
@@ -81,6 +81,7 @@ class Outcome(Struct, frozen=True):
         opened: int,
         holding: int | None,
         degraded: Sequence[str],
+        nearness: tuple[str, ...],
         embedder: Embedder | None,
         why: Why | None,
         page: Page,
@@ -92,6 +93,7 @@ class Outcome(Struct, frozen=True):
             opened=opened,
             holding=holding,
             degraded=(*degraded, *self.degraded),
+            nearness=nearness,
             embedder=embedder,
             why=why,
             page=page,
@@ -133,8 +135,9 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
         degraded=tuple(
             dict.fromkeys(
                 (
+                    *(outcome.nearness if rows else ()),
                     *context.degraded,
-                    *of_rows(outcome.degraded, rows),
+                    *outcome.degraded,
                     *_measured(plan, outcome, rows),
                 )
             )

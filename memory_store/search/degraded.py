@@ -6,7 +6,7 @@ Boundary: counts, and names of collections and models. Who may not read names is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
@@ -89,11 +89,6 @@ def nearest_line(*, filtered: bool, some_left_out: bool) -> str:
     searched = "no memory that the filters let through" if filtered else "no memory"
     words = "any of these words but function words" if some_left_out else "any of these words"
     return f"{searched} holds {words}; {NEAREST}"
-
-
-def of_rows(lines: Iterable[str], rows: Sequence[object]) -> list[str]:
-    """The lines, without the one that calls rows the nearest where there are none."""
-    return [line for line in lines if rows or not line.endswith(NEAREST)]
 
 
 def stale_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:

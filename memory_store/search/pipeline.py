@@ -141,12 +141,12 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
         beyond = untried(plan, fetched, merged, tried, int(analysis.mask.sum()))
     elif conditional:
         beyond = unfinished(plan, outcome.tried, len(outcome.rows))
-    alone = meaning_alone(analysis, context, plan, fetched) if outcome.rows else ()
     return outcome.completed(
         found=len(merged.ordered),
         opened=opening.opened,
         holding=None if conditional or plan.kept is not None else _holding(fetched),
-        degraded=(*alone, *expanded.degraded, *fetched.degraded, *beyond),
+        degraded=(*expanded.degraded, *fetched.degraded, *beyond),
+        nearness=meaning_alone(analysis, context, plan, fetched),
         embedder=fetched.embedder,
         why=why,
         page=Page(plan.waiting, tried, listed, conditional),
