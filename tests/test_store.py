@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from memory_store.doctor.vault import vault as vault_checks
 from memory_store.errors import BadInputError, ConflictError, NotFoundError, SupersededError
-from memory_store.importing.batch import BATCH_MEMORIES
 from memory_store.records import MemoryDraft
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 
 Make = Callable[..., MemoryStore]
-
-
-def write(folder: Path, **files: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    return folder
 
 
 def test_a_memory_comes_back_as_it_went_in(store: MemoryStore) -> None:
@@ -130,102 +118,6 @@ def test_collections_have_names_and_keys_of_their_own(store: MemoryStore) -> Non
         store.list(collection="allotment")
 
 
-def test_import_skips_what_is_unchanged_and_replaces_what_changed(
-    store: MemoryStore, tmp_path: Path
-) -> None:
-    notes = write(tmp_path / "notes", a="# Alpha\n\nFirst note.", b="# Beta\n\nSecond note.")
-    assert store.import_paths([notes]).summary() == (
-        "imported 2, unchanged 0, replaced 0, skipped 0, failed 0"
-    )
-    before = {m.ref: m for m in store.list()}
-    (notes / "b.md").write_text("# Beta\n\nSecond note, mended.")
-    report = store.import_paths([notes])
-    assert (report.imported, report.unchanged, report.replaced) == (0, 1, 1)
-    after = {m.ref: m for m in store.list()}
-    assert after["a.md"] == before["a.md"]
-    assert after["b.md"].id == before["b.md"].id
-    assert after["b.md"].version == 2
-    assert after["b.md"].text.endswith("mended.")
-    assert store.import_paths().unchanged == 2  # every known source again
-
-
-def test_an_edited_file_makes_its_memory_no_younger_unless_it_says_when_it_was_written(
-    store: MemoryStore, tmp_path: Path
-) -> None:
-    notes = write(tmp_path / "notes", a="Alpha.")
-    written, changed = (datetime(year, 5, 1, tzinfo=UTC) for year in (2020, 2024))
-
-    def imported(text: str, at: datetime) -> tuple[str, str]:
-        (notes / "a.md").write_text(text)
-        os.utime(notes / "a.md", (0, at.timestamp()))
-        store.import_paths([notes], embed=False)
-        (memory,) = store.list()
-        return memory.created[:4], memory.updated[:4]
-
-    assert imported("Alpha.", written) == ("2020", "2020")
-    assert imported("Alpha, mended.", changed) == ("2020", "2024")
-    assert imported("---\ncreated: 2018-05-01\n---\nAlpha.", changed)[0] == "2018"
-    assert imported("Alpha, mended again.", changed) == ("2018", "2024")
-
-
-def test_two_identical_files_are_two_memories_that_share_one_content(
-    store: MemoryStore, tmp_path: Path
-) -> None:
-    text = "The heron stands in the reeds."
-    store.import_paths([write(tmp_path / "notes", one=text, two=text, other="Reeds.")])
-    assert len(store.list()) == 3
-    assert store.stats()["contents"] == 2
-    found = store.search("heron", mode="keyword").rows
-    assert len(found) == 1
-
-
-def test_prune_forgets_what_left_the_source_and_only_that(
-    store: MemoryStore, tmp_path: Path
-) -> None:
-    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.", c="Gamma.")
-    elsewhere = write(tmp_path / "other", d="Delta.")
-    store.import_paths([notes, elsewhere])
-    store.add("By hand.")
-    (notes / "b.md").unlink()
-    assert store.import_paths([notes]).pruned == 0
-    assert store.import_paths([notes], prune=True, dry_run=True).pruned == 1
-    assert len(store.list()) == 5
-    assert store.import_paths([notes], exclude=["c.md"], prune=True).pruned == 1
-    assert sorted(m.text for m in store.list()) == ["Alpha.", "By hand.", "Delta.", "Gamma."]
-    assert store.verify()["failures"] == []
-
-
-def test_a_dry_run_says_what_would_happen_and_changes_nothing(
-    store: MemoryStore, tmp_path: Path
-) -> None:
-    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.")
-    assert store.import_paths([notes], dry_run=True).imported == 2
-    assert store.list() == []
-
-
-def test_one_broken_file_loses_nothing_else(store: MemoryStore, tmp_path: Path) -> None:
-    notes = write(tmp_path / "notes", good="Fine.", bad="---\ntags: [unclosed\n---\nText.")
-    (notes / "odd.md").write_text(f"---\ntopics: [{'t' * 300}]\n---\nRoses.")
-    report = store.import_paths([notes])
-    assert (report.imported, report.failed) == (1, 2)
-    assert [m.text for m in store.list()] == ["Fine."]
-    assert {Path(name.split(":")[0]).name for name, _ in report.failures} == {"bad.md", "odd.md"}
-    (notes / "odd.md").write_text("---\ntype: note\n---\nRoses.")
-    assert store.import_paths([notes]).imported == 1
-
-
-def test_no_embed_leaves_vectors_to_reindex(store: MemoryStore, tmp_path: Path) -> None:
-    notes = write(tmp_path / "notes", a="The pump is primed by hand.", b="Rain since dawn.")
-    store.import_paths([notes], embed=False)
-    assert store.stats()["vectors"] == 0
-    assert len(store.search("pump", mode="keyword").rows) == 1
-    assert store.reindex() == 2
-    assert store.reindex() == 0
-    assert store.stats()["vectors"] == 2
-    assert store.search("pump primed", mode="vector").rows[0].preview.startswith("The pump")
-    assert store.verify()["failures"] == []
-
-
 def test_the_vectors_of_the_dead_are_not_counted(store: MemoryStore) -> None:
     kept, deleted = store.add("The weir froze over."), store.add("The mill is for sale.")
     store.edit(kept.id, text="The weir thawed.")
@@ -317,42 +209,6 @@ def test_writers_and_readers_in_many_threads_agree_in_the_end(store: MemoryStore
     assert store.verify()["failures"] == []
 
 
-KILLED = """
-import os, sys
-from memory_store.store import MemoryStore
-store = MemoryStore.open(sys.argv[1], key_file=sys.argv[2], embedder=sys.argv[3])
-def progress(name, done, total):
-    if done >= int(sys.argv[5]):
-        os.kill(os.getpid(), 9)
-store.import_paths([sys.argv[4]], progress=progress)
-"""
-
-
-@pytest.mark.parametrize("after", [70, 150])
-def test_a_killed_import_keeps_its_batches_and_goes_on(
-    make_store: Make, key_file: Path, tiny_model: Path, tmp_path: Path, after: int
-) -> None:
-    store = make_store()
-    store.lock()
-    notes = write(
-        tmp_path / "notes", **{f"n{n:03}": f"Note {n} about the mill race." for n in range(200)}
-    )
-    died = subprocess.run(
-        [sys.executable, "-c", KILLED, store.path, key_file, tiny_model, notes, str(after)],
-        check=False,
-        timeout=300,
-    )
-    assert died.returncode == -9
-    with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as again:
-        kept = len(again.list(limit=500))
-        assert after - BATCH_MEMORIES <= kept <= after, "a slow machine writes smaller batches"
-        assert again.verify()["failures"] == []
-        report = again.import_paths([notes])
-        assert (report.imported, report.unchanged) == (200 - kept, kept)
-        assert len(again.list(limit=500)) == 200
-        assert again.verify()["failures"] == []
-
-
 def test_add_many_adds_all_or_names_the_culprit(store: MemoryStore) -> None:
     with pytest.raises(BadInputError, match="'poem'"):
         store.add_many([MemoryDraft("Fine."), MemoryDraft("Bad.", type="poem")])
@@ -406,35 +262,6 @@ def test_the_change_log_stays_short_and_its_numbers_never_come_back(store: Memor
     assert store.get(memory.id).text == "Version 39."
     assert store.search("version", mode="keyword").total == 1
     assert store.verify()["failures"] == []
-
-
-def test_prune_forgets_nothing_of_a_source_that_is_not_there_or_empty(
-    store: MemoryStore, tmp_path: Path
-) -> None:
-    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.")
-    store.import_paths([notes])
-    notes.rename(tmp_path / "away")
-    assert store.import_paths(prune=True).pruned == 0
-    notes.mkdir()  # a mount point without its disk
-    report = store.import_paths(prune=True)
-    assert (report.pruned, report.failed) == (0, 1)
-    assert len(store.list()) == 2
-
-
-def test_prune_keeps_what_cannot_be_read_today(store: MemoryStore, tmp_path: Path) -> None:
-    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.", c="Gamma.")
-    store.import_paths([notes])
-    (notes / "a.md").write_text("---\ntags: [unclosed\n---\nAlpha.")
-    (notes / "b.md").write_bytes(b"\x00\x01binary\x00")
-    report = store.import_paths([notes], prune=True)
-    assert (report.pruned, report.failed, report.skipped) == (0, 1, 1)
-    assert len(store.list()) == 3
-
-
-def test_one_path_may_be_given_as_it_is(store: MemoryStore, tmp_path: Path) -> None:
-    notes = write(tmp_path / "notes", a="Alpha.")
-    assert store.import_paths(str(notes)).imported == 1
-    assert store.import_paths(notes).unchanged == 1
 
 
 def test_a_type_means_the_completed_ones_too_and_status_tells_them_apart(

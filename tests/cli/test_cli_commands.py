@@ -9,13 +9,10 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from typing_commands import Vault, run
-
-from memory_store.cli import progress
 
 
 def test_init_prints_the_recovery_code_once_and_how_to_open(tmp_path: Path) -> None:
@@ -40,77 +37,6 @@ def test_init_never_touches_an_existing_file(tmp_path: Path, vault: Vault) -> No
     assert result.exit_code == 2
     assert str(vault.path) in result.stderr
     assert vault.path.read_bytes() == before
-
-
-def test_import_counts_and_a_second_import_changes_nothing(empty_vault: Vault, notes: Path) -> None:
-    first = empty_vault.run("import", str(notes), "--no-embed")
-    assert "imported 5, unchanged 0, replaced 0, skipped 0, failed 0" in first.stdout
-    again = empty_vault.run("import", str(notes), "--no-embed")
-    assert "imported 0, unchanged 5, replaced 0, skipped 0, failed 0" in again.stdout
-    assert first.exit_code == again.exit_code == 0
-
-
-def test_import_without_a_path_reads_every_known_source_again(vault: Vault, notes: Path) -> None:
-    (notes / "bread.md").write_text("# Rye bread\n\nNow with caraway.\n", encoding="utf-8")
-    result = vault.run("import", "--no-embed")
-    assert "imported 0, unchanged 4, replaced 1" in result.stdout, result.output
-
-
-def test_a_long_import_writes_a_line_of_figures_now_and_then_where_nobody_watches(
-    empty_vault: Vault, notes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short = empty_vault.run("import", str(notes), "--no-embed", "--dry-run")
-    assert short.stderr == ""
-    monkeypatch.setattr(progress, "LOG_SECONDS", 0.0)
-    lines = empty_vault.run("import", str(notes), "--no-embed").stderr.splitlines()
-    assert lines[0] == "0 of 5"
-    assert lines[-1].startswith("5 of 5")
-    assert not any(file.name in line for file in notes.rglob("*.*") for line in lines)
-
-
-def test_import_reads_standard_input(empty_vault: Vault) -> None:
-    result = empty_vault.run("import", "-", "--no-embed", input="Überall Äpfel\n".encode())
-    assert result.exit_code == 0, result.output
-    assert empty_vault.json("search", "Äpfel", "--mode", "keyword")["rows"]
-
-
-def test_an_import_that_fails_for_one_file_keeps_the_others(
-    empty_vault: Vault, notes: Path
-) -> None:
-    broken = notes / "broken.json"
-    broken.write_text('{"text": ', encoding="utf-8")
-    result = empty_vault.run("import", str(notes), str(broken), "--no-embed")
-    assert result.exit_code == 1
-    assert "broken.json" in result.stderr
-    assert "imported 5" in result.stdout
-    assert "failed 1" in result.stdout
-
-
-def test_what_an_import_forgets_is_named(vault: Vault, notes: Path) -> None:
-    rows = notes / "rows.ndjson"
-    rows.write_text("".join(f'{{"id": {n}, "text": "Row {n}."}}\n' for n in range(20)))
-    assert vault.run("import", str(rows), "--no-embed").exit_code == 0
-    for name in ("bread.md", "travel/lisbon.md"):
-        (notes / name).unlink()
-    words = ("import", str(notes), str(rows), "--no-embed", "--prune")
-    trial = vault.run(*words, "--dry-run")
-    gone = [str(notes / name) for name in ("bread.md", "travel/lisbon.md")]
-    assert trial.stderr.splitlines() == [f"would be forgotten: {path}" for path in gone]
-    rows.write_text('{"id": 0, "text": "Row 0."}\n')
-    told = vault.run(*words, "--dry-run").stderr.splitlines()
-    assert len(told) == 11
-    assert told[-1] == "would be forgotten: and 11 more (--verbose)"
-    assert len(vault.run(*words, "--dry-run", "--verbose").stderr.splitlines()) == 21
-    report = vault.json(*words)
-    assert report["pruned"] == len(report["forgotten"]) == 21
-    assert {*gone, f"{rows}: 19"} <= set(report["forgotten"])
-    assert vault.json("stats")["memories"] == 4
-
-
-def test_a_dry_run_changes_nothing(empty_vault: Vault, notes: Path) -> None:
-    result = empty_vault.run("import", str(notes), "--no-embed", "--dry-run")
-    assert result.stdout.startswith("dry run: imported 5")
-    assert empty_vault.json("list") == []
 
 
 def test_add_prints_the_id_that_get_takes(empty_vault: Vault) -> None:
@@ -324,94 +250,6 @@ def test_verify_finds_a_changed_record(vault: Vault) -> None:
     result = vault.run("verify")
     assert result.exit_code == 1
     assert result.stderr.startswith(("failed: ", "Error: "))
-
-
-def test_a_backup_opens_with_the_same_key(vault: Vault, tmp_path: Path) -> None:
-    copy = tmp_path / "elsewhere" / "copy.db"
-    copy.parent.mkdir()
-    assert run("backup", str(vault.path), str(copy)).exit_code == 0
-    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    again = Vault(copy, vault.key_file, vault.recovery_code)
-    assert {m["id"] for m in again.json("list")} == {m["id"] for m in vault.json("list")}
-    assert [p.name for p in copy.parent.iterdir() if p.suffix == ".db"] == ["copy.db"]
-
-
-def test_a_backup_never_overwrites(vault: Vault, tmp_path: Path) -> None:
-    taken = tmp_path / "taken.db"
-    taken.write_text("precious")
-    result = run("backup", str(vault.path), str(taken))
-    assert result.exit_code == 2
-    assert taken.read_text() == "precious"
-
-
-def test_an_export_imported_again_gives_the_same_memories(
-    vault: Vault, make_vault: Callable[[str], Vault], tmp_path: Path
-) -> None:
-    folder = tmp_path / "plain"
-    assert vault.run("export", str(folder)).exit_code == 0
-    other = make_vault("other.db")
-    assert other.run("import", str(folder), "--no-embed").exit_code == 0
-    kept = ("id", "title", "text", "topics", "type", "created")
-
-    def told(from_vault: Vault) -> list[tuple[object, ...]]:
-        return sorted(tuple(map(str, (m[k] for k in kept))) for m in from_vault.json("list"))
-
-    assert told(other) == told(vault)
-
-
-def test_an_export_can_be_piped(vault: Vault) -> None:
-    result = vault.run("export", "-", "--ndjson")
-    assert result.exit_code == 0, result.output
-    exported = {json.loads(line)["id"] for line in result.stdout.splitlines()}
-    assert exported == {m["id"] for m in vault.json("list")}
-
-
-def test_an_export_fills_new_folders_only(vault: Vault, notes: Path) -> None:
-    before = sorted(notes.rglob("*"))
-    result = vault.run("export", str(notes))
-    assert result.exit_code == 1
-    assert str(notes) in result.stderr
-    assert sorted(notes.rglob("*")) == before
-
-
-def test_doctor_names_a_remedy_for_whatever_is_missing(vault: Vault) -> None:
-    checks = vault.json("doctor")
-    names = {c["name"] for c in checks}
-    assert {"vault", "unlocked", "vector index", "sqlite-vec", "table function"} <= names
-    missing = [c for c in checks if c["state"] == "missing"]
-    assert missing, "this vault has no vectors, which the doctor must see"
-    assert all(c["effect"] for c in missing)
-    assert vault.run("doctor", "--strict").exit_code == 1
-
-
-def test_doctor_names_the_first_key_that_is_given(
-    vault: Vault, make_vault: Callable[[str], Vault], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = make_vault("other.db").key_file
-
-    def key(*words: str) -> str:
-        result = run("doctor", str(vault.path), *words, "--json")
-        assert result.exit_code == 0, result.output
-        return str({c["name"]: c["detail"] for c in json.loads(result.stdout)}["first key given"])
-
-    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "of another vault")
-    assert key() == "MEMORY_STORE_PASSPHRASE is set"
-    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(other))
-    assert key() == f"MEMORY_STORE_KEY_FILE names {other}"
-    assert key("--key-file", str(vault.key_file)) == f"--key-file names {vault.key_file}"
-
-
-def test_doctor_looks_at_a_vault_without_its_key(vault: Vault) -> None:
-    result = run("doctor", str(vault.path), "--json")
-    assert result.exit_code == 0, result.output
-    states = {c["name"]: c["state"] for c in json.loads(result.stdout)}
-    assert states["unlocked"] == "missing"
-
-
-def test_doctor_without_a_vault_examines_the_installation() -> None:
-    result = run("doctor", "--json")
-    assert result.exit_code == 0, result.output
-    assert "versions" in {c["name"] for c in json.loads(result.stdout)}
 
 
 BAD = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # reading_files
+sys.path.insert(0, str(Path(__file__).parent))  # reading_files, writing_notes
 
 
 @pytest.fixture

@@ -46,3 +46,21 @@ def test_a_change_that_is_dated_back_takes_the_beginning_with_it(
     (memory,) = store.list()
     assert memory.created == created
     assert datetime.fromisoformat(memory.updated) == datetime.fromisoformat(then)
+
+
+def test_an_edited_file_makes_its_memory_no_younger_unless_it_says_when_it_was_written(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    note = tmp_path / "note.md"
+    written, changed = "2020-05-01T00:00:00Z", "2024-05-01T00:00:00Z"
+
+    def imported(text: str, at: str) -> tuple[str, str]:
+        stamped(note, text, at)
+        store.import_paths([note], embed=False)
+        (memory,) = store.list()
+        return memory.created[:4], memory.updated[:4]
+
+    assert imported("Alpha.", written) == ("2020", "2020")
+    assert imported("Alpha, mended.", changed) == ("2020", "2024")
+    assert imported("---\ncreated: 2018-05-01\n---\nAlpha.", changed)[0] == "2018"
+    assert imported("Alpha, mended again.", changed) == ("2018", "2024")

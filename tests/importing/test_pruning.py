@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from writing_notes import write
 
 from memory_store.records import ImportReport
 from memory_store.scopes import EVERYTHING, Scope
@@ -140,3 +141,42 @@ def test_nothing_is_forgotten_where_a_folder_cannot_be_listed(
     )
     assert texts(store) == ["Gone.", "Kept.", "Row 1.", "The lease."]
     assert prune(store, tmp_path / "notes").pruned == 1
+
+
+def test_prune_forgets_what_left_the_source_and_only_that(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.", c="Gamma.")
+    elsewhere = write(tmp_path / "other", d="Delta.")
+    store.import_paths([notes, elsewhere])
+    store.add("By hand.")
+    (notes / "b.md").unlink()
+    assert store.import_paths([notes]).pruned == 0
+    assert store.import_paths([notes], prune=True, dry_run=True).pruned == 1
+    assert len(store.list()) == 5
+    assert store.import_paths([notes], exclude=["c.md"], prune=True).pruned == 1
+    assert sorted(m.text for m in store.list()) == ["Alpha.", "By hand.", "Delta.", "Gamma."]
+    assert store.verify()["failures"] == []
+
+
+def test_prune_forgets_nothing_of_a_source_that_is_not_there_or_empty(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.")
+    store.import_paths([notes])
+    notes.rename(tmp_path / "away")
+    assert store.import_paths(prune=True).pruned == 0
+    notes.mkdir()  # a mount point without its disk
+    report = store.import_paths(prune=True)
+    assert (report.pruned, report.failed) == (0, 1)
+    assert len(store.list()) == 2
+
+
+def test_prune_keeps_what_cannot_be_read_today(store: MemoryStore, tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", a="Alpha.", b="Beta.", c="Gamma.")
+    store.import_paths([notes])
+    (notes / "a.md").write_text("---\ntags: [unclosed\n---\nAlpha.")
+    (notes / "b.md").write_bytes(b"\x00\x01binary\x00")
+    report = store.import_paths([notes], prune=True)
+    assert (report.pruned, report.failed, report.skipped) == (0, 1, 1)
+    assert len(store.list()) == 3

@@ -1,0 +1,81 @@
+"""``memory-store import``: what it counts, names and leaves alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typing_commands import Vault
+
+from memory_store.cli import progress
+
+
+def test_import_counts_and_a_second_import_changes_nothing(empty_vault: Vault, notes: Path) -> None:
+    first = empty_vault.run("import", str(notes), "--no-embed")
+    assert "imported 5, unchanged 0, replaced 0, skipped 0, failed 0" in first.stdout
+    again = empty_vault.run("import", str(notes), "--no-embed")
+    assert "imported 0, unchanged 5, replaced 0, skipped 0, failed 0" in again.stdout
+    assert first.exit_code == again.exit_code == 0
+
+
+def test_import_without_a_path_reads_every_known_source_again(vault: Vault, notes: Path) -> None:
+    (notes / "bread.md").write_text("# Rye bread\n\nNow with caraway.\n", encoding="utf-8")
+    result = vault.run("import", "--no-embed")
+    assert "imported 0, unchanged 4, replaced 1" in result.stdout, result.output
+
+
+def test_a_long_import_writes_a_line_of_figures_now_and_then_where_nobody_watches(
+    empty_vault: Vault, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = empty_vault.run("import", str(notes), "--no-embed", "--dry-run")
+    assert short.stderr == ""
+    monkeypatch.setattr(progress, "LOG_SECONDS", 0.0)
+    lines = empty_vault.run("import", str(notes), "--no-embed").stderr.splitlines()
+    assert lines[0] == "0 of 5"
+    assert lines[-1].startswith("5 of 5")
+    assert not any(file.name in line for file in notes.rglob("*.*") for line in lines)
+
+
+def test_import_reads_standard_input(empty_vault: Vault) -> None:
+    result = empty_vault.run("import", "-", "--no-embed", input="Überall Äpfel\n".encode())
+    assert result.exit_code == 0, result.output
+    assert empty_vault.json("search", "Äpfel", "--mode", "keyword")["rows"]
+
+
+def test_an_import_that_fails_for_one_file_keeps_the_others(
+    empty_vault: Vault, notes: Path
+) -> None:
+    broken = notes / "broken.json"
+    broken.write_text('{"text": ', encoding="utf-8")
+    result = empty_vault.run("import", str(notes), str(broken), "--no-embed")
+    assert result.exit_code == 1
+    assert "broken.json" in result.stderr
+    assert "imported 5" in result.stdout
+    assert "failed 1" in result.stdout
+
+
+def test_what_an_import_forgets_is_named(vault: Vault, notes: Path) -> None:
+    rows = notes / "rows.ndjson"
+    rows.write_text("".join(f'{{"id": {n}, "text": "Row {n}."}}\n' for n in range(20)))
+    assert vault.run("import", str(rows), "--no-embed").exit_code == 0
+    for name in ("bread.md", "travel/lisbon.md"):
+        (notes / name).unlink()
+    words = ("import", str(notes), str(rows), "--no-embed", "--prune")
+    trial = vault.run(*words, "--dry-run")
+    gone = [str(notes / name) for name in ("bread.md", "travel/lisbon.md")]
+    assert trial.stderr.splitlines() == [f"would be forgotten: {path}" for path in gone]
+    rows.write_text('{"id": 0, "text": "Row 0."}\n')
+    told = vault.run(*words, "--dry-run").stderr.splitlines()
+    assert len(told) == 11
+    assert told[-1] == "would be forgotten: and 11 more (--verbose)"
+    assert len(vault.run(*words, "--dry-run", "--verbose").stderr.splitlines()) == 21
+    report = vault.json(*words)
+    assert report["pruned"] == len(report["forgotten"]) == 21
+    assert {*gone, f"{rows}: 19"} <= set(report["forgotten"])
+    assert vault.json("stats")["memories"] == 4
+
+
+def test_a_dry_run_changes_nothing(empty_vault: Vault, notes: Path) -> None:
+    result = empty_vault.run("import", str(notes), "--no-embed", "--dry-run")
+    assert result.stdout.startswith("dry run: imported 5")
+    assert empty_vault.json("list") == []
