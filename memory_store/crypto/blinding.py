@@ -27,7 +27,7 @@ CACHED_TERMS = 400_000  # about 40 MB: every distinct word of a very large impor
 
 def keyed_state(secret: SecretKey) -> hmac.HMAC:
     """HMAC-SHA256 that has read its key and nothing else, to be copied for each message."""
-    return hmac.HMAC(bytes(secret.buffer), hashes.SHA256())
+    return hmac.HMAC(secret.buffer, hashes.SHA256())
 
 
 class Tagger:
@@ -87,7 +87,7 @@ class IdTagger:
         """
         import numpy as np
 
-        cipher = Cipher(algorithms.AES256(bytes(self._secret.buffer)), modes.ECB())
+        cipher = Cipher(algorithms.AES256(self._secret.buffer), modes.ECB())
         blocks = cipher.encryptor().update(np.ascontiguousarray(id_words, dtype="<u8").tobytes())
         halves = np.frombuffer(blocks, dtype="<u8")[::2].astype(np.uint64)
         return halves & np.uint64((1 << ID_TAG_BITS) - 1)
@@ -138,7 +138,7 @@ class Blinder:
         if len(hashed) < 2:
             return np.empty(0, dtype=np.uint64)
         blocks = np.column_stack((hashed[:-1], hashed[1:])).tobytes()
-        cipher = Cipher(algorithms.AES256(bytes(self._pair_key.buffer)), modes.ECB())
+        cipher = Cipher(algorithms.AES256(self._pair_key.buffer), modes.ECB())
         tags = cipher.encryptor().update(blocks)
         return np.frombuffer(tags, dtype="<u8")[::2].astype(np.uint64)
 

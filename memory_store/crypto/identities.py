@@ -127,7 +127,7 @@ def suite(kem: int) -> hpke.Suite:
 def _signing(root: SecretKey) -> Ed25519PrivateKey:
     seed = root.derive("identity-sign")
     try:
-        return Ed25519PrivateKey.from_private_bytes(bytes(seed.buffer))
+        return Ed25519PrivateKey.from_private_bytes(seed.buffer)
     finally:
         seed.wipe()
 
@@ -141,7 +141,7 @@ def _private(root: SecretKey, kem: int) -> Any:
 def _halves(root: SecretKey, kem: int) -> list[Any]:
     """The private keys that it is made of, in the order of the public ones."""
     exchange = root.derive("identity-x25519")
-    ordinary = X25519PrivateKey.from_private_bytes(bytes(exchange.buffer))
+    ordinary = X25519PrivateKey.from_private_bytes(exchange.buffer)
     exchange.wipe()
     if kem == X25519:
         return [ordinary]
@@ -156,7 +156,7 @@ def _halves(root: SecretKey, kem: int) -> list[Any]:
 def _mlkem_private(seed: SecretKey) -> Any:
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 
-    return MLKEM768PrivateKey.from_seed_bytes(bytes(seed.buffer))
+    return MLKEM768PrivateKey.from_seed_bytes(seed.buffer)
 
 
 def _public(kem: int, key: bytes) -> Any:

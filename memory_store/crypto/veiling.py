@@ -35,7 +35,7 @@ class Veil:
     def _cipher(self, tag: bytes) -> Cipher[modes.ECB]:
         if len(tag) != TAG_BYTES:
             raise ValueError(f"a tag has {TAG_BYTES} bytes, not {len(tag)}")
-        return Cipher(algorithms.AES256(bytes(self._secret.buffer)), modes.ECB())
+        return Cipher(algorithms.AES256(self._secret.buffer), modes.ECB())
 
     def wipe(self) -> None:
         """Overwrite the key."""
