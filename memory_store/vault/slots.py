@@ -12,6 +12,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,6 +40,7 @@ KINDS = (PASSPHRASE, KEY_FILE, KEYRING, RECOVERY)
 OWNER = 0  # the principal who made the vault and may read all of it
 MOST_SLOTS = 64  # a hostile file must not make every try cost thousands of derivations
 COSTLIEST = 4  # times our own passphrase's: of a slot that comes from somebody else
+COSTLIEST_FILE = 512  # times our own: of all slots together, a minute or two where all are tried
 COMMITMENT_BYTES = KEY_BYTES
 
 
@@ -100,6 +102,12 @@ def _argon2(parameters: str) -> Argon2Parameters:
     return cost
 
 
+def _times_our_own(cost: Argon2Parameters) -> float:
+    """How many derivations of our own parameters would take as long."""
+    usual = Argon2Parameters()
+    return cost.memory_kib * cost.iterations / (usual.memory_kib * usual.iterations)
+
+
 def check_of_another(slot: Slot) -> None:
     """Raise FormatError for a slot that keeps those from opening the vault whom it is not for.
 
@@ -110,11 +118,8 @@ def check_of_another(slot: Slot) -> None:
         raise FormatError("this key slot is none that this version makes")
     if len(slot.commitment) != COMMITMENT_BYTES or not slot.wrapped:
         raise FormatError("this key slot is none that this version makes")
-    if slot.kind == PASSPHRASE:
-        cost, usual = _argon2(slot.parameters), Argon2Parameters()
-        most = COSTLIEST * usual.memory_kib * usual.iterations
-        if cost.memory_kib * cost.iterations > most:
-            raise FormatError("this key slot takes everybody too long to try")
+    if slot.kind == PASSPHRASE and _times_our_own(_argon2(slot.parameters)) > COSTLIEST:
+        raise FormatError("this key slot takes everybody too long to try")
 
 
 def add_slot(
@@ -227,12 +232,24 @@ def open_root(
     tried: set[str] = set()
     for secret in secrets:
         tried.add(secret.kind)
-        for slot in slots:
-            if slot.kind == secret.kind:
-                opened = _try_slot(slot, vault, secret)
-                if opened is not None:
-                    return opened
+        matching = [slot for slot in slots if slot.kind == secret.kind]
+        if secret.kind == PASSPHRASE:
+            _check_tries(matching)
+        for slot in matching:
+            opened = _try_slot(slot, vault, secret)
+            if opened is not None:
+                return opened
     raise WrongKeyError(_wrong_key_message(tried, {slot.kind for slot in slots}))
+
+
+def _check_tries(slots: Iterable[Slot]) -> None:
+    """Raise FormatError where a passphrase that opens none of these slots would take very long."""
+    cost = 0.0
+    for slot in slots:
+        with suppress(FormatError):  # refused when its turn comes: one before it may open
+            cost += _times_our_own(_argon2(slot.parameters))
+    if cost > COSTLIEST_FILE:
+        raise FormatError("this vault's passphrase slots together ask for an unreasonable cost")
 
 
 def _try_slot(slot: Slot, vault: bytes, secret: Secret) -> OpenedSlot | None:

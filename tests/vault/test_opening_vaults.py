@@ -153,6 +153,22 @@ def test_a_cheaper_passphrase_slot_is_refused(tmp_path: Path, private_folders: P
     assert Argon2Parameters().memory_kib == 65_536
 
 
+def test_many_costly_passphrase_slots_are_refused_before_one_is_tried(
+    tmp_path: Path, private_folders: Path
+) -> None:
+    """Each may cost as much as it does: sixty of them would keep everybody waiting for an hour."""
+    path, key_file = tmp_path / "notes.db", tmp_path / "keys" / "notes.key"
+    store, _ = MemoryStore.create(path, key_file=key_file, passphrase=PASSPHRASE)
+    for number in range(8):
+        store.add_key(passphrase=f"{PASSPHRASE} {number}")
+    store.lock()
+    parameters = json.dumps({"memory_kib": 262_144, "iterations": 64, "lanes": 4})
+    change(path, "update vault_slots set parameters = ? where kind = 'passphrase'", parameters)
+    with pytest.raises(FormatError, match="together ask for an unreasonable cost"):
+        MemoryStore.open(path, passphrase=PASSPHRASE)
+    MemoryStore.open(path, key_file=key_file).lock()
+
+
 def test_a_locked_store_answers_nothing(store: MemoryStore) -> None:
     memory = store.add("Locked away.")
     store.lock()
