@@ -23,7 +23,7 @@ import click
 import llm
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError
-from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, is_nearness
+from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES
 
 if TYPE_CHECKING:
     from memory_store.records import Memory as Opened
@@ -229,8 +229,7 @@ def _found(store: "MemoryStore", query: str, **options: Any) -> dict[str, Any]:
     """Results in short. No other model words the query anew: this one can do so itself."""
     response = store.search(query, expand=False, **options)
     found = {"results": [_short(row) for row in response.rows], "searched": response.total}
-    note = next(filter(is_nearness, response.degraded), None)
-    return {**found, "note": note} if note else found
+    return {**found, "note": response.nearest} if response.nearest else found
 
 
 def _short(row: "SearchResult") -> dict[str, Any]:

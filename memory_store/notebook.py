@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from memory_store.records import SearchResponse, SearchResult, as_read
+from memory_store.records import SearchResponse, SearchResult
 from memory_store.titles import shown_title
 
 PREVIEW_CHARACTERS = 280  # about three lines of a notebook cell
@@ -96,7 +96,7 @@ def _footer(response: SearchResponse) -> str:
     lines = [
         f"{response.opened:,} of {response.total:,} {noun} opened · "
         f"{response.milliseconds:,.0f} ms",
-        *map(as_read, response.degraded),
+        *response.remarks(),
     ]
     return "".join(
         f'<div style="padding:.3em .7em;{_QUIET}">{escape(line)}</div>' for line in lines

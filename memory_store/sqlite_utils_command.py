@@ -24,7 +24,7 @@ from memory_store.cli.options import key_value_pairs, scope_options
 from memory_store.cli.searching import QueryCommand
 from memory_store.cli.terminal import printable_line
 from memory_store.errors import MemoryStoreError
-from memory_store.records import DEFAULT_LIMIT, MODES, RESULT_COLUMNS, SearchResponse, as_read
+from memory_store.records import DEFAULT_LIMIT, MODES, RESULT_COLUMNS, SearchResponse
 from memory_store.unlocking import open_store
 
 TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "id")
@@ -89,8 +89,8 @@ def hybrid_search(
     ctx.invoke(
         query_command, path=":memory:", sql=sql, param=[("rows", json.dumps(rows))], **output
     )
-    for line in response.degraded:
-        click.echo(printable_line(as_read(line)), err=True)
+    for line in response.remarks():
+        click.echo(printable_line(line), err=True)
 
 
 def _found(path: str, q: str, key_file: Path | None, options: dict[str, Any]) -> SearchResponse:

@@ -18,7 +18,7 @@ from llm.plugins import load_plugins
 
 from memory_store import llm_plugin
 from memory_store.llm_plugin import READ_AT_ONCE, Memory
-from memory_store.records import NEAREST, MemoryDraft
+from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 
 NOTES = (
@@ -100,7 +100,9 @@ class TestTools:
         toolbox = Memory(str(notes.path))
         near = called(toolbox, "search", query="xyzzy plugh")
         assert near["results"]
-        assert near["note"] == f"no memory holds any of these words; {NEAREST}"
+        assert (
+            near["note"] == "No memory holds any of these words; these are the nearest in meaning."
+        )
         assert "note" not in called(toolbox, "search", query="spare xyzzy")
 
     def test_a_collection_leaves_out_all_others(self, notes: MemoryStore) -> None:

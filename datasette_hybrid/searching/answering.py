@@ -116,7 +116,7 @@ def _answer(
         "holding": faceting.holding(response),
         "understood": understood(response.query, response.mode, asked.options.get("mode", "")),
         "continued": forms.last(given, "continue"),
-        **presenting.missing(response.degraded, grants),
+        **presenting.remarks(response, grants),
         "facets": faceting.facets(response, given, addresses),
         "widened_href": faceting.widened(given, path),
         "stages": stages(response) if explaining else [],

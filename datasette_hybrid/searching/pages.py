@@ -119,7 +119,7 @@ async def _section(
             section["response"] = response
             section["found"] = faceting.found(response, asked.given)
             section["results"] = presenting.results(response, grants, Asked(path, given))
-            section |= presenting.missing(response.degraded, grants)
+            section |= presenting.remarks(response, grants)
     return section
 
 

@@ -15,7 +15,7 @@ from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
 from memory_store.index.creating import PERSONAL
-from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult, is_nearness
+from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult
 from memory_store.search.degraded import NO_RERANKER
 from memory_store.search.previews import after_heading
 from memory_store.sql.functions import Grants
@@ -228,18 +228,16 @@ def _blank_lines(text: str) -> int:
     return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
 
 
-def missing(lines: Sequence[str], grants: Grants) -> dict[str, Any]:
-    """What a search went without: what everybody should see, and whether it is just a reranker.
+def remarks(response: SearchResponse, grants: Grants) -> dict[str, Any]:
+    """What an answer rests on, what it went without, and whether that is just a reranker.
 
-    That one is a usual state, and for those who may read. What the answer rests on instead
-    (``nearest``) is no lack.
+    That one is a usual state, and for those who may read.
     """
-    nearest = next(filter(is_nearness, lines), None)
-    usual = [line for line in lines if line.startswith(NO_RERANKER)]
+    usual = [line for line in response.degraded if line.startswith(NO_RERANKER)]
     quiet = [_with_command(line.removeprefix(NO_RERANKER)) for line in usual if grants.decrypt]
     return {
-        "nearest": nearest and sentence(nearest),
-        "degraded": [_with_command(line) for line in lines if line not in (*usual, nearest)],
+        "nearest": response.nearest,
+        "degraded": [_with_command(line) for line in response.degraded if line not in usual],
         "no_reranker": (sentence(quiet[0][0]), quiet[0][1]) if quiet else None,
     }
 

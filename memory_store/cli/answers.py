@@ -25,7 +25,7 @@ from memory_store.cli.terminal import (
     styled,
     width,
 )
-from memory_store.records import SearchResponse, SearchResult, as_read
+from memory_store.records import SearchResponse, SearchResult
 from memory_store.search.degraded import NO_RERANKER
 from memory_store.search.telling import accounts
 from memory_store.titles import shown_title
@@ -77,9 +77,8 @@ def print_answer(response: SearchResponse, more: str = "") -> None:
         click.echo()
         for line in stage_lines(response.explain, columns()):
             click.echo(line)
-    for note in response.degraded:
-        if note not in usual:
-            click.echo(printable_line(as_read(note)))
+    for line in response.remarks(usual):
+        click.echo(printable_line(line))
 
 
 def opened_line(response: SearchResponse) -> str:

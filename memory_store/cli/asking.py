@@ -31,7 +31,6 @@ from memory_store.records import (
     Answer,
     Citation,
     SearchResponse,
-    as_read,
 )
 
 if TYPE_CHECKING:
@@ -142,8 +141,8 @@ def _print(answer: Answer, *, shown: bool) -> None:
     click.echo()
     given = f"{printable_line(answer.model or '')} was sent {len(answer.sources)} of them"
     click.echo(styled(f"{opened_line(answer.search)} · {given}", DIM, colour))
-    for note in answer.search.degraded:
-        click.echo(printable_line(as_read(note)))
+    for line in answer.search.remarks():
+        click.echo(printable_line(line))
 
 
 def _source_line(source: Citation, title: str, colour: bool) -> str:

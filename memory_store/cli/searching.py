@@ -30,7 +30,6 @@ from memory_store.records import (
     LIMIT_STANDARD,
     MODES,
     RESULT_COLUMNS,
-    as_read,
 )
 
 if TYPE_CHECKING:
@@ -164,8 +163,8 @@ def search(
     else:
         rows = [row.as_dict() for row in response.rows]
     write_rows(form, rows, _TABLE_COLUMNS if form == "table" else RESULT_COLUMNS)
-    for line in response.degraded:
-        click.echo(printable_line(as_read(line)), err=True)
+    for line in response.remarks():
+        click.echo(printable_line(line), err=True)
 
 
 def _page(store: MemoryStore, asked: Mapping[str, Any], page: int) -> SearchResponse:

@@ -30,7 +30,6 @@ from memory_store.records.searches import (
     LIMIT_STANDARD,
     MAX_QUERY_CHARACTERS,
     MODES,
-    NEAREST,
     RESULT_COLUMNS,
     STATUSES,
     Passage,
@@ -39,8 +38,6 @@ from memory_store.records.searches import (
     SearchResponse,
     SearchResult,
     StageReport,
-    as_read,
-    is_nearness,
 )
 
 __all__ = [
@@ -53,7 +50,6 @@ __all__ = [
     "LISTED_IDS",
     "MAX_QUERY_CHARACTERS",
     "MODES",
-    "NEAREST",
     "RESULT_COLUMNS",
     "STATUSES",
     "TYPES",
@@ -74,6 +70,4 @@ __all__ = [
     "SearchResponse",
     "SearchResult",
     "StageReport",
-    "as_read",
-    "is_nearness",
 ]

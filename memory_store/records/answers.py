@@ -65,5 +65,6 @@ class Answer(Struct, frozen=True):
             "removed_citations": self.removed,
             "opened": self.search.opened,
             "total": self.search.total,
+            "nearest": self.search.nearest,
             "degraded": list(self.search.degraded),
         }

@@ -6,7 +6,7 @@ this package and never logged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -20,8 +20,6 @@ LIMIT_STANDARD = 32  # Gnosis, "Two Search Modes": up to 32 results
 LIMIT_DEEP = 100  # Gnosis, "Two Search Modes": up to 100 results
 DEFAULT_LIMIT = 10
 MAX_QUERY_CHARACTERS = 8_192  # a longer query is an error: it is a document, not a question
-NEAREST = "these are the nearest in meaning"
-"""How a line of ``degraded`` ends that says what an answer rests on, not what was missing."""
 
 
 class SearchOptions(Struct, frozen=True):
@@ -156,11 +154,11 @@ class SearchResponse(Struct, frozen=True):
     ``topics`` counts topic names over the returned rows, ``types`` likewise; ``facets`` counts
     values of ``type``, ``status``, ``collection``, ``topic`` and ``created`` (months or years) over
     the whole result. ``budget`` says what a token budget was spent on (``None``: there was none).
-    ``degraded`` lists what was missing, each line ending in the command that mends it, and says
-    where no memory holds a word of the query. ``explain`` holds one report per stage, in order
-    (empty unless asked for). ``holding`` is how many memories hold a word of the query, where more
-    than words decides what is an answer, too; ``None`` where that was not counted. It is for a page
-    that says so, and not in the JSON.
+    ``nearest`` is a sentence where no memory holds a word of the query: the rows are merely near.
+    ``degraded`` lists what was missing, each line ending in the command that mends it. ``explain``
+    holds one report per stage, in order (empty unless asked for). ``holding`` is how many memories
+    hold a word of the query, where more than words decides what is an answer, too; ``None`` where
+    that was not counted. It is for a page that says so, and not in the JSON.
     """
 
     query: str
@@ -175,6 +173,7 @@ class SearchResponse(Struct, frozen=True):
     budget: Mapping[str, Any] | None = None
     next: str | None = None
     truncated: bool = False
+    nearest: str | None = None
     degraded: tuple[str, ...] = ()
     milliseconds: float = 0.0
     explain: tuple[StageReport, ...] = ()
@@ -196,6 +195,7 @@ class SearchResponse(Struct, frozen=True):
             "facets": {name: dict(counts) for name, counts in self.facets.items()},
             "next": self.next,
             "truncated": self.truncated,
+            "nearest": self.nearest,
             "degraded": list(self.degraded),
             "milliseconds": round(self.milliseconds, 3),
         }
@@ -207,20 +207,15 @@ class SearchResponse(Struct, frozen=True):
             answer["why"] = dict(self.why)
         return answer
 
+    def remarks(self, usual: Collection[str] = ()) -> list[str]:
+        """Lines for people: what the answer rests on, and what was missing but for ``usual``."""
+        nearest = [self.nearest] if self.nearest else []
+        return [*nearest, *(f"degraded: {line}" for line in self.degraded if line not in usual)]
+
     def _repr_html_(self) -> str:
         from memory_store.notebook import response_table
 
         return response_table(self)
-
-
-def is_nearness(line: str) -> bool:
-    """Whether a line of ``degraded`` says what an answer rests on: nothing was missing then."""
-    return line.endswith(NEAREST)
-
-
-def as_read(line: str) -> str:
-    """A line of ``degraded`` for people: ``degraded: …``, or a sentence if nothing was missing."""
-    return f"{line[:1].upper()}{line[1:]}." if is_nearness(line) else f"degraded: {line}"
 
 
 class Ranking(Struct, frozen=True):

@@ -54,7 +54,7 @@ class Outcome(Struct, frozen=True):
     sealed rows and those of earlier pages included; ``refused`` are the ordinals in it that were
     opened and are no answers. ``found`` counts all candidates, ``reranked`` those a model read,
     ``opened`` those decrypted, ``tried`` those of them that no page before had opened, ``holding``
-    the memories that hold a word of the query (``None``: not counted). ``nearness`` is what to say
+    the memories that hold a word of the query (``None``: not counted). ``nearest`` is what to say
     of rows that no word of the query led to. ``marker`` gives the highlighter for a row.
     """
 
@@ -69,7 +69,7 @@ class Outcome(Struct, frozen=True):
     reranked: int = 0
     calibrated: bool = False
     degraded: tuple[str, ...] = ()
-    nearness: tuple[str, ...] = ()
+    nearest: str | None = None
     embedder: Embedder | None = None
     why: Why | None = None
     page: Page = Page()
@@ -81,7 +81,7 @@ class Outcome(Struct, frozen=True):
         opened: int,
         holding: int | None,
         degraded: Sequence[str],
-        nearness: tuple[str, ...],
+        nearest: str | None,
         embedder: Embedder | None,
         why: Why | None,
         page: Page,
@@ -93,7 +93,7 @@ class Outcome(Struct, frozen=True):
             opened=opened,
             holding=holding,
             degraded=(*degraded, *self.degraded),
-            nearness=nearness,
+            nearest=nearest,
             embedder=embedder,
             why=why,
             page=page,
@@ -132,15 +132,9 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
         budget=budget,
         next=next_token,
         truncated=next_token is not None or len(rows) < len(shown),
+        nearest=outcome.nearest if rows else None,
         degraded=tuple(
-            dict.fromkeys(
-                (
-                    *(outcome.nearness if rows else ()),
-                    *context.degraded,
-                    *outcome.degraded,
-                    *_measured(plan, outcome, rows),
-                )
-            )
+            dict.fromkeys((*context.degraded, *outcome.degraded, *_measured(plan, outcome, rows)))
         ),
         milliseconds=trace.milliseconds,
         explain=trace.reports if options.explain else (),

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
-from memory_store.records import NEAREST
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot
@@ -79,16 +78,6 @@ def out_of_time(candidates: int) -> str:
 def shortfall(read: int, candidates: int) -> str:
     """The line for ``degraded`` when the time limit let only some be read."""
     return f"budget_ms: reranked {read} of {candidates} candidates in time"
-
-
-def nearest_line(*, filtered: bool, some_left_out: bool) -> str:
-    """The line for ``degraded`` when no memory holds a word of the query.
-
-    ``filtered``: only some memories were searched; ``some_left_out``: of the words only some.
-    """
-    searched = "no memory that the filters let through" if filtered else "no memory"
-    words = "any of these words but function words" if some_left_out else "any of these words"
-    return f"{searched} holds {words}; {NEAREST}"
 
 
 def stale_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from memory_store.index.terms import has_term
 from memory_store.search.analysis import leaves_out_words
-from memory_store.search.degraded import nearest_line
 
 if TYPE_CHECKING:
     from memory_store.search.analysis import Analysis
@@ -26,22 +25,24 @@ BY_NAME = ("keyword", "topic")  # the legs that find what is called by the query
 
 def meaning_alone(
     analysis: Analysis, context: SearchContext, plan: Plan, fetched: Fetched
-) -> tuple[str, ...]:
-    """The line for ``degraded`` that what was found is merely nearest; none where it is not.
+) -> str | None:
+    """The sentence that calls what was found merely nearest; ``None`` where it is not.
 
     For hybrid searches with words alone: who asks for vectors, or for what is like a memory, asked
     for no words. Memories that are to be indexed again may hold words that nobody finds.
     """
     if plan.mode != "hybrid" or analysis.like or not plan.shown:
-        return ()
+        return None
     words = (*analysis.groups, *chain.from_iterable(analysis.variant_groups))
     named = any(one.ordinals for one in fetched.lists if one.leg in BY_NAME)
     snapshot, mask = context.snapshot, analysis.mask
     if not words or named or (snapshot.stale & mask).any():
-        return ()
+        return None
     # Not every recipe has a keyword leg that would have found them.
     if any((has_term(snapshot, word) & mask).any() for word in words):
-        return ()
+        return None
     parsed = analysis.parsed
     filtered = parsed.has_filters or parsed.excluded or plan.options.status != "all"
-    return (nearest_line(filtered=bool(filtered), some_left_out=leaves_out_words(analysis)),)
+    searched = "No memory that the filters let through" if filtered else "No memory"
+    left_out = " but function words" if leaves_out_words(analysis) else ""
+    return f"{searched} holds any of these words{left_out}; these are the nearest in meaning."

@@ -146,7 +146,7 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
         opened=opening.opened,
         holding=None if conditional or plan.kept is not None else _holding(fetched),
         degraded=(*expanded.degraded, *fetched.degraded, *beyond),
-        nearness=meaning_alone(analysis, context, plan, fetched),
+        nearest=meaning_alone(analysis, context, plan, fetched),
         embedder=fetched.embedder,
         why=why,
         page=Page(plan.waiting, tried, listed, conditional),

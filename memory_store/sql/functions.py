@@ -322,6 +322,8 @@ def _explanation(found: _Found | None) -> list[dict[str, Any]]:
     stages: list[dict[str, Any]] = replace(response, rows=()).as_dict().get("explain", [])
     if response.why is not None:
         stages.append({"stage": "why", "milliseconds": 0.0, "why": dict(response.why)})
+    if response.nearest:
+        stages.append({"stage": "nearest", "milliseconds": 0.0, "lines": [response.nearest]})
     if response.degraded:
         stages.append({"stage": "degraded", "milliseconds": 0.0, "lines": [*response.degraded]})
     return stages

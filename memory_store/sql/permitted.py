@@ -308,6 +308,7 @@ def _sealed(
         facets=_part(response.facets, NAMED_FACETS if strict else NAMED_FACETS | SHOWN_FACETS),
         next=response.next,
         truncated=response.truncated,
+        nearest=response.nearest,
         degraded=for_searchers(response.degraded),
         milliseconds=response.milliseconds,
         explain=tuple(_sealed_stage(report, shown) for report in response.explain),

@@ -10,7 +10,7 @@ import pytest
 from expanded import asked, lists, refs, stage
 
 from memory_store.errors import LockedError
-from memory_store.records import NEAREST, MemoryDraft, SearchOptions
+from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import pipeline
 from memory_store.search.expansion import LANGUAGE_NAMES
 from memory_store.search.telling import told
@@ -31,8 +31,9 @@ class TestVariants:
         response = asked(notes, query)
         assert refs(response)[0] == "0"
         assert response.rows[0].keyword_rank == 1
-        typed = notes.search(query).degraded
-        assert response.degraded == tuple(line for line in typed if not line.endswith(NEAREST))
+        typed = notes.search(query)
+        assert response.degraded == typed.degraded
+        assert (response.nearest, bool(typed.nearest)) == (None, True)
 
     def test_explain_tells_what_was_searched_for(
         self, notes: MemoryStore, language_models: LanguageModels

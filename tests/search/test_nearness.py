@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memory_store.records import NEAREST, MemoryDraft, SearchResponse
+from memory_store.records import MemoryDraft
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.recipes import RECIPES
 from memory_store.sql import permitted
@@ -14,25 +14,22 @@ from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 
 NONSENSE = "xyzzy plugh frobnicate"
-ALONE = f"no memory holds any of these words; {NEAREST}"
-
-
-def told(response: SearchResponse) -> list[str]:
-    return [line for line in response.degraded if line.endswith(NEAREST)]
+NEAREST = "these are the nearest in meaning."
+ALONE = f"No memory holds any of these words; {NEAREST}"
 
 
 def test_rows_for_words_that_nobody_wrote_are_called_the_nearest(notes: MemoryStore) -> None:
     for recipe in RECIPES:
         response = notes.search(NONSENSE, recipe=recipe)
         assert response.rows, recipe
-        assert told(response) == [response.degraded[0]] == [ALONE], recipe
-        assert told(notes.search("frobnicate the sourdough", recipe=recipe)) == [], recipe
+        assert response.nearest == ALONE, recipe
+        assert notes.search("frobnicate the sourdough", recipe=recipe).nearest is None, recipe
 
 
 def test_one_leg_by_itself_says_nothing_of_words(notes: MemoryStore) -> None:
-    assert told(notes.search(NONSENSE, mode="vector")) == []
-    assert told(notes.search(NONSENSE, mode="keyword")) == []
-    assert told(notes.search(NONSENSE, mode="auto")) == [ALONE]
+    assert notes.search(NONSENSE, mode="vector").nearest is None
+    assert notes.search(NONSENSE, mode="keyword").nearest is None
+    assert notes.search(NONSENSE, mode="auto").nearest == ALONE
 
 
 @pytest.mark.parametrize(
@@ -51,7 +48,7 @@ def test_nothing_is_said_where_a_word_is_held_or_none_was_asked_for(
     for query in queries:
         response = notes.search(query)
         assert response.rows, query
-        assert told(response) == [], query
+        assert response.nearest is None, query
 
 
 def test_nothing_is_said_where_nothing_is_found(notes: MemoryStore) -> None:
@@ -62,16 +59,16 @@ def test_nothing_is_said_where_nothing_is_found(notes: MemoryStore) -> None:
         (NONSENSE, {"budget": 1}),
     ):
         response = notes.search(query, **options)
-        assert (response.rows, told(response)) == ((), [])
+        assert (response.rows, response.nearest) == ((), None)
 
 
 def test_function_words_do_not_count_and_are_not_called_absent(notes: MemoryStore) -> None:
-    assert told(notes.search("what is the xyzzy in my frobnicate")) == [
-        f"no memory holds any of these words but function words; {NEAREST}"
-    ]
-    assert told(notes.search("is it in")) == []  # nothing else: then they are looked up
-    assert told(notes.search("vec: xyzzy\nlex: plugh")) == [ALONE]
-    assert "but function words" in told(notes.search("vec: xyzzy\nlex: in my plugh"))[0]
+    assert notes.search("what is the xyzzy in my frobnicate").nearest == (
+        f"No memory holds any of these words but function words; {NEAREST}"
+    )
+    assert notes.search("is it in").nearest is None  # nothing else: then they are looked up
+    assert notes.search("vec: xyzzy\nlex: plugh").nearest == ALONE
+    assert "but function words" in str(notes.search("vec: xyzzy\nlex: in my plugh").nearest)
 
 
 def test_function_words_are_those_of_the_query_s_language(
@@ -85,13 +82,12 @@ def test_function_words_are_those_of_the_query_s_language(
             "Der Schornsteinfeger kommt am Montag, und die Leiter steht schon im Hof",
         )
     )
-    (line,) = told(store.search("und der Frobnikator?"))
-    assert "but function words" in line
-    assert told(store.search("und der Schornsteinfeger?")) == []
+    assert "but function words" in str(store.search("und der Frobnikator?").nearest)
+    assert store.search("und der Schornsteinfeger?").nearest is None
 
 
 def test_with_filters_it_is_said_of_what_they_let_through(notes: MemoryStore) -> None:
-    filtered = [f"no memory that the filters let through holds any of these words; {NEAREST}"]
+    filtered = f"No memory that the filters let through holds any of these words; {NEAREST}"
     for query, options in (
         ("sourdough topic:house", {}),
         ("sourdough", {"topic": "house"}),
@@ -100,46 +96,46 @@ def test_with_filters_it_is_said_of_what_they_let_through(notes: MemoryStore) ->
         ("sourdough -patience", {"sealed": True}),
     ):
         response = notes.search(query, **options)
-        assert (bool(response.rows), told(response)) == (True, filtered), (query, options)
-    assert told(notes.search("sourdough topic:errands")) == []
+        assert (bool(response.rows), response.nearest) == (True, filtered), (query, options)
+    assert notes.search("sourdough topic:errands").nearest is None
 
 
 def test_each_page_says_it(notes: MemoryStore) -> None:
     first = notes.search(NONSENSE, limit=5)
     second = notes.search(NONSENSE, limit=5, continue_=first.next)
-    assert told(first) == told(second) == [ALONE]
+    assert first.nearest == second.nearest == ALONE
 
 
 def test_what_is_like_a_memory_was_not_asked_for_by_words(notes: MemoryStore) -> None:
     some = notes.search("sourdough").rows[0].id
-    assert told(notes.search(NONSENSE, like=some)) == []
-    assert told(notes.search("", like=some)) == []
+    assert notes.search(NONSENSE, like=some).nearest is None
+    assert notes.search("", like=some).nearest is None
 
 
 def test_the_name_that_code_spells_in_parts_is_held(make_store: Callable[..., MemoryStore]) -> None:
     store = make_store()
     store.create_collection("shop", analyser="code")
     store.add("def getUserById(user_id): ...", collection="shop", type="code")
-    assert told(store.search("getUserById")) == []
-    assert told(store.search("user")) == []
-    assert told(store.search("putOrderFirst")) == [ALONE]
+    assert store.search("getUserById").nearest is None
+    assert store.search("user").nearest is None
+    assert store.search("putOrderFirst").nearest == ALONE
 
 
 def test_memories_to_be_indexed_again_may_hold_what_is_not_found(notes: MemoryStore) -> None:
     notes.create_collection("shop")
     notes.add("def getUserById(user_id): ...", collection="shop")
-    assert told(notes.search("frobnicate")) == [ALONE]
+    assert notes.search("frobnicate").nearest == ALONE
     notes.set_collection("shop", analyser="code")
     response = notes.search("frobnicate")
     assert any("Try: memory-store reindex" in line for line in response.degraded)
-    assert told(response) == []
-    assert told(notes.search("frobnicate", collection="personal")) != []
+    assert response.nearest is None
+    assert notes.search("frobnicate", collection="personal").nearest
 
 
 def test_it_is_said_of_a_reranker_s_answer_too(notes: MemoryStore) -> None:
     response = notes.search("vehicle", reranker="maxsim")
     assert response.rows[0].ref == "0"
-    assert told(response) == [ALONE]
+    assert response.nearest == ALONE
 
 
 def grants(scope: Scope, *, read: bool) -> Grants:
@@ -153,13 +149,13 @@ def test_it_is_said_of_what_the_asker_may_search_alone(notes: MemoryStore, read:
     ids = {one.name: one.id for one in notes.collections()}
     own = grants(Scope.of([ids["personal"]]), read=read)
 
-    def asked(query: str) -> list[str]:
-        return told(permitted.search(notes, own, query, {}))
+    def asked(query: str) -> str | None:
+        return permitted.search(notes, own, query, {}).nearest
 
-    assert asked(NONSENSE) == [ALONE]
-    assert asked("sourdough") == []
+    assert asked(NONSENSE) == ALONE
+    assert asked("sourdough") is None
     notes.add("xyzzy and plugh", topics=("frobnicate",), collection="abroad")
-    assert asked(NONSENSE) == [ALONE]
-    assert told(permitted.search(notes, grants(EVERYTHING, read=read), NONSENSE, {})) == []
+    assert asked(NONSENSE) == ALONE
+    assert permitted.search(notes, grants(EVERYTHING, read=read), NONSENSE, {}).nearest is None
     notes.add("plugh")
-    assert asked(NONSENSE) == []
+    assert asked(NONSENSE) is None
