@@ -164,28 +164,21 @@ def length(work: str, scene: Scene, arguments: dict[str, Any]) -> Length:
     return Length(**json.loads(told))
 
 
-def kills(
-    seed: int,
-    work: str,
-    scene: Scene,
-    *,
-    times: int = KILLS,
-    **arguments: Any,
-) -> Iterator[tuple[Scene, Death]]:
-    """Copies of a vault on which ``work`` was killed, and how, until that many kills have hit it.
+def kills(seed: int, work: str, scene: Scene, **arguments: Any) -> Iterator[tuple[Scene, Death]]:
+    """Copies of a vault on which ``work`` was killed, and how, until :data:`KILLS` have hit it.
 
     A worker that was done sooner is none; raises when that happens most of the time.
     """
     choose, hits = random.Random(seed), 0
     whole = length(work, scene, arguments)
-    for number in range(1, MOST_TRIES * times + 1):
+    for number in range(1, MOST_TRIES * KILLS + 1):
         with scene.copied(number) as copy:
             death = die(work, copy.arguments(**arguments), whole.moment(choose))
             if death.killed:
                 hits += 1
                 print(f"{work} killed at {death.moment}")  # shown when a check of it fails
                 yield copy, death
-        if hits == times:
+        if hits == KILLS:
             return
     raise AssertionError(f"{work} was hit {hits} times only")
 

@@ -17,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # killing
 
-from killing import CANARY, KILLS, Scene, die, in_clear, kills
+from killing import CANARY, Scene, die, in_clear, kills
 from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.importing.batch import BATCH_MEMORIES, UNEMBEDDED_BATCH
@@ -80,20 +80,18 @@ def check_note(memory: Memory | None, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("embed", "count", "times", "batch"),
+    ("embed", "count", "batch"),
     [
-        pytest.param(True, NOTES, KILLS, BATCH_MEMORIES, id="embedding"),
-        pytest.param(
-            *(False, 1_300, max(1, KILLS // 4), BATCH_MEMORIES * UNEMBEDDED_BATCH), id="words-only"
-        ),
+        pytest.param(True, NOTES, BATCH_MEMORIES, id="embedding"),
+        pytest.param(False, 1_300, BATCH_MEMORIES * UNEMBEDDED_BATCH, id="words-only"),
     ],
 )
 def test_an_import_that_is_killed_keeps_its_batches_and_goes_on(
-    scene: Scene, tmp_path: Path, embed: bool, count: int, times: int, batch: int
+    scene: Scene, tmp_path: Path, embed: bool, count: int, batch: int
 ) -> None:
     fill(scene, tmp_path / "notes", KNOWN, embed=embed)
     folder = write_notes(tmp_path / "notes", 2, count)
-    for copy, death in kills(1, "import_folder", scene, times=times, folder=folder, embed=embed):
+    for copy, death in kills(1, "import_folder", scene, folder=folder, embed=embed):
         read = max(death.numbers("read"), default=0)
         written = max(death.numbers("written"), default=KNOWN)
         with copy.reopened() as store:
