@@ -9,10 +9,12 @@ import random
 import shutil
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,8 +27,9 @@ from memory_store.store import MemoryStore
 KILLS = int(os.environ.get("SOAK_KILLS", "20"))  # for each operation
 CANARY = "Zwetschgenmus"  # stands in every text; nowhere in clear on disk
 MOST_TRIES = 4  # starts for one hit, on average
-KINDS = ("seconds", "statements", "commits")  # what a moment may be counted in
 PATIENCE = 120.0  # seconds that a worker may take at most
+
+Moment = tuple[str, float]  # "commits" and "statements" are counted from 1, "seconds" from 0
 
 _processes = multiprocessing.get_context("forkserver")
 
@@ -81,7 +84,7 @@ class Death:
     """How a worker ended: whether the kill hit it at work, when, and what it had said."""
 
     killed: bool
-    moment: str
+    moment: Moment
     said: list[str]
 
     def numbers(self, name: str) -> list[int]:
@@ -91,18 +94,27 @@ class Death:
 
 @dataclass(frozen=True)
 class Length:
-    """How long an operation is when nobody kills it: in seconds, SQL statements, commits."""
+    """How long an operation is when nobody kills it: in seconds, commits, and other statements."""
 
     seconds: float
     statements: int
     commits: int
 
-    def moment(self, choose: random.Random) -> tuple[str, float]:
-        """A moment within it: anywhere in time, before any statement, or before any commit."""
-        kind = choose.choice(KINDS)
-        if kind == "seconds":
-            return kind, choose.uniform(0, self.seconds)
-        return kind, choose.randint(1, getattr(self, kind))
+    def moments(self, choose: random.Random, count: int) -> Iterator[Moment]:
+        """Moments within it, no commit and no statement twice: commits, up to a third of ``count``,
+        then other statements, half of what is left of it, then any time, without end.
+        """
+        commits = _some_of(self.commits, count // 3, choose)
+        statements = _some_of(self.statements, (count - len(commits)) // 2, choose)
+        yield from (("commits", number) for number in commits)
+        yield from (("statements", number) for number in statements)
+        while True:
+            yield "seconds", choose.uniform(0, self.seconds)
+
+
+def _some_of(there: int, wanted: int, choose: random.Random) -> list[int]:
+    """So many numbers from 1 to ``there``, each once: all of them where there are too few."""
+    return choose.sample(range(1, there + 1), min(wanted, there))
 
 
 class Worker:
@@ -143,7 +155,7 @@ class Worker:
         return code
 
 
-def die(work: str, arguments: dict[str, Any], moment: tuple[str, float] | None = None) -> Death:
+def die(work: str, arguments: dict[str, Any], moment: Moment | None = None) -> Death:
     """Run a worker and kill it at that moment of its work (None: let it finish)."""
     kind, at = moment or ("never", PATIENCE)
     worker = Worker(work, {**arguments, "moment": [kind, at]})
@@ -154,7 +166,7 @@ def die(work: str, arguments: dict[str, Any], moment: tuple[str, float] | None =
     code = worker.ended()
     killed = code == -signal.SIGKILL
     assert killed or code == 0, f"{work} failed with {code}: {said[-1:]}"
-    return Death(killed, f"{kind} {at:.4g}", said)
+    return Death(killed, (kind, at), said)
 
 
 def length(work: str, scene: Scene, arguments: dict[str, Any]) -> Length:
@@ -165,22 +177,25 @@ def length(work: str, scene: Scene, arguments: dict[str, Any]) -> Length:
 
 
 def kills(seed: int, work: str, scene: Scene, **arguments: Any) -> Iterator[tuple[Scene, Death]]:
-    """Copies of a vault on which ``work`` was killed, and how, until :data:`KILLS` have hit it.
+    """Copies of a vault on which ``work`` was killed, and how: :data:`KILLS`, each at a moment of
+    its own.
 
     A worker that was done sooner is none; raises when that happens most of the time.
     """
-    choose, hits = random.Random(seed), 0
+    hits: list[Moment] = []
     whole = length(work, scene, arguments)
-    for number in range(1, MOST_TRIES * KILLS + 1):
+    moments = whole.moments(random.Random(seed), KILLS)
+    for number, moment in enumerate(islice(moments, MOST_TRIES * KILLS), 1):
         with scene.copied(number) as copy:
-            death = die(work, copy.arguments(**arguments), whole.moment(choose))
+            death = die(work, copy.arguments(**arguments), moment)
             if death.killed:
-                hits += 1
-                print(f"{work} killed at {death.moment}")  # shown when a check of it fails
+                hits.append(moment)
+                print(f"{work} killed at {moment}")  # shown when a check of it fails
                 yield copy, death
-        if hits == KILLS:
-            return
-    raise AssertionError(f"{work} was hit {hits} times only")
+        if len(hits) == KILLS:
+            break
+    assert len(set(hits)) == KILLS, f"{work} was hit at {len(set(hits))} moments only"
+    print(f"{work}: {dict(Counter(kind for kind, _ in hits))} of {whole}")
 
 
 def in_clear(path: Path) -> list[str]:

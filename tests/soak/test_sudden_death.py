@@ -1,8 +1,8 @@
 """Killed (SIGKILL) at any moment, a vault loses nothing that was committed, and goes on.
 
-Each operation is killed at ``SOAK_KILLS`` moments (20), a third of them spread over its time, a
-third right before one of its SQL statements, and a third between writing and committing. Every
-kill has a copy of the vault to itself.
+Each operation is killed at ``SOAK_KILLS`` different moments (20): up to a third of them between
+writing and committing, no commit twice; half of the others right before some other SQL statement,
+none twice; and the rest anywhere in its time. Every kill has a copy of the vault to itself.
 """
 
 from __future__ import annotations

@@ -63,7 +63,8 @@ def open_vault(arguments: dict[str, Any]) -> MemoryStore:
 class Trap:
     """Counts the SQL statements of this process, and kills it right before one of them.
 
-    Before a commit is the moment at which everything is written and nothing counts yet.
+    Before a commit is the moment at which everything is written and nothing counts yet; commits
+    are counted by themselves, and not among the statements.
     """
 
     def __init__(self, kind: str, at: float) -> None:
@@ -89,9 +90,9 @@ class Trap:
 
     def _before(self, statement: str) -> None:
         if self.armed:
-            self.counts["statements"] += 1
-            self.counts["commits"] += statement.startswith("commit")
-            if self.counts.get(self.kind) == self.at:
+            kind = "commits" if statement.startswith("commit") else "statements"
+            self.counts[kind] += 1
+            if (kind, self.counts[kind]) == (self.kind, self.at):
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
