@@ -8,7 +8,6 @@ cell is written, and the true one again when the vault is opened.
 from __future__ import annotations
 
 import random
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,7 +17,7 @@ from typing import Any
 
 import pytest
 from counts import counted
-from whole_vault import EVENT, Whole, fill
+from whole_vault import EVENT, KINDS, Whole, fill, set_schema
 
 from memory_store.errors import MemoryStoreError
 from memory_store.records import Memory
@@ -27,7 +26,6 @@ from memory_store.store import MemoryStore
 
 CELLS = 1_500
 VALUES = (None, 0, -1, 2**63 - 1, 1.5, "", "text", "é\x00", b"", b"\xff\xfe", b"x" * 40)
-KINDS = re.compile(r"\b(text|blob|strict|not null|integer(?! primary key))\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -69,15 +67,6 @@ class Loose:
                 return False
             set_schema(connection, self.schema)
         return bool(rows)
-
-
-def set_schema(connection: sqlite3.Connection, schema: list[tuple[str, str]]) -> None:
-    """Write what tables are made with, without looking at what they hold."""
-    connection.execute("pragma writable_schema = on")
-    connection.executemany(
-        "update sqlite_master set sql = ? where type = 'table' and name = ?",
-        [(sql, table) for table, sql in schema],
-    )
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ UNSEALED = frozenset(
     }
 )
 """Columns of keyed hashes, public keys and slots, which no collection's key seals."""
+KINDS = re.compile(r"\b(text|blob|strict|not null|integer(?! primary key))\b", re.IGNORECASE)
 EVENT = AuditEvent("2024-03-01T08:00:00Z", "ada", False, "api", "search", opened=3, returned=2)
 
 
@@ -117,6 +119,29 @@ def blob_columns(connection: sqlite3.Connection) -> set[tuple[str, str]]:
             """
         )
     )
+
+
+def set_schema(connection: sqlite3.Connection, schema: list[tuple[str, str]]) -> None:
+    """Write what tables are made with, without looking at what they hold."""
+    connection.execute("pragma writable_schema = on")
+    connection.executemany(
+        "update sqlite_master set sql = ? where type = 'table' and name = ?",
+        [(sql, table) for table, sql in schema],
+    )
+
+
+@contextmanager
+def loosened(path: Path, table: str) -> Iterator[None]:
+    """While inside, whoever opens the file may put anything into the columns of a table."""
+    with closing(connect(path)) as connection:
+        query = "select sql from sqlite_master where type = 'table' and name = ?"
+        (sql,) = connection.execute(query, (table,)).fetchone()
+        set_schema(connection, [(table, KINDS.sub("", sql))])
+    try:
+        yield
+    finally:
+        with closing(connect(path)) as connection:
+            set_schema(connection, [(table, sql)])
 
 
 @pytest.fixture(scope="module")
