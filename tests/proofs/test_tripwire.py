@@ -3,44 +3,49 @@
 Before a question is asked again, the sealed parts of every memory outside of the allowed set are
 overwritten in the file. Which memories are allowed is worked out from what was put in, not by the
 search that is on trial. Whatever opens one of the others meets bytes that do not authenticate.
+
+Narrowing alone is no filter: it may open what the same search opens without it, which the ciphers
+tell.
 """
 
 from __future__ import annotations
 
+import inspect
 import random
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import Corpus, fill
+from ciphers import Heard, listen
 from counts import counted
+from filtered import FILTERS, NO_FILTERS, Allowed, Narrowed, kinds
 from tiny_reranker import build as build_tiny_reranker
 
-from memory_store.errors import FormatError, TamperedError
-from memory_store.records import MemoryDraft
+from memory_store.errors import BadInputError, FormatError, TamperedError
+from memory_store.records import SearchOptions
 from memory_store.scopes import Scope
+from memory_store.search import query as query_language
+from memory_store.search.recipes import RECIPES
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
 MEMORIES = 600
-ROUNDS = counted(75)  # of every kind of filter
+ROUNDS = counted(75)  # of every kind of filter: each recipe in each mode with each of LINES
+QUESTIONS = counted(450)  # of a proof that takes the kinds in turn
 MODES = ("hybrid", "keyword", "vector")
-STEM = 4  # letters by which two made-up words may have one stem
-
-Allowed = Callable[[MemoryDraft], bool]
-
-
-@dataclass(frozen=True)
-class Narrowed:
-    """Something that lets some memories through: as it is asked for, and which those are."""
-
-    options: dict[str, Any]
-    lets_through: Allowed
-    query: str = ""
+LISTS_BY = set(inspect.signature(MemoryStore.list).parameters) - {
+    "self",
+    "limit",
+    "offset",
+    "after",
+}
+ANYTHING = Narrowed({}, lambda draft: True)
+LINES = ("", "lex: {}", "vec: {}", "hyde: {}", "lex: {}\nvec: {}")
 
 
 class Wire:
@@ -92,11 +97,12 @@ class Wire:
 
 @dataclass(frozen=True)
 class Filled:
-    """An opened vault, what is in it, and the hand on its file."""
+    """An opened vault, what is in it, the hand on its file and the ear at its ciphers."""
 
     store: MemoryStore
     corpus: Corpus
     wire: Wire
+    heard: Heard
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +113,7 @@ def filled(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         for name in ("STATE", "CACHE", "CONFIG"):
             environment.setenv(f"MEMORY_STORE_{name}", str(folder / name))
         environment.setenv("MEMORY_STORE_OFFLINE", "1")
+        heard = listen(environment)
         (folder / "vaults").mkdir()
         store, _ = MemoryStore.create(
             folder / "vaults" / "notes.db",
@@ -115,7 +122,7 @@ def filled(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
         corpus = fill(store, MEMORIES)
         wire = Wire(store.path)
-        yield Filled(store, corpus, wire)
+        yield Filled(store, corpus, wire, heard)
         wire.connection.close()
         store.lock()
 
@@ -136,6 +143,11 @@ def wire(filled: Filled) -> Wire:
 
 
 @pytest.fixture
+def heard(filled: Filled) -> Heard:
+    return filled.heard
+
+
+@pytest.fixture
 def reranker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cross-encoder, so that a search opens what the filters leave."""
     folder = tmp_path / "ms-marco-TinyBERT-L-2-v2"
@@ -143,53 +155,10 @@ def reranker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORY_STORE_RERANKER", str(folder))
 
 
-def kinds(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
-    """One of every kind of filter there is, drawn by lot."""
-    topic, kind = chance.choice(corpus.topics), chance.choice(("note", "task", "decision"))
-    home, year = chance.choice(corpus.collections), chance.randrange(2011, 2024)
-    status = chance.choice(("open", "done"))
-    said = chance.choice(corpus.drafts).text.split()
-    place = chance.randrange(len(said) - 1)
-    one, two = said[place], said[place + 1]
-
-    def done(draft: MemoryDraft) -> bool:
-        return str(draft.type).endswith("_done")
-
-    by_topic: Allowed = lambda d: topic in d.topics  # noqa: E731
-    by_type: Allowed = lambda d: d.type in (kind, f"{kind}_done")  # noqa: E731
-    return {
-        "topic": Narrowed({"topic": topic}, by_topic),
-        "topic:": Narrowed({}, by_topic, f"topic:{topic}"),
-        "type": Narrowed({"type": kind}, by_type),
-        "type:": Narrowed({}, by_type, f"type:{kind}"),
-        "type and topic": Narrowed(
-            {"type": kind, "topic": topic}, lambda d: by_type(d) and by_topic(d)
-        ),
-        "collection": Narrowed({"collection": home}, lambda d: d.collection == home),
-        "in:": Narrowed({}, lambda d: d.collection == home, f"in:{home}"),
-        "status": Narrowed({"status": status}, lambda d: done(d) == (status == "done")),
-        "since": Narrowed({"since": f"{year}"}, lambda d: str(d.created) >= f"{year}"),
-        "until": Narrowed({"until": f"{year}-12-31"}, lambda d: str(d.created)[:4] <= f"{year}"),
-        "phrase": Narrowed({}, lambda d: beside(d, one, two), f'"{one} {two}"'),
-        "without": Narrowed({}, lambda d: one not in words_of(d), f"-{one}"),
-        "regex": Narrowed({"mode": "literal"}, lambda d: holds(d, one), f"{one} \\w+"),
-    }
-
-
-def words_of(draft: MemoryDraft) -> list[str]:
-    return f"{draft.title} . {draft.text}".split()
-
-
-def holds(draft: MemoryDraft, word: str) -> bool:
-    """Whether one of its words has the same first letters."""
-    return any(other[:STEM] == word[:STEM] for other in words_of(draft))
-
-
-def beside(draft: MemoryDraft, one: str, two: str) -> bool:
-    """Whether two words of such stems stand side by side."""
-    words = words_of(draft)
-    pairs = pairwise(words)
-    return any(a[:STEM] == one[:STEM] and b[:STEM] == two[:STEM] for a, b in pairs)
+def those(corpus: Corpus, allowed: Allowed) -> list[str]:
+    """The ids of the memories that are allowed."""
+    pairs = zip(corpus.ids, corpus.drafts, strict=True)
+    return [id_ for id_, draft in pairs if allowed(draft)]
 
 
 def told(store: MemoryStore, query: str, **options: Any) -> list[dict[str, Any]]:
@@ -207,20 +176,67 @@ def told(store: MemoryStore, query: str, **options: Any) -> list[dict[str, Any]]
     return pages
 
 
+def rows_of(pages: Collection[dict[str, Any]]) -> set[str]:
+    return {row["id"] for page in pages for row in page["rows"]}
+
+
 def words_for(corpus: Corpus, chance: random.Random) -> str:
-    return " ".join(chance.choices(corpus.words[:300], k=chance.randint(1, 4)))
+    """Different words, the first so frequent that few memories are without it."""
+    words = [chance.choice(corpus.words[:8])]
+    words += chance.sample(corpus.words[8:300], k=chance.randint(1, 3))
+    return " ".join(words)
+
+
+def question(
+    corpus: Corpus, narrowed: Narrowed, number: int, chance: random.Random
+) -> tuple[str, dict[str, Any]]:
+    """A query for a kind of filter, and its options.
+
+    Recipe, mode and typed lines are those of the ``number``: of 75 on end each combination is one.
+    """
+    ways: dict[str, Any] = {
+        "mode": MODES[number // 5 % 3],
+        "recipe": list(RECIPES)[number % 5],
+        "limit": 32,
+    }
+    if narrowed.complete:
+        return narrowed.query, {**ways, **narrowed.options}
+    if chance.random() < 0.25:
+        ways |= {"deep": True, "limit": 64}
+    query = f"{words_for(corpus, chance)} {narrowed.query}"
+    lines = LINES[number // 15 % 5].replace("{}", words_for(corpus, chance))
+    return f"{query}\n{lines}".strip(), {**ways, **narrowed.options}
+
+
+def read_by_lot(chance: random.Random) -> dict[str, Any]:
+    """Mostly the cross-encoder; else late interaction, or nothing that reads."""
+    ways: tuple[dict[str, Any], ...] = ({"reranker": "maxsim"}, {"rerank": False}, {}, {}, {})
+    return chance.choice(ways)
 
 
 def check(
     store: MemoryStore, wire: Wire, allowed: Collection[str], query: str, options: dict[str, Any]
-) -> int:
-    """Ask, put the wire up, ask again. Returns how many rows there were."""
+) -> set[str]:
+    """Ask, put the wire up, ask again. Returns the rows there were."""
     before = told(store, query, **options)
     with wire.around(allowed):
         assert told(store, query, **options) == before, (query, options)
-    rows = {row["id"] for page in before for row in page["rows"]}
+    rows = rows_of(before)
     assert rows <= set(allowed), (query, options)
-    return len(rows)
+    return rows
+
+
+def test_every_option_that_filters_is_tried(corpus: Corpus) -> None:
+    """A new option fails here until it is said whether it filters, and tried if it does."""
+    tried = kinds(corpus, random.Random(0)).values()
+    options = {name for narrowed in tried for name in narrowed.options}
+    assert set(SearchOptions.__struct_fields__) == FILTERS | NO_FILTERS
+    assert FILTERS.isdisjoint(NO_FILTERS)
+    assert options == FILTERS
+    queries = " ".join(narrowed.query for narrowed in tried)
+    (prefixes,) = re.findall(r"prefix +:= \((.*)\)", query_language.__doc__ or "")
+    assert all(prefix in queries for prefix in re.findall(r"\w+:", prefixes))
+    assert LISTS_BY <= FILTERS
 
 
 def test_no_filter_opens_what_it_leaves_out(
@@ -228,20 +244,62 @@ def test_no_filter_opens_what_it_leaves_out(
 ) -> None:
     chance, found = random.Random(3), dict.fromkeys(kinds(corpus, random.Random(0)), 0)
     for number in range(ROUNDS):
-        for name, narrowed in kinds(corpus, chance).items():
-            options = {"mode": MODES[number % 3], "limit": 32, **narrowed.options}
-            query = narrowed.query
-            if name != "regex":
-                options["deep"] = number % 4 == 3
-                asked = chance.sample(corpus.words[:300], k=4) if options["deep"] else ()
-                query = f"{' '.join(asked) or words_for(corpus, chance)} {query}"
-            allowed = [
-                id_
-                for id_, draft in zip(corpus.ids, corpus.drafts, strict=True)
-                if narrowed.lets_through(draft)
-            ]
-            found[name] += check(store, wire, allowed, query, options)
+        for place, (name, narrowed) in enumerate(kinds(corpus, chance).items()):
+            query, options = question(corpus, narrowed, number + place, chance)
+            options |= read_by_lot(chance)
+            if chance.random() < 0.2:
+                options["why"] = chance.choice(corpus.ids)
+            rows = check(store, wire, those(corpus, narrowed.lets_through), query, options)
+            assert rows <= set(those(corpus, narrowed.answers)), (query, options)
+            found[name] += len(rows)
     assert all(found.values()), found
+
+
+def test_narrowing_opens_what_the_same_search_opens(
+    store: MemoryStore, corpus: Corpus, wire: Wire, heard: Heard, reranker: None
+) -> None:
+    chance, found = random.Random(7), 0
+    for number in range(counted(225)):
+        narrow = (
+            f"type:{chance.choice(('note', 'task', 'fact'))}",
+            f"status:{chance.choice(('open', 'done'))}",
+            f"collection:{chance.choice(corpus.collections)}",
+            f"topic:{chance.choice(corpus.topics)}",
+            f"created:{chance.randrange(2010, 2025)}",
+        )[(number + number // 75) % 5]
+        query, options = question(corpus, ANYTHING, number, chance)
+        options |= read_by_lot(chance)
+        heard.clear()
+        told(store, query, **options)
+        opened = heard.heads
+        narrowed = {**options, "narrow": narrow}
+        rows = rows_of(told(store, query, **narrowed))
+        found += len(check(store, wire, opened | rows, query, narrowed))
+    assert found
+
+
+def test_where_nothing_reads_only_the_rows_are_opened(
+    store: MemoryStore, corpus: Corpus, wire: Wire, reranker: None
+) -> None:
+    """Not even what a filter leaves, nor what scores too little, nor what narrowing hides."""
+    chance, found = random.Random(8), 0
+    for number in range(QUESTIONS):
+        narrowed = kind_of(corpus, number, chance)
+        if narrowed.by_text:
+            continue
+        query, options = question(corpus, narrowed, number, chance)
+        options["rerank"] = False
+        if number % 7 == 0:
+            options["why"] = chance.choice(corpus.ids)
+        rows = rows_of(told(store, query, **options))
+        found += len(check(store, wire, rows, query, options))
+    assert found
+
+
+def kind_of(corpus: Corpus, number: int, chance: random.Random) -> Narrowed:
+    """The kinds in turn, so that each comes with each recipe, mode and line."""
+    drawn = list(kinds(corpus, chance).values())
+    return drawn[(number * 7 + number // 75) % len(drawn)]
 
 
 def test_who_may_use_some_collections_opens_none_of_the_others(
@@ -249,20 +307,18 @@ def test_who_may_use_some_collections_opens_none_of_the_others(
 ) -> None:
     chance, ids = random.Random(4), {one.name: one.id for one in store.collections()}
     found = 0
-    for number in range(2 * ROUNDS):
+    for number in range(counted(225)):
         names = chance.sample(list(corpus.collections), chance.randint(1, 2))
         limited = store.limited_to(Scope.of(ids[name] for name in names))
-        allowed = [
-            id_
-            for id_, draft in zip(corpus.ids, corpus.drafts, strict=True)
-            if draft.collection in names
-        ]
-        options: dict[str, Any] = {"mode": MODES[number % 3], "limit": 20}
+        allowed = those(corpus, lambda draft: draft.collection in names)  # noqa: B023
+        query, options = question(corpus, ANYTHING, number, chance)
         if number % 4 == 0:
             options["like"] = chance.choice(allowed)
-        if number % 5 == 0:
+        if number % 7 == 0:
             options["meta"] = {"box": chance.randrange(7)}
-        found += check(limited, wire, allowed, words_for(corpus, chance), options)
+        if number % 11 == 0:
+            options["narrow"] = f"type:{chance.choice(('note', 'task'))}"
+        found += len(check(limited, wire, allowed, query, options | read_by_lot(chance)))
         with wire.around(allowed):
             listed = limited.list(limit=50)
             limited.heads(corpus.ids)
@@ -274,22 +330,39 @@ def test_who_may_use_some_collections_opens_none_of_the_others(
 def test_a_sealed_search_opens_what_it_returns_and_nothing_else(
     store: MemoryStore, corpus: Corpus, wire: Wire, reranker: None
 ) -> None:
-    chance, found = random.Random(5), 0
-    for number in range(4 * ROUNDS):
-        narrowed = list(kinds(corpus, chance).values())[number % 12]
-        query = f"{words_for(corpus, chance)} {narrowed.query}"
-        options = {"sealed": True, "mode": MODES[number % 3], **narrowed.options}
-        if number % 3 == 0:
-            options["like"] = chance.choice(corpus.ids)
+    """What only texts can tell it refuses, or leaves to keyed hashes."""
+    chance, found, refused = random.Random(5), 0, 0
+    for number in range(QUESTIONS):
+        query, options = question(corpus, kind_of(corpus, number, chance), number, chance)
+        options["sealed"] = True
         if number % 5 == 0:
             options["why"] = chance.choice(corpus.ids)
-        if number % 7 == 0:
-            options["narrow"] = chance.choice(
-                ("type:task", f"topic:{chance.choice(corpus.topics)}")
-            )
-        rows = [row["id"] for page in told(store, query, **options) for row in page["rows"]]
-        found += check(store, wire, rows, query, options)
+        if "meta" in options or options["mode"] in ("literal", "auto"):
+            with wire.around(()), pytest.raises(BadInputError, match="sealed"):
+                told(store, query, **options)
+            refused += 1
+        else:
+            rows = rows_of(told(store, query, **options))
+            found += len(check(store, wire, rows, query, options))
     assert found
+    assert refused
+
+
+def test_a_list_by_filters_opens_what_it_lists(
+    store: MemoryStore, corpus: Corpus, wire: Wire
+) -> None:
+    chance, listed = random.Random(9), 0
+    for _ in range(counted(75)):
+        for narrowed in kinds(corpus, chance).values():
+            if narrowed.query or not narrowed.options.keys() <= LISTS_BY:
+                continue
+            before = store.list(limit=30, **narrowed.options)
+            rows = [memory.id for memory in before]
+            with wire.around(rows):
+                assert store.list(limit=30, **narrowed.options) == before
+            assert set(rows) <= set(those(corpus, narrowed.lets_through))
+            listed += len(rows)
+    assert listed
 
 
 def test_reading_one_memory_opens_no_other(store: MemoryStore, corpus: Corpus, wire: Wire) -> None:

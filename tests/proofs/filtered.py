@@ -1,0 +1,236 @@
+"""Every kind of filter that a search knows, drawn by lot, and which memories each lets through.
+
+That is worked out from what a vault was filled with, and generously where stems decide: a memory
+that might be let through is never taken for one that is left out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from asking import Corpus
+
+from memory_store.records import MemoryDraft
+
+FILTERS = frozenset(
+    {
+        *("collection", "type", "topic", "status", "since", "until"),
+        *("meta", "min_score", "narrow", "like", "mode"),
+    }
+)
+"""The fields of ``SearchOptions`` that decide which memories are an answer."""
+
+NO_FILTERS = frozenset(
+    {
+        *("deep", "limit", "recipe", "reranker", "rerank", "expander", "expand", "sealed"),
+        *("budget", "budget_ms", "continue_", "explain", "why"),
+    }
+)
+"""Those that say how the others are ranked and shown."""
+
+STEM = 4  # letters by which two made-up words may have one stem
+
+Allowed = Callable[[MemoryDraft], bool]
+
+
+def _anything(draft: MemoryDraft) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """Something that lets some memories through: as it is asked for, and which those are.
+
+    ``answers`` are the rows that may come of them, where opening tells. ``complete``: the query is
+    the whole question, no words are to be added. ``by_text``: opened text decides.
+    """
+
+    options: dict[str, Any]
+    lets_through: Allowed
+    query: str = ""
+    answers: Allowed = _anything
+    complete: bool = False
+    by_text: bool = False
+
+
+def kinds(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
+    """One of every kind of filter there is."""
+    return {
+        **_by_name(corpus, chance),
+        **_by_several(corpus, chance),
+        **_by_time(chance),
+        **_by_words(corpus, chance),
+        **_with_another(corpus, chance),
+    }
+
+
+def _by_name(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
+    topic, home = chance.choice(corpus.topics), chance.choice(corpus.collections)
+    kind, other = chance.sample(("note", "task", "decision"), 2)
+    status = chance.choice(("open", "done"))
+    by_topic: Allowed = lambda d: topic in d.topics  # noqa: E731
+    by_type: Allowed = lambda d: is_of_type(d, kind)  # noqa: E731
+    return {
+        "topic": Narrowed({"topic": topic}, by_topic),
+        "topic:": Narrowed({}, by_topic, f"topic:{topic}"),
+        "type": Narrowed({"type": kind}, by_type),
+        "type:": Narrowed({}, by_type, f"type:{kind}"),
+        "type: before type": Narrowed({"type": other}, by_type, f"type:{kind}"),
+        "collection": Narrowed({"collection": home}, lambda d: d.collection == home),
+        "in:": Narrowed({}, lambda d: d.collection == home, f"in:{home}"),
+        "status": Narrowed({"status": status}, lambda d: is_done(d) == (status == "done")),
+    }
+
+
+def _by_several(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
+    """Of topics all must be carried; of types and collections any will do."""
+    one, two = chance.choice([d.topics for d in corpus.drafts if len(d.topics) > 1])[:2]
+    types = ["task", chance.choice(("note", "decision", "fact"))]  # of these tasks alone are done
+    homes = chance.sample(list(corpus.collections), 2)
+    status, year = chance.choice(("open", "done")), chance.randrange(2012, 2020)
+    topics: Allowed = lambda d: one in d.topics and two in d.topics  # noqa: E731
+    any_type: Allowed = lambda d: any(is_of_type(d, kind) for kind in types)  # noqa: E731
+    at_home: Allowed = lambda d: d.collection in homes  # noqa: E731
+    return {
+        "topics": Narrowed({"topic": (one, two)}, topics),
+        "topic: twice": Narrowed({}, topics, f"topic:{one} topic:{two}"),
+        "types": Narrowed({"type": tuple(types)}, any_type),
+        "type: twice": Narrowed({}, any_type, " ".join(f"type:{kind}" for kind in types)),
+        "collections": Narrowed({"collection": tuple(homes)}, at_home),
+        "in: twice": Narrowed({}, at_home, " ".join(f"in:{home}" for home in homes)),
+        "type and topic": Narrowed(
+            {"type": tuple(types), "topic": one}, lambda d: any_type(d) and one in d.topics
+        ),
+        "five at once": Narrowed(
+            {"collection": tuple(homes), "status": status, "since": f"{year}"},
+            lambda d: (
+                at_home(d)
+                and any_type(d)
+                and is_done(d) == (status == "done")
+                and f"{year}" <= year_of(d) <= f"{year + 4}"
+            ),
+            f"until:{year + 4} " + " ".join(f"type:{kind}" for kind in types),
+        ),
+    }
+
+
+def _by_time(chance: random.Random) -> dict[str, Narrowed]:
+    year, month = chance.randrange(2011, 2024), f"{chance.randrange(1, 13):02}"
+    from_month: Allowed = lambda d: str(d.created) >= f"{year}-{month}"  # noqa: E731
+    to_month: Allowed = lambda d: str(d.created)[:7] <= f"{year}-{month}"  # noqa: E731
+    return {
+        "since": Narrowed({"since": f"{year}"}, lambda d: year_of(d) >= f"{year}"),
+        "since:": Narrowed({}, from_month, f"since:{year}-{month}"),
+        "until": Narrowed({"until": f"{year}-12-31"}, lambda d: year_of(d) <= f"{year}"),
+        "until:": Narrowed({}, to_month, f"until:{year}-{month}"),
+    }
+
+
+def _by_words(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
+    said = chance.choice(corpus.drafts).text.split()
+    place = chance.randrange(len(said) - 1)
+    one, two = said[place], said[place + 1]
+    wanted: Allowed = lambda d: beside(d, one, two, STEM)  # noqa: E731
+    whole: Allowed = lambda d: beside(d, one, two)  # noqa: E731
+    return {
+        "phrase": Narrowed({}, wanted, f'"{one} {two}"', answers=whole, by_text=True),
+        "without": Narrowed({}, lambda d: one not in words_of(d), f"-{one}"),
+        "without phrase": Narrowed({}, lambda d: not whole(d), f'-"{one} {two}"'),
+        "pattern": Narrowed(
+            {"mode": "literal"},
+            lambda d: holds(d, one),
+            f"{one} \\w+",
+            complete=True,
+            by_text=True,
+        ),
+        "pattern, auto": Narrowed(
+            {"mode": "auto"}, lambda d: holds(d, two), f"/{two} \\w+/", complete=True, by_text=True
+        ),
+    }
+
+
+def _with_another(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
+    """What opens something to decide, or only chooses among what is found, beside a filter.
+
+    Then as much may be opened as the filter beside it leaves.
+    """
+    box, score = chance.randrange(7), chance.choice((0.0, 0.02, 0.1, 0.3))
+    kept = chance.choice(("note", "task", "decision"))
+    named, said = chance.choice(corpus.ids), chance.choice(corpus.drafts).text.split()
+    beside_it = [_another(corpus, chance) for _ in range(6)]
+    pattern = f"{said[0]} \\w+"
+    return {
+        "meta": _both(
+            beside_it[0],
+            {"meta": {"box": box}},
+            answers=lambda d: d.metadata["box"] == box,
+            by_text=True,
+        ),
+        "min_score": _both(beside_it[1], {"min_score": score}),
+        "narrow": _both(
+            beside_it[2], {"narrow": f"type:{kept}"}, answers=lambda d: is_of_type(d, kept)
+        ),
+        "like": _both(beside_it[3], {"like": named}),
+        "like alone": _both(beside_it[4], {"like": named}, complete=True),
+        "pattern and filter": Narrowed(
+            {"mode": "literal", "type": ("task", "note")},
+            lambda d: (is_of_type(d, "task") or is_of_type(d, "note")) and holds(d, said[0]),
+            pattern,
+            complete=True,
+            by_text=True,
+        ),
+        "nothing but filters": _both(beside_it[5], {}, complete=True),
+    }
+
+
+def _another(corpus: Corpus, chance: random.Random) -> Narrowed:
+    """A filter to stand beside something else, wide enough for that to find something, too."""
+    home = corpus.collections[chance.randrange(2)]
+    kind, year = chance.choice(("note", "task", "decision")), chance.randrange(2011, 2020)
+    return chance.choice(
+        (
+            Narrowed({"collection": home}, lambda d: d.collection == home),
+            Narrowed({}, lambda d: d.collection == home, f"in:{home}"),
+            Narrowed({"type": kind}, lambda d: is_of_type(d, kind)),
+            Narrowed({}, lambda d: is_of_type(d, kind), f"type:{kind}"),
+            Narrowed({"since": f"{year}"}, lambda d: year_of(d) >= f"{year}"),
+            Narrowed({}, lambda d: year_of(d) >= f"{year}", f"since:{year}"),
+        )
+    )
+
+
+def _both(filter_: Narrowed, options: dict[str, Any], **more: Any) -> Narrowed:
+    return Narrowed({**filter_.options, **options}, filter_.lets_through, filter_.query, **more)
+
+
+def is_done(draft: MemoryDraft) -> bool:
+    return str(draft.type).endswith("_done")
+
+
+def is_of_type(draft: MemoryDraft, kind: str) -> bool:
+    """Whether it is of that type, completed or not."""
+    return draft.type in (kind, f"{kind}_done")
+
+
+def year_of(draft: MemoryDraft) -> str:
+    return str(draft.created)[:4]
+
+
+def words_of(draft: MemoryDraft) -> list[str]:
+    return f"{draft.title} . {draft.text}".split()
+
+
+def holds(draft: MemoryDraft, word: str) -> bool:
+    """Whether one of its words has the same first letters."""
+    return any(other[:STEM] == word[:STEM] for other in words_of(draft))
+
+
+def beside(draft: MemoryDraft, one: str, two: str, letters: int | None = None) -> bool:
+    """Whether these two stand side by side in it, or two words that begin with as many letters."""
+    pairs = pairwise(words_of(draft))
+    wanted = (one[:letters], two[:letters])
+    return any((a[:letters], b[:letters]) == wanted for a, b in pairs)
