@@ -15,13 +15,16 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
+import tiny_reranker
 from counts import FULL, counted
 from plugin.browsing import PATIENCE
-from plugin.conftest import Filled
+from plugin.conftest import Filled, copied, private_environment
 from servers import Server, served_process
 
+from datasette_hybrid.requests.admission import WAITING
 from datasette_hybrid.requests.cross_site import BY_TOKEN
 from memory_store.errors import BadInputError
+from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 
 pytestmark = pytest.mark.skipif(
@@ -32,6 +35,7 @@ MEGABYTE = 1024**2
 AT_ONCE = max(100, counted(500))
 MOST_MEMORY = 160 * MEGABYTE  # above the server at rest: 500 connections, two passphrases at work
 SQL = "/notes.json" if BY_TOKEN else "/notes/-/query.json"
+NOTES = 150  # that a deep search reads with a cross-encoder
 SEARCH = "/notes/-/hybrid.json?q=tomatoes+water&deep=1"
 
 
@@ -85,12 +89,19 @@ async def answered(server: Server, request: bytes) -> tuple[int, dict[str, str],
     return int(first.split()[1]), headers, body
 
 
+async def replies(server: Server, requests: list[bytes]) -> dict[int, list[bytes]]:
+    """What was answered, by status; fails for a refusal that says no time to come again."""
+    bodies: dict[int, list[bytes]] = {}
+    for status, headers, body in await asyncio.gather(*(answered(server, one) for one in requests)):
+        assert status != 429 or int(headers["retry-after"]) > 0, body[:300]
+        bodies.setdefault(status, []).append(body)
+    return bodies
+
+
 async def flooded(server: Server, requests: list[bytes]) -> Counter[int]:
     """How often which status was answered; fails for a refusal that says no time to come again."""
-    answers = await asyncio.gather(*(answered(server, request) for request in requests))
-    for status, headers, body in answers:
-        assert status != 429 or int(headers["retry-after"]) > 0, body[:300]
-    return Counter(status for status, _, _ in answers)
+    bodies = await replies(server, requests)
+    return Counter({status: len(those) for status, those in bodies.items()})
 
 
 def as_before(server: Server, rest: int) -> None:
@@ -111,7 +122,7 @@ def as_before(server: Server, rest: int) -> None:
         f"{SQL}?_shape=array&sql=" + quote("select hybrid_search('tomatoes')"),
         "/notes/memories.json?_hybrid=tomatoes",
     ],
-    ids=["deep", "page", "reranked", "SQL", "table"],
+    ids=["deep", "page", "late interaction", "SQL", "table"],
 )
 def test_a_flood_of_searches_is_let_in_as_far_as_there_is_room(server: Server, path: str) -> None:
     rest = server.at_rest()
@@ -127,6 +138,48 @@ def test_a_flood_of_searches_is_let_in_as_far_as_there_is_room(server: Server, p
     assert seen[200] >= 1
     assert set(seen) <= {200, 302, 429}
     as_before(server, rest)
+
+
+@pytest.fixture(scope="module")
+def reranking(
+    original: Filled, tiny_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A server over long notes, on a machine with a cross-encoder that reads them."""
+    folder = tmp_path_factory.mktemp("reranking")
+    filled = copied(original, folder)
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in private_environment(folder, tiny_model).items():
+            environment.setenv(name, value)
+        environment.setenv("MEMORY_STORE_RERANKER", str(tiny_reranker.build(folder / "reranker")))
+        with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+            store.add_many(
+                MemoryDraft(f"The {number}th well holds " + "cold water from the hills " * 30)
+                for number in range(NOTES)
+            )
+        with served_process(filled, folder) as running:
+            yield running
+
+
+def test_a_flood_of_reranked_deep_searches_leaves_room_for_others(reranking: Server) -> None:
+    search = get("/notes/-/hybrid.json?q=cold+wells&deep=1&limit=1")
+    others = [get("/-/versions.json"), get("/notes/memories.json?_size=1")]
+    asyncio.run(flooded(reranking, [search]))  # the model is loaded by now
+    rest = reranking.at_rest()
+
+    async def flood() -> dict[int, list[bytes]]:
+        flooding = asyncio.ensure_future(replies(reranking, [search] * AT_ONCE))
+        await asyncio.sleep(0)
+        assert await flooded(reranking, others) == Counter({200: len(others)})
+        assert not flooding.done()  # they were answered while the flood was worked on
+        return await flooding
+
+    seen = asyncio.run(flood())
+    assert set(seen) == {200, 429}
+    assert len(seen[200]) >= WAITING
+    assert len(seen[429]) >= AT_ONCE // 2
+    every = b'"Reranked %d of %d, returned 1"' % (NOTES + 3, NOTES + 3)  # with those of all tests
+    assert all(every in body for body in seen[200])
+    as_before(reranking, rest)
 
 
 def test_a_flood_of_passphrases_is_checked_one_by_one(server: Server) -> None:
