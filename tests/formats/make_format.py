@@ -2,7 +2,7 @@
 
 Writes ``NAME-default.db.xz`` and ``NAME-strict.db.xz`` beside this file, opened by ``formats.key``
 and by :data:`PASSPHRASE`, and ``NAME.json`` with what they hold. Run once before a format is
-released, never again for the same name. The key protects nothing: it is published here.
+released, never again for the same name. The keys protect nothing: they are published here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tiny_embedder
 
+from language_models import installed
 from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.records import MemoryDraft
@@ -47,10 +48,18 @@ DRAFTS = (
     MemoryDraft("Said twice, kept once.", topics=("twice",)),
     MemoryDraft("def weir(level):\n    return level > 3\n", type="code", collection="mill"),
 )
+FOLDER = Path("/tmp/memory-store-formats/notes")
+"""What was imported. A source is known by its whole path, so a test has to make this very one."""
+NOTES = {
+    "weir.md": "---\ntitle: The weir\ntags: [lake]\n---\nThe weir is opened in March.\n",
+    "log/wheel.txt": "The wheel was greased with tallow.\n",
+}
+EXPANSION = ("oars", "lex: paddle scull\n")
+"""What was asked, and what a language model of the name ``writer`` answered."""
 EVENT = AuditEvent("2024-03-01T08:00:00Z", "ada", False, "api", "search", opened=3, returned=2)
 
 
-def fill(store: MemoryStore) -> None:
+def fill(store: MemoryStore, folder: Path) -> None:
     """Every kind of row that a vault can hold, and what is left of an edit and of deletions."""
     store.create_collection("mill", owner="ada")
     store.set_member("mill", "grace", "reader")
@@ -62,7 +71,23 @@ def fill(store: MemoryStore) -> None:
     store.delete(store.add("Regretted at once.").id)
     store.add_many([MemoryDraft(f"Entry {n} of the mill's log.") for n in range(3)], embed=False)
     store.keep_audit([EVENT], days=0, most=100)
-    store.rotate_keys("mill")  # since format 2
+    write_notes()
+    store.import_paths([FOLDER], collection="mill", topics=["imported"])
+    greeting, *_ = MemoryStore.introduce(
+        store.path, "Grace", key_file=key_file(folder, "formats.member")
+    )
+    store.share("mill", greeting)
+    query, answer = EXPANSION
+    with installed(folder / "llm") as models:
+        models.add("writer", answer)
+        store.search(query, expander="writer")
+    store.rotate_keys()  # since format 2
+
+
+def write_notes() -> None:
+    for name, text in NOTES.items():
+        (FOLDER / name).parent.mkdir(parents=True, exist_ok=True)
+        (FOLDER / name).write_text(text, "utf-8")
 
 
 def described(store: MemoryStore) -> dict[str, Any]:
@@ -74,9 +99,10 @@ def described(store: MemoryStore) -> dict[str, Any]:
     }
 
 
-def make(name: str, profile: str, folder: Path) -> dict[str, Any]:
+def make(name: str, profile: str, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the vault holds, and who opens what of it besides the owner."""
     path = folder / f"{name}-{profile}.db"
-    store, _ = MemoryStore.create(
+    store, code = MemoryStore.create(
         path,
         key_file=key_file(folder),
         passphrase=PASSPHRASE,
@@ -84,16 +110,17 @@ def make(name: str, profile: str, folder: Path) -> dict[str, Any]:
         embedder=str(folder / "tiny-embedder"),
     )
     with store:
-        fill(store)
+        fill(store, folder)
         found = described(store)
+        shared = sorted(memory.id for memory in store.list(collection="mill", limit=1_000))
     packed = lzma.compress(path.read_bytes(), preset=9 | lzma.PRESET_EXTREME)
     (HERE / f"{path.name}.xz").write_bytes(packed)
-    return found
+    return found, {"recovery_code": code, "shared": shared}
 
 
-def key_file(folder: Path) -> Path:
-    """The published key where a key file may lie, as a key file must be; made the first time."""
-    published, private = HERE / "formats.key", folder / "keys" / "formats.key"
+def key_file(folder: Path, name: str = "formats") -> Path:
+    """A published key where a key file may lie, as a key file must be; made the first time."""
+    published, private = HERE / f"{name}.key", folder / "keys" / f"{name}.key"
     private.parent.mkdir(mode=0o700, exist_ok=True)
     if published.exists():
         private.write_bytes(published.read_bytes())
@@ -110,8 +137,10 @@ def main(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MEMORY_STORE_STATE"] = str(Path(folder) / "state")
         build_tiny_embedder(Path(folder) / "tiny-embedder")
-        found = {profile: make(name, profile, Path(folder)) for profile in PROFILES}
-    text = json.dumps(found, ensure_ascii=False, indent=1)
+        made = {profile: make(name, profile, Path(folder)) for profile in PROFILES}
+    found = {profile: held for profile, (held, _) in made.items()}
+    opened = {profile: others for profile, (_, others) in made.items()}
+    text = json.dumps({**found, "others": opened}, ensure_ascii=False, indent=1)
     (HERE / f"{name}.json").write_text(text + "\n", "utf-8")
 
 
