@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-from benchmarks.measuring import Spent, in_a_row, side_by_side
+from benchmarks.legs import leg_lines
+from benchmarks.measuring import in_a_row, side_by_side
 from benchmarks.peers import Fts5, NumpyPostings, decrypt_bytes
 from benchmarks.qmd import Qmd
-from benchmarks.report import Line
+from benchmarks.report import Line, Proportion
 from memory_store.models.embedder import Embedder
 from memory_store.records import SearchOptions
 from memory_store.search.likeness import likeness
@@ -81,7 +81,7 @@ def answered_line(store: MemoryStore, queries: Sequence[str], size: int, fts5: F
 
 def hybrid_lines(
     store: MemoryStore, queries: Sequence[str], size: int, model: Embedder
-) -> Iterator[Line]:
+) -> Iterator[Line | Proportion]:
     """Query embedding, three legs, fusion, opening and previews; no reranker."""
     works = {
         "ours": lambda query: store.search(query, rerank=False),
@@ -98,28 +98,7 @@ def hybrid_lines(
         0.025 if size <= 10_000 else 0.040,
         "wall",
     )
-    yield _legs(store, queries, size)
-
-
-def _legs(store: MemoryStore, queries: Sequence[str], size: int) -> Line:
-    """The three legs at once against the slowest of them, from the searches' own reports."""
-    whole, slowest = [], []
-    for query in queries:
-        answer = store.search(query, rerank=False, explain=True, type="note")
-        fetch = next(stage for stage in answer.explain if stage.stage == "fetch")
-        whole.append(fetch.milliseconds / 1_000)
-        slowest.append(max(fetch.details["leg_milliseconds"].values()) / 1_000)
-    ours, peer = median(whole), median(slowest)
-    return Line(
-        "three legs side by side, filtered",
-        size,
-        Spent(ours, ours),
-        "the slowest leg",
-        Spent(peer, peer),
-        "≤ 1.2 × the slowest leg",
-        1.2,
-        "ratio",
-    )
+    yield from leg_lines(store, queries, size)
 
 
 def like_lines(store: MemoryStore, queries: Sequence[str], size: int) -> Iterator[Line]:

@@ -1,0 +1,49 @@
+"""The legs of a hybrid search side by side, beside each of them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from benchmarks.measuring import side_by_side
+from benchmarks.report import Line, Proportion
+from memory_store.search.analysis import analyse
+from memory_store.search.fetching import fetch
+from memory_store.search.options import search_options
+from memory_store.search.planning import make_plan
+from memory_store.search.query import parse
+from memory_store.store import MemoryStore
+
+TURNS = 3  # of all queries
+MOST = 1.2  # times the slowest leg by itself
+
+
+def leg_lines(store: MemoryStore, queries: Sequence[str], size: int) -> Iterator[Line | Proportion]:
+    """Keyword, topic and vector leg through a filter: at once, and in turn with it each alone.
+
+    All get the same query, mask and depth, and the vector leg embeds the query each time. The peer
+    is the leg that takes longest when nothing runs beside it.
+    """
+    context, options = store.search_context(), search_options(rerank=False, type="note")
+    plan = make_plan(queries[0], "hybrid", options)
+
+    def run(*legs: str) -> Callable[[Any], object]:
+        return lambda asked: fetch(asked, context, plan.recipe, legs, plan.depths)
+
+    asked = [analyse(parse(query, options), context, options, plan.legs) for query in queries]
+    alone = {leg: run(leg) for leg in plan.legs}
+    taken = side_by_side({"together": run(*plan.legs), **alone}, asked * TURNS)
+    slowest = max(alone, key=lambda leg: taken[leg].wall)
+    together = taken["together"]
+    yield Line(
+        "three legs side by side, filtered",
+        size,
+        together,
+        f"the {slowest} leg alone",
+        taken[slowest],
+        f"≤ {MOST} × the slowest leg",
+        MOST * taken[slowest].wall,
+        "wall",
+    )
+    cores = together.cpu / together.wall
+    yield Proportion("three legs side by side, cores busy", size, cores, peer="one core")
