@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.cold import Started, cold_lines
 from benchmarks.generated import IntoFts5, draw_vault
 from benchmarks.peers import Fts5
 from benchmarks.processes import opened_process
@@ -47,3 +48,7 @@ def large_lines(folder: Path, notes: int, model: Embedder | None) -> Iterator[Me
         yield opened_process("keyword", notes, drawn.path, key_file, "keyword", queries)
         if model is not None:
             yield opened_process("hybrid", notes, drawn.path, key_file, "hybrid", queries)
+        vectors = None if model is None else drawn.path
+        yield from cold_lines(
+            Started(notes, folder, key_file, drawn.path, fts5, queries[0], vectors)
+        )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cold import Started, cold_lines
 from benchmarks.corpus import Corpus, write_corpus
-from benchmarks.measuring import commands_side_by_side, side_by_side
+from benchmarks.measuring import side_by_side
 from benchmarks.peers import Fts5, NullCipher, bare_fastembed, index_in_fts5, read_every_byte
 from benchmarks.processes import opened_process
 from benchmarks.qmd import Qmd, qmd_over
@@ -23,9 +23,7 @@ from memory_store.store import MemoryStore
 
 REPEATS = 3
 TOLD_OF = 10_000  # notes: of fewer, what an import and a database begin with weighs too much
-COLD_STARTS = 7
 EMBEDDED_NOTES = 32
-BARE_IMPORTS = "import click, cryptography, numpy"
 
 
 class Bench:
@@ -127,7 +125,7 @@ class Bench:
             if path.exists():
                 yield unlock_line(name, path, self.key_file, self.size)
 
-    def searching(self, qmd: Qmd | None) -> Iterator[Line]:
+    def searching(self, qmd: Qmd | None) -> Iterator[Line | Proportion]:
         """By words in the bare vault, by words and meaning in the full one."""
         fts5, queries = Fts5(self.fts5), self.corpus.queries
         with self._open(self.bare) as store:
@@ -157,53 +155,18 @@ class Bench:
                 yield Proportion(name, self.size, ratio, "< 4 ×" if limit else "", held)
 
     def cold_starts(self) -> Iterator[Line]:
-        """Whole commands, from an empty process to the answer on standard output."""
-        python, query = sys.executable, self.corpus.queries[0]
-        command = [python, "-m", "memory_store"]
-        searching = [*command, "search"]
-        fts5 = (
-            f"from benchmarks.peers import Fts5; from pathlib import Path;"
-            f"print(Fts5(Path({str(self.fts5)!r})).answer({query!r}))"
-        )
-        commands = {
-            "click": [python, "-c", "import click"],
-            "help": [*command, "--help"],
-            "bare": [python, "-c", BARE_IMPORTS],
-            "fts5": [python, "-c", fts5],
-            "keyword": [*searching, str(self.bare), query, "--mode", "keyword"],
-        }
-        if self.model is not None:
-            commands["hybrid"] = [*searching, str(self.full), query, "--no-rerank"]
-        environment = {
-            "MEMORY_STORE_KEY_FILE": str(self.key_file),
-            # compiled modules are kept between starts, as they are where it is installed
-            "PYTHONDONTWRITEBYTECODE": "",
-            "PYTHONPYCACHEPREFIX": str(self.folder / "bytecode"),
-        }
-        taken = commands_side_by_side(commands, COLD_STARTS, environment)
-        yield Line(
-            "memory-store --help, cold", self.size, taken["help"], "import click", taken["click"]
-        )
-        yield Line(
-            "keyword search, cold",
-            self.size,
-            taken["keyword"],
-            BARE_IMPORTS,
-            taken["bare"],
-            "≤ 150 ms above its peer",
-            taken["bare"].cpu + 0.150,
-        )
-        if "hybrid" in taken:
-            yield Line(
-                "hybrid search, cold",
+        """Whole commands on the same vaults."""
+        yield from cold_lines(
+            Started(
                 self.size,
-                taken["hybrid"],
-                BARE_IMPORTS,
-                taken["bare"],
-                "< 900 ms",
-                0.9,
-                "wall",
+                self.folder,
+                self.key_file,
+                self.bare,
+                self.fts5,
+                self.corpus.queries[0],
+                None if self.model is None else self.full,
             )
+        )
 
     def embedding(self, model: Embedder) -> Iterator[Line]:
         """Import with embedding against the bare model on the same windows, a few notes of it."""

@@ -11,7 +11,16 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are no part of the package
 
-from benchmarks import cross_encoder, operations, processes, searches, speed, two_clients
+from benchmarks import (
+    cold,
+    cross_encoder,
+    legs,
+    operations,
+    processes,
+    searches,
+    speed,
+    two_clients,
+)
 from benchmarks.generated import IntoFts5, draw_vault
 from benchmarks.large import large_lines
 from benchmarks.measuring import Spent
@@ -79,6 +88,7 @@ def test_every_part_is_measured_beside_its_peer(
     for module, repeated in (
         *((operations, "REPEATS"), (processes, "STARTS")),
         *((searches, "UNLOCKS"), (two_clients, "TURNS")),
+        *((cold, "COLD_STARTS"), (legs, "TURNS")),
     ):
         monkeypatch.setattr(module, repeated, 1)
     bench = Bench(tmp_path / "imported", 40, model)
@@ -90,6 +100,9 @@ def test_every_part_is_measured_beside_its_peer(
     assert all(line.ours.wall > 0 for line in lines if isinstance(line, Line))
     assert any("two clients" in line.operation for line in lines if isinstance(line, Proportion))
     shown = tables(lines)
+    assert shown.count("leg alone") == 2, "two vaults, each with the slowest of its legs"
+    for started in ("memory-store --help", "keyword search", "hybrid search"):
+        assert f"{started}, cold" in shown
     for ranked in ("keyword ranking, 8 words", "keyword ranking, in a row"):
         assert shown.count(ranked) == 4, "two vaults, two peers"
     assert "more like this, ranked by words" in shown

@@ -1,0 +1,83 @@
+"""Whole commands, from an empty process to the answer on standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from benchmarks.measuring import commands_side_by_side
+from benchmarks.report import Line
+
+COLD_STARTS = 7
+BARE_IMPORTS = "import click, cryptography, numpy"
+
+
+class Started(Struct, frozen=True):
+    """What the commands search: a vault of words, one with vectors too (where there is a model),
+    and the same notes in FTS5.
+    """
+
+    size: int
+    folder: Path
+    key_file: Path
+    words: Path
+    fts5: Path
+    query: str
+    vectors: Path | None = None
+
+    def commands(self) -> Mapping[str, list[str]]:
+        """Every command by name, ours and those it is held against."""
+        python = sys.executable
+        ours = [python, "-m", "memory_store"]
+        in_fts5 = (
+            f"from benchmarks.peers import Fts5; from pathlib import Path;"
+            f"print(Fts5(Path({str(self.fts5)!r})).answer({self.query!r}))"
+        )
+        commands = {
+            "click": [python, "-c", "import click"],
+            "help": [*ours, "--help"],
+            "bare": [python, "-c", BARE_IMPORTS],
+            "fts5": [python, "-c", in_fts5],
+            "keyword": [*ours, "search", str(self.words), self.query, "--mode", "keyword"],
+        }
+        if self.vectors is not None:
+            commands["hybrid"] = [*ours, "search", str(self.vectors), self.query, "--no-rerank"]
+        return commands
+
+    def environment(self) -> Mapping[str, str]:
+        """The key, and compiled modules kept between starts, as they are where it is installed."""
+        return {
+            "MEMORY_STORE_KEY_FILE": str(self.key_file),
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": str(self.folder / "bytecode"),
+        }
+
+
+def cold_lines(started: Started) -> Iterator[Line]:
+    """The help, a search by words, and one by meaning too."""
+    taken = commands_side_by_side(started.commands(), COLD_STARTS, started.environment())
+    bare = (BARE_IMPORTS, taken["bare"])
+    yield Line(
+        "memory-store --help, cold",
+        started.size,
+        taken["help"],
+        "import click",
+        taken["click"],
+        "< 150 ms",
+        0.150,
+        "wall",
+    )
+    yield Line(
+        "keyword search, cold",
+        started.size,
+        taken["keyword"],
+        *bare,
+        "≤ 150 ms above its peer",
+        taken["bare"].cpu + 0.150,
+    )
+    if "hybrid" in taken:
+        hybrid = taken["hybrid"]
+        yield Line("hybrid search, cold", started.size, hybrid, *bare, "< 900 ms", 0.9, "wall")
