@@ -2,27 +2,30 @@
 
 The ciphers themselves are listened to: whatever is decrypted while a request is answered was asked
 of one of them, with the place that the value stands in. Somebody who may search and not read makes
-nothing of a memory be opened, also where rows of it are the answer.
+nothing of a memory be opened, also where rows of it are the answer; and a member of one collection
+nothing of another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from ciphers import Decrypted, Heard, listen
 from plugin.conftest import Filled, Serve, Served
 
-from memory_store.crypto import sealing
+from memory_store.store import MemoryStore
 
 HOME = "/notes/-/hybrid"
 ONE = "00000000-0000-4000-8000-000000000001"
+OURS = "00000000-0000-4000-8000-00000000000a"
+THEIRS = "00000000-0000-4000-8000-00000000000b"
 RIGHTS = ("search", "decrypt", "write")
+GUARDS = "vault_manifests"  # read of all collections when the file has changed, whoever asks
 BEARER = {"Authorization": "Bearer none"}  # 0.65 then asks for no token
-MEMORIES = (b"memories", b"memory_bodies")  # tables, as places name them
-TRAIL = b"vault_audit"  # which the server goes on with by itself, whoever asks
 
 
 def in_sql(sql: str) -> str:
@@ -71,52 +74,13 @@ WRITING: dict[str, tuple[str, str, Any]] = {
 }
 
 
-@dataclass
-class Wire:
-    """Where what was decrypted stands, as the ciphers were told."""
-
-    heard: list[bytes] = field(default_factory=list)
-
-    @property
-    def places(self) -> list[bytes]:
-        """All but the trail of the audit."""
-        return [place for place in self.heard if TRAIL not in place]
-
-    @property
-    def memories(self) -> list[bytes]:
-        """Those of heads and bodies of memories."""
-        parts = [len(one).to_bytes(4, "big") + one for one in MEMORIES]
-        return [place for place in self.places if any(part in place for part in parts)]
-
-    def clear(self) -> None:
-        self.heard.clear()
-
-
-def listening(made: Callable[[bytearray], Any], wire: Wire) -> Callable[[bytearray], Any]:
-    """A suite whose ciphers tell what they decrypt."""
-
-    class Listening:
-        def __init__(self, key: bytearray) -> None:
-            self._cipher = made(key)
-            self.encrypt = self._cipher.encrypt
-
-        def decrypt_into(self, nonce: bytes, data: Any, place: bytes, into: bytearray) -> int:
-            wire.heard.append(bytes(place))
-            return int(self._cipher.decrypt_into(nonce, data, place, into))
-
-    return Listening
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Heard:
+    return listen(monkeypatch)
 
 
 @pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
-    heard = Wire()
-    for number, made in list(sealing.SUITES.items()):
-        monkeypatch.setitem(sealing.SUITES, number, listening(made, heard))
-    return heard
-
-
-@pytest.fixture
-async def site(wire: Wire, filled: Filled, serve: Serve) -> Served:
+async def site(wire: Heard, filled: Filled, serve: Serve) -> Served:
     """Somebody for each right, who has all the others; and who has all, and one alone."""
     allow = {
         f"hybrid-{right}": {
@@ -132,20 +96,21 @@ async def site(wire: Wire, filled: Filled, serve: Serve) -> Served:
     return served
 
 
-async def got(site: Served, actor: str | None, path: str) -> int:
+async def got(site: Served, actor: Any, path: str) -> int:
     client, cookies = site.datasette.client, site.by(actor).cookies
     answer = await client.get(path, cookies=cookies, follow_redirects=True)
     assert answer.status_code < 500
     return int(answer.status_code)
 
 
-async def sent(site: Served, actor: str | None, what: str) -> int:
+async def sent(site: Served, actor: str | None, what: str, id_: str = ONE) -> int:
     method, path, value = WRITING[what]
-    answer = await site.by(actor).send(method, path, value, headers=BEARER)
+    given = json.loads(json.dumps(value).replace(ONE, id_))
+    answer = await site.by(actor).send(method, path.replace(ONE, id_), given, headers=BEARER)
     return int(answer.status_code)
 
 
-async def test_for_whom_may_do_nothing_nothing_is_opened(site: Served, wire: Wire) -> None:
+async def test_for_whom_may_do_nothing_nothing_is_opened(site: Served, wire: Heard) -> None:
     for actor in (None, "mallory"):
         for path in (
             *SEARCHING.values(),
@@ -161,7 +126,7 @@ async def test_for_whom_may_do_nothing_nothing_is_opened(site: Served, wire: Wir
             assert wire.places == [], (actor, what)
 
 
-async def test_who_may_not_search_makes_no_search_open_anything(site: Served, wire: Wire) -> None:
+async def test_who_may_not_search_makes_no_search_open_anything(site: Served, wire: Heard) -> None:
     for actor in ("no search", "only decrypt", "only write"):
         for name, path in SEARCHING.items():
             await got(site, actor, path)
@@ -169,7 +134,7 @@ async def test_who_may_not_search_makes_no_search_open_anything(site: Served, wi
 
 
 async def test_who_may_not_read_opens_nothing_not_even_the_rows_found(
-    site: Served, wire: Wire
+    site: Served, wire: Heard
 ) -> None:
     for actor in ("no decrypt", "only search", "only write"):
         for name, path in (*READING.items(), *SEARCHING.items(), *BY_ROWS.items()):
@@ -177,16 +142,144 @@ async def test_who_may_not_read_opens_nothing_not_even_the_rows_found(
             assert wire.memories == [], (actor, name)
 
 
-async def test_who_may_not_write_makes_nothing_open_a_memory(site: Served, wire: Wire) -> None:
+async def test_who_may_not_write_makes_nothing_open_a_memory(site: Served, wire: Heard) -> None:
     for actor in ("no write", "only decrypt", "only search"):
         for what in WRITING:
             assert await sent(site, actor, what) == 403, what
             assert wire.memories == [], (actor, what)
 
 
-async def test_the_wire_hears_whoever_may(site: Served, wire: Wire) -> None:
+async def test_the_wire_hears_whoever_may(site: Served, wire: Heard) -> None:
     """The positive control: each of these surfaces opens something for somebody."""
     for name, path in (*SEARCHING.items(), *READING.items(), *BY_ROWS.items()):
         assert await got(site, "all", path) == 200, name
         assert wire.memories, name
         wire.clear()
+
+
+# -- members of one collection and not of another ----------------------------------------
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The ids of an open collection and of two closed ones."""
+
+    open: str
+    ours: str
+    theirs: str
+
+
+@pytest.fixture
+def parts(filled: Filled) -> Parts:
+    """Two closed collections, each with two memories that every question finds."""
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        (personal,) = store.collections()
+        ours = store.create_collection("ours", owner="olga")
+        theirs = store.create_collection("theirs", owner="wanda")
+        for actor, role in (("ada", "reader"), ("will", "writer"), ("sam", "searcher")):
+            store.set_member(ours.id, actor, role)
+        for home, role in ((ours, "reader"), (theirs, "searcher")):
+            store.set_member(home.id, "both", role)
+        store.set_member(theirs.id, "olga", "writer")
+        for home, id_ in ((ours.name, OURS), (theirs.name, THEIRS)):
+            words, more = "The tomatoes want water every second day", {"collection": home}
+            store.add(f"{words}, {home}.", type="decision", topics=("garden",), id=id_, **more)
+            store.add(f"{words}. Another of {home}.", title="Tomatoes", topics=("garden",), **more)
+    return Parts(personal.id, ours.id, theirs.id)
+
+
+@pytest.fixture
+async def started(wire: Heard, filled: Filled, parts: Parts, serve: Serve) -> Served:
+    """Three collections, and somebody who may do everything wherever there are no members."""
+    allow = {f"hybrid-{right}": {"id": "all"} for right in RIGHTS}
+    settings = {"key-file": str(filled.key_file), "allow": allow}
+    served = await serve(filled.path, options={"notes": settings})
+    wire.clear()
+    return served
+
+
+@pytest.fixture
+async def shared(started: Served, wire: Heard) -> Served:
+    """The same when what is read once has been read: the index, and names of collections."""
+    for actor in ("all", "olga"):
+        for path in reads():
+            await got(started, actor, path)
+    wire.clear()
+    return started
+
+
+def reads(*ids: str) -> list[str]:
+    """Whatever searches, lists or shows, for each of some memories (by default one of each
+    collection)."""
+    about_one = [*SEARCHING.values(), *READING.values(), *BY_ROWS.values()]
+    paths = [path.replace(ONE, id_) for id_ in ids or (OURS, THEIRS, ONE) for path in about_one]
+    return [*dict.fromkeys(paths), HOME, f"{HOME}/collections", f"{HOME}/collections.json"]
+
+
+def of_others(wire: Heard, collections: set[str]) -> list[Decrypted]:
+    """What was opened of other collections than these."""
+    return [
+        place
+        for place in wire.places
+        if place.collection not in collections and place.table != GUARDS
+    ]
+
+
+def members(parts: Parts) -> dict[str, tuple[Any, set[str], set[str]]]:
+    """Somebody of every kind, with the collections they may search and those they may read."""
+    ours, theirs = {parts.ours}, {parts.theirs}
+    token = {"r": {"notes": {parts.ours: ["hybrid-search", "hybrid-decrypt"]}}}
+    return {
+        "a reader": ("ada", ours, ours),
+        "a writer": ("will", ours, ours),
+        "a searcher": ("sam", ours, set()),
+        "a reader, and elsewhere a searcher": ("both", ours | theirs, ours),
+        "a token of one collection": ({"id": "olga", "_r": token}, ours, ours),
+        "all rights and no member": ("all", {parts.open}, {parts.open}),
+        "nobody's member": ("mallory", set(), set()),
+    }
+
+
+async def test_a_member_makes_nothing_of_another_collection_be_opened(
+    shared: Served, wire: Heard, parts: Parts
+) -> None:
+    for who, (actor, searched, read) in members(parts).items():
+        for path in reads():
+            wire.clear()
+            await got(shared, actor, path)
+            assert of_others(wire, searched) == [], (who, path)
+            assert {place.collection for place in wire.memories} <= read, (who, path)
+
+
+async def test_a_member_who_comes_first_makes_no_memory_of_others_be_opened(
+    started: Served, wire: Heard, parts: Parts
+) -> None:
+    """Then the index is read, which is one for all: of memories nothing is opened for it."""
+    for path in reads():
+        await got(started, "ada", path)
+    assert {place.collection for place in wire.memories} == {parts.ours}
+
+
+async def test_who_writes_in_one_collection_opens_nothing_of_another(
+    shared: Served, wire: Heard, parts: Parts
+) -> None:
+    for actor in ("ada", "will", "sam", "all"):
+        for what in WRITING:
+            if "memories/" in WRITING[what][1]:
+                assert await sent(shared, actor, what, THEIRS) in (403, 404), (actor, what)
+                here = {parts.open if actor == "all" else parts.ours}
+                assert of_others(wire, here) == [], (actor, what)
+    assert await sent(shared, "will", "edit", OURS) == 200
+    assert wire.memories
+    assert of_others(wire, {parts.ours}) == []
+
+
+async def test_the_wire_hears_members_where_they_may(
+    shared: Served, wire: Heard, parts: Parts
+) -> None:
+    """The positive control: each way opens something of theirs to those who may."""
+    for actor, id_, home in (("will", OURS, parts.ours), ("wanda", THEIRS, parts.theirs)):
+        for path in reads(id_)[:-3]:
+            wire.clear()
+            assert await got(shared, actor, path) == 200, (actor, path)
+            assert {place.collection for place in wire.memories} == {home}, (actor, path)
