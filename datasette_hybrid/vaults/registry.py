@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memory_store.errors import NotAVaultError
+from memory_store.errors import NotAVaultError, StorageError
 from memory_store.sqlite import file_access
 from memory_store.vault.schema import is_vault
 
@@ -116,7 +116,11 @@ class Vaults:
                 return None
             nolock = bool(getattr(self._datasette(), "nolock", False))
             access = file_access(path, immutable=immutable, nolock=nolock)
-            if not is_vault(path, access):
+            try:
+                there = is_vault(path, access)
+            except StorageError:
+                return None  # it is looked at again: the disk may read it then
+            if not there:
                 self._not_vaults[name] = stamp
                 return None
             if known is not None:  # another file under the same name: not in the event loop

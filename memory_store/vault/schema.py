@@ -12,8 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store.errors import FormatError, NotAVaultError
-from memory_store.sqlite import FileAccess, connect, file_access, sqlite3
+from memory_store.errors import FormatError, MemoryStoreError, NotAVaultError, StorageError
+from memory_store.sqlite import FileAccess, connect, file_access, plain_cause, sqlite3
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -214,7 +214,10 @@ def create_schema(connection: sqlite3.Connection) -> None:
 
 
 def is_vault(path: str | Path, access: FileAccess | None = None) -> bool:
-    """Whether a file holds a vault. Needs no key, changes nothing, raises nothing."""
+    """Whether a file holds a vault. Needs no key, changes nothing.
+
+    Raises StorageError where nobody can say: the disk fails at it, or the file is damaged.
+    """
     try:
         check_is_vault(Path(path), access)
     except NotAVaultError:
@@ -225,7 +228,8 @@ def is_vault(path: str | Path, access: FileAccess | None = None) -> bool:
 
 
 def check_is_vault(path: Path, access: FileAccess | None = None) -> None:
-    """Raise NotAVaultError or FormatError unless ``path`` is a vault this version reads.
+    """Raise NotAVaultError, FormatError or StorageError unless ``path`` is a vault this version
+    reads.
 
     SQLite itself looks into the file. To open and close it beside SQLite would take away the locks
     of every connection that this process has to it (POSIX), and the next program that closes the
@@ -238,15 +242,31 @@ def check_is_vault(path: Path, access: FileAccess | None = None) -> None:
     try:
         connection = connect(path, read_only=True, access=access or file_access(path))
     except (OSError, sqlite3.Error) as error:
-        raise NotAVaultError(f"{path}: cannot be read ({error})") from None
+        raise _unreadable(str(path), error) from None
     try:
         check_schema(connection, str(path))
     finally:
         connection.close()
 
 
+OF_THE_DISK = ("i/o error", "malformed", "is locked")  # what SQLite says of a file of any kind
+
+
+def _unreadable(name: str, error: Exception) -> MemoryStoreError:
+    """What it means that a file cannot be looked at: that it is no vault, or only for now."""
+    said = str(error).lower()
+    if any(words in said for words in OF_THE_DISK):
+        return StorageError(f"{name}: {plain_cause(error)}")
+    if "not a database" in said:
+        return NotAVaultError(f"{name}: not an SQLite database")
+    return NotAVaultError(f"{name}: cannot be read as a vault ({error})")
+
+
 def check_schema(connection: sqlite3.Connection, name: str) -> None:
-    """Raise unless the open database holds our tables, in our format, and no foreign triggers."""
+    """Raise unless the open database holds our tables, in our format, and no foreign triggers.
+
+    NotAVaultError, FormatError, StorageError.
+    """
     try:
         tables = dict(connection.execute("select name, type from sqlite_master").fetchall())
         if tables.get(SETTINGS_TABLE) != "table":
@@ -261,9 +281,7 @@ def check_schema(connection: sqlite3.Connection, name: str) -> None:
             """
         ).fetchall()
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged name, quoted by SQLite
-        if "not a database" in str(error):
-            raise NotAVaultError(f"{name}: not an SQLite database") from None
-        raise NotAVaultError(f"{name}: cannot be read as a vault ({error})") from None
+        raise _unreadable(name, error) from None
     if version not in READ_VERSIONS:
         raise FormatError(
             f"{name}: a vault of format {version}; this version reads format {FORMAT_VERSION}"

@@ -12,6 +12,7 @@ import pytest
 from datasette.database import Database
 
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.errors import NotAVaultError
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
@@ -210,3 +211,19 @@ async def test_a_wrong_key_for_one_vault_leaves_the_others_alone(
     assert await titles(served.by("bob"), "tomatoes")
     assert (await at(served.by("bob"), "work").get("?q=storks")).status_code == 423
     assert (await served.by("bob").get("/-/hybrid?q=tomatoes")).status_code == 200
+
+
+async def test_a_file_that_cannot_be_read_today_is_looked_at_again(
+    filled: Filled, tmp_path: Path, serve: Serve
+) -> None:
+    path = tmp_path / "later.db"
+    connect(path).close()
+    vaults = vaults_of((await serve(path)).datasette)
+    whole = filled.path.read_bytes()
+    path.write_bytes(whole[:100] + bytes(100) + whole[200:])  # the head of its schema
+    status = path.stat()
+    with pytest.raises(NotAVaultError):
+        vaults.of("later")
+    path.write_bytes(whole)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert vaults.of("later").path == path

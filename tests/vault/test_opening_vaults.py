@@ -18,10 +18,12 @@ from memory_store.errors import (
     FormatError,
     LockedError,
     NotAVaultError,
+    StorageError,
     WrongKeyError,
 )
 from memory_store.sqlite import connect, sqlite3  # two libraries would undo each other's locks
 from memory_store.store import MemoryStore
+from memory_store.vault.schema import is_vault
 
 PASSPHRASE = "four small grey herons"
 Make = Callable[..., MemoryStore]
@@ -249,3 +251,17 @@ def test_locking_while_others_search_ends_in_answers_and_lock_errors(make_store:
             thread.join()
         assert surprises == []
         assert store.locked
+
+
+def test_a_damaged_vault_is_told_from_a_file_that_is_none(
+    store: MemoryStore, key_file: Path
+) -> None:
+    store.lock()
+    whole = store.path.read_bytes()
+    store.path.write_bytes(whole[:100] + bytes(100) + whole[200:])  # the head of its schema
+    with pytest.raises(StorageError, match=r"notes.db: the file is damaged"):
+        MemoryStore.open(store.path, key_file=key_file)
+    with pytest.raises(StorageError):
+        is_vault(store.path)
+    store.path.write_bytes(whole)
+    assert is_vault(store.path)
