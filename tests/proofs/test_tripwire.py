@@ -289,6 +289,8 @@ def test_where_nothing_reads_only_the_rows_are_opened(
             continue
         query, options = question(corpus, narrowed, number, chance)
         options["rerank"] = False
+        hiding = ("narrow", f"type:{chance.choice(('note', 'task'))}"), ("min_score", 0.2)
+        options.setdefault(*hiding[number % 2])
         if number % 7 == 0:
             options["why"] = chance.choice(corpus.ids)
         rows = rows_of(told(store, query, **options))
@@ -330,21 +332,33 @@ def test_who_may_use_some_collections_opens_none_of_the_others(
 def test_a_sealed_search_opens_what_it_returns_and_nothing_else(
     store: MemoryStore, corpus: Corpus, wire: Wire, reranker: None
 ) -> None:
-    """What only texts can tell it refuses, or leaves to keyed hashes."""
-    chance, found, refused = random.Random(5), 0, 0
+    chance, found = random.Random(5), 0
     for number in range(QUESTIONS):
         query, options = question(corpus, kind_of(corpus, number, chance), number, chance)
         options["sealed"] = True
         if number % 5 == 0:
             options["why"] = chance.choice(corpus.ids)
-        if "meta" in options or options["mode"] in ("literal", "auto"):
-            with wire.around(()), pytest.raises(BadInputError, match="sealed"):
-                told(store, query, **options)
-            refused += 1
-        else:
+        if not is_for_readers(options):
             rows = rows_of(told(store, query, **options))
             found += len(check(store, wire, rows, query, options))
     assert found
+
+
+def is_for_readers(options: dict[str, Any]) -> bool:
+    """Whether only opened text can answer it, not even keyed hashes."""
+    return "meta" in options or options["mode"] in ("literal", "auto")
+
+
+def test_a_sealed_search_refuses_what_only_texts_can_tell(
+    store: MemoryStore, corpus: Corpus, wire: Wire
+) -> None:
+    chance, refused = random.Random(10), 0
+    for narrowed in kinds(corpus, chance).values():
+        query, options = question(corpus, narrowed, 0, chance)
+        if is_for_readers(options):
+            with wire.around(()), pytest.raises(BadInputError, match="sealed"):
+                told(store, query, sealed=True, **options)
+            refused += 1
     assert refused
 
 
