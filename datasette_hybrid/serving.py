@@ -24,7 +24,7 @@ from .requests.admission import seats_in_sql, work
 from .requests.caching import uncached
 from .requests.cookies import refused_cookies
 from .requests.courtesy import Requests, let_others_go_first
-from .tracebacks import print_no_variables
+from .tracebacks import print_no_sql, print_no_variables
 from .vaults.registry import vaults_of
 
 OURS = "/-/hybrid"  # in the address of every page and endpoint of this plugin
@@ -35,6 +35,7 @@ SQL_SHARE = 0.8
 def start(datasette: Any) -> Callable[[], Awaitable[None]]:
     """Check the configuration now (it may stop the start); open the vaults when awaited."""
     print_no_variables()
+    print_no_sql()
     vaults = vaults_of(datasette)
 
     async def opening() -> None:
