@@ -10,4 +10,5 @@ from plugin.conftest import (  # noqa: F401  (fixtures)
     serve,
     served,
 )
+from telling import said  # noqa: F401  (a fixture)
 from whole_vault import make_whole, state, whole  # noqa: F401  (fixtures)
