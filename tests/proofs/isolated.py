@@ -1,6 +1,7 @@
 """Makes, fills, opens, searches and serves a vault, telling every address that it turns to.
 
     python isolated.py work  JSON     in this process; prints what was found and what was heard
+    python isolated.py models JSON    the same without the server, and nobody listens from within
     python isolated.py serve HEARD ARGUMENTS…     ``datasette serve``, what was heard into a file
 
 Anything but the machine itself (loopback, a socket in a file) is refused as a network that is down
@@ -60,9 +61,16 @@ def switch_on_loopback() -> None:
 def work(folder: str, notes: str, alone: bool) -> None:
     if alone:
         switch_on_loopback()
+    path, key_file = Path(folder) / "notes.db", Path(folder) / "keys" / "notes.key"
+    found = searched(path, key_file, notes)
+    found["served"] = served(path, key_file)
+    print(json.dumps({"found": found, "heard": heard}))
+
+
+def searched(path: Path, key_file: Path, notes: str) -> dict[str, Any]:
+    """What a new vault of those notes finds, and whether a model reranked it."""
     from memory_store.store import MemoryStore
 
-    path, key_file = Path(folder) / "notes.db", Path(folder) / "keys" / "notes.key"
     store, _ = MemoryStore.create(path, key_file=key_file)
     with store:
         report = store.import_paths([notes])
@@ -73,9 +81,10 @@ def work(folder: str, notes: str, alone: bool) -> None:
             answer = store.search(QUERY, mode=mode)
             found[mode] = sorted(row.title for row in answer.rows)
             found["degraded"] += answer.degraded
+        rows = store.search(QUERY).rows
+        found["reranked"] = sum(row.rerank_score is not None for row in rows)
         store.reindex()
-    found["served"] = served(path, key_file)
-    print(json.dumps({"found": found, "heard": heard}))
+    return found
 
 
 def served(path: Path, key_file: Path) -> Any:
@@ -127,9 +136,16 @@ def serve(noted: str, *arguments: str) -> None:
         cli()
 
 
+def models(path: str, key_file: str, notes: str) -> None:
+    print(json.dumps(searched(Path(path), Path(key_file), notes)))
+
+
 if __name__ == "__main__":
-    sys.addaudithook(hear)
     os.environ.pop("MEMORY_STORE_OFFLINE", None)  # nobody has to forbid what is not tried
+    if sys.argv[1] == "models":
+        models(**json.loads(sys.argv[2]))
+        sys.exit()
+    sys.addaudithook(hear)
     if sys.argv[1] == "work":
         work(**json.loads(sys.argv[2]))
     else:
