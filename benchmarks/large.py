@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.cold import Started, cold_lines
+from benchmarks.file_sizes import file_line, index_line
 from benchmarks.generated import IntoFts5, draw_vault
 from benchmarks.peers import Fts5
 from benchmarks.processes import opened_process
-from benchmarks.report import Measured, Proportion
+from benchmarks.report import Measured
 from benchmarks.searches import (
     answered_line,
     hybrid_lines,
@@ -41,13 +42,13 @@ def large_lines(folder: Path, notes: int, model: Embedder | None) -> Iterator[Me
             yield from like_lines(store, queries, notes)
             if model is not None:
                 yield from hybrid_lines(store, queries, notes, model)
+        yield index_line(name, store, notes, drawn.text_bytes)
+    filed = name if texts else f"{name}, no texts"
+    for called, path in ((filed, drawn.path), ("plain FTS5", fts5)):
+        yield file_line(called, path, notes, drawn.text_bytes)
+    for mode in ["keyword"] + ["hybrid"] * (model is not None):
+        yield opened_process(notes, drawn.path, key_file, mode, queries, texts=texts)
     if texts:
-        for called, path in ((name, drawn.path), ("plain FTS5", fts5)):
-            ratio = path.stat().st_size / drawn.text_bytes
-            yield Proportion(f"database size, {called}", notes, ratio)
-        yield opened_process("keyword", notes, drawn.path, key_file, "keyword", queries)
-        if model is not None:
-            yield opened_process("hybrid", notes, drawn.path, key_file, "hybrid", queries)
         vectors = None if model is None else drawn.path
         yield from cold_lines(
             Started(notes, folder, key_file, drawn.path, fts5, queries[0], vectors)

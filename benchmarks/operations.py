@@ -9,21 +9,22 @@ from typing import Any
 
 from benchmarks.cold import Started, cold_lines
 from benchmarks.corpus import Corpus, write_corpus
+from benchmarks.file_sizes import MOST_OF_TEXT, file_line, index_line
 from benchmarks.measuring import side_by_side
-from benchmarks.peers import Fts5, NullCipher, bare_fastembed, index_in_fts5, read_every_byte
+from benchmarks.peers import Fts5, bare_fastembed, index_in_fts5, read_every_byte
 from benchmarks.processes import opened_process
 from benchmarks.qmd import Qmd, qmd_over
-from benchmarks.report import Held, Line, Measured, Proportion
+from benchmarks.report import Amount, Held, Line, Measured
+from benchmarks.sealing import null_cipher, sealing_lines, warmed
 from benchmarks.searches import answered_line, hybrid_lines, keyword_lines, unlock_line
 from benchmarks.vaults import import_with_random_vectors, new_vault
-from memory_store.crypto import sealing
 from memory_store.index.entries import embedded_text, text_windows
 from memory_store.models.embedder import Embedder
 from memory_store.store import MemoryStore
 
 REPEATS = 3
 TOLD_OF = 10_000  # notes: of fewer, what an import and a database begin with weighs too much
-EMBEDDED_NOTES = 32
+EMBEDDED_NOTES = 256  # measured once: each of the three works for some 20 seconds
 
 
 class Bench:
@@ -54,7 +55,7 @@ class Bench:
             yield from self.importing(qmd)
             yield from self.importing_again(qmd)
             if self.model is not None:
-                import_with_random_vectors(self.full, self.key_file, self.corpus.folder, self.model)
+                self._fill(self.full)
             yield from self.unlocking()
             yield from self.searching(qmd)
         yield from self.sizes()
@@ -71,6 +72,14 @@ class Bench:
 
     def _open(self, path: Path) -> MemoryStore:
         return MemoryStore.open(path, key_file=self.key_file)
+
+    def _fill(self, path: Path) -> None:
+        """A new vault of the corpus, with vectors where there is a model."""
+        if self.model is not None:
+            import_with_random_vectors(path, self.key_file, self.corpus.folder, self.model)
+            return
+        with new_vault(path, self.key_file) as store:
+            store.import_paths([self.corpus.folder], embed=False)
 
     def importing(self, qmd: Qmd | None) -> Iterator[Line]:
         """A folder of Markdown into a vault, without embedding."""
@@ -125,7 +134,7 @@ class Bench:
             if path.exists():
                 yield unlock_line(name, path, self.key_file, self.size)
 
-    def searching(self, qmd: Qmd | None) -> Iterator[Line | Proportion]:
+    def searching(self, qmd: Qmd | None) -> Iterator[Measured]:
         """By words in the bare vault, by words and meaning in the full one."""
         fts5, queries = Fts5(self.fts5), self.corpus.queries
         with self._open(self.bare) as store:
@@ -134,25 +143,24 @@ class Bench:
         if self.model is not None:
             with self._open(self.full) as store:
                 yield from hybrid_lines(store, queries, self.size, self.model)
+                yield index_line("words and vectors", store, self.size, self.corpus.text_bytes)
 
     def processes(self) -> Iterator[Held]:
         """What a process holds that searches by words, and one that searches by meaning too."""
         for mode, path in (("keyword", self.bare), ("hybrid", self.full)):
             if path.exists():
-                queries = self.corpus.queries
-                yield opened_process(mode, self.size, path, self.key_file, mode, queries)
+                yield opened_process(self.size, path, self.key_file, mode, self.corpus.queries)
 
-    def sizes(self) -> Iterator[Proportion]:
-        """Bytes of the database per byte of Markdown."""
+    def sizes(self) -> Iterator[Amount]:
+        """Bytes of the database beside those of the Markdown."""
         for name, path, limit in (
-            ("database size, words", self.bare, None),
-            ("database size, words and vectors", self.full, 4.0),
-            ("database size, plain FTS5", self.fts5, None),
+            ("words", self.bare, None),
+            ("words and vectors", self.full, MOST_OF_TEXT),
+            ("plain FTS5", self.fts5, None),
         ):
             if path.exists():
-                ratio = path.stat().st_size / self.corpus.text_bytes
                 held = limit if self.size >= TOLD_OF else None
-                yield Proportion(name, self.size, ratio, "< 4 ×" if limit else "", held)
+                yield file_line(name, path, self.size, self.corpus.text_bytes, held)
 
     def cold_starts(self) -> Iterator[Line]:
         """Whole commands on the same vaults."""
@@ -169,7 +177,7 @@ class Bench:
         )
 
     def embedding(self, model: Embedder) -> Iterator[Line]:
-        """Import with embedding against the bare model on the same windows, a few notes of it."""
+        """Import with embedding against the bare model on the same windows, of some notes, once."""
         folder = self.folder / "some"
         some = write_corpus(folder, EMBEDDED_NOTES)
         texts = []
@@ -189,7 +197,8 @@ class Bench:
             "bare FastEmbed": lambda _: bare(texts),
             "its batches sorted": lambda _: model.embed(texts),
         }
-        taken = side_by_side(works, range(REPEATS))
+        bare(texts[:1])  # loads it; ours was loaded to cut the windows
+        taken = side_by_side(works, range(1), warm=0)
         for peer in [name for name in works if name != "ours"]:
             yield Line(
                 "import with embedding",
@@ -202,36 +211,14 @@ class Bench:
                 "ratio",
             )
 
-    def sealing(self) -> Line:
-        """A keyword search over sealed records against the same code with a null cipher."""
-        queries = self.corpus.queries
-        with self._open(self.bare) as sealed:
-            sealed.search(queries[0], mode="keyword")  # keeps its real ciphers from here on
-            with null_cipher(), new_vault(self.folder / "null.db", self.key_file) as plain:
-                plain.import_paths([self.corpus.folder], embed=False)
-                works = {
-                    "sealed": lambda query: sealed.search(query, mode="keyword"),
-                    "plain": lambda query: plain.search(query, mode="keyword"),
-                }
-                taken = side_by_side(works, queries * 3)
-        return Line(
-            "keyword search, sealed",
-            self.size,
-            taken["sealed"],
-            "null cipher",
-            taken["plain"],
-            "≤ 1.10",
-            1.10,
-            "ratio",
-        )
-
-
-@contextmanager
-def null_cipher() -> Iterator[None]:
-    """While inside, vaults that are opened seal with a cipher that encrypts nothing."""
-    real = sealing.SUITES[sealing.DEFAULT_SUITE]
-    sealing.SUITES[sealing.DEFAULT_SUITE] = NullCipher
-    try:
-        yield
-    finally:
-        sealing.SUITES[sealing.DEFAULT_SUITE] = real
+    def sealing(self) -> Iterator[Line]:
+        """Searches over sealed records against the same code with a null cipher."""
+        query, modes = self.corpus.queries[0], ["keyword"] + ["hybrid"] * bool(self.model)
+        null = self.folder / "null.db"
+        with self._open(self.full if self.model else self.bare) as sealed:
+            warmed(sealed, modes, query)
+            with null_cipher():
+                self._fill(null)
+                with self._open(null) as plain:
+                    warmed(plain, modes, query)
+                    yield from sealing_lines(sealed, plain, modes, self.corpus.queries, self.size)

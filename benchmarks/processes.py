@@ -1,9 +1,10 @@
 """What one process with an opened vault holds, and what its first search costs.
 
-    python -m benchmarks.processes VAULT KEY_FILE MODE QUERY…
+    python -m benchmarks.processes VAULT KEY_FILE MODE (search | rank) QUERY…
 
 is what the benchmark starts: a process that imports everything, unlocks, searches, and prints what
 each took and how much memory it held after it (its unique set, which no other process shares).
+``rank`` opens no texts, for vaults that have none.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ SEARCHES = 9
 
 
 def opened_process(
-    process: str, size: int, vault: Path, key_file: Path, mode: str, queries: Sequence[str]
+    size: int, vault: Path, key_file: Path, mode: str, queries: Sequence[str], *, texts: bool = True
 ) -> Held:
-    """The medians of some processes, one after another, that search in that ``mode``."""
+    """The medians of some processes, one after another, that search in that ``mode``.
+
+    Without ``texts`` there is nothing to show, and they only rank.
+    """
     command = [sys.executable, "-m", "benchmarks.processes", str(vault), str(key_file), mode]
+    command.append("search" if texts else "rank")
     runs: list[dict[str, Any]] = []
     for _ in range(STARTS):
         ended = subprocess.run(
@@ -47,10 +52,11 @@ def opened_process(
     }
     middle = sorted(runs, key=lambda run: run["searched"])[len(runs) // 2]
     held = {name: middle[name] for name in ("before", "unlocked", "searched", "index")}
-    return Held(process, size, **times, **held)
+    return Held(mode if texts else f"{mode}, ranking", size, **times, **held)
 
 
-def _alone() -> int:
+def held_alone() -> int:
+    """Bytes of memory that this process shares with no other."""
     gc.collect()
     return int(psutil.Process(os.getpid()).memory_full_info().uss)
 
@@ -60,12 +66,12 @@ def main(arguments: Sequence[str]) -> int:
     import memory_store.search.pipeline  # noqa: F401 - imported before anything is measured
     from memory_store.store import MemoryStore
 
-    vault, key_file, mode, *queries = arguments
+    vault, key_file, mode, work, *queries = arguments
     if mode != "keyword":
         from memory_store.models.embedder import load_embedder
 
         load_embedder().embed_query("warm")
-    held, opened = {"before": _alone()}, []
+    held, opened = {"before": held_alone()}, []
 
     def unlock() -> None:
         opened.append(MemoryStore.open(vault, key_file=key_file))
@@ -73,11 +79,12 @@ def main(arguments: Sequence[str]) -> int:
 
     taken = {"unlock": spent_on(unlock)}
     store = opened[0]
-    held["unlocked"] = _alone()
+    held["unlocked"] = held_alone()
     options: dict[str, Any] = {"mode": mode, "rerank": False}
-    each = [spent_on(lambda one=one: store.search(one, **options)) for one in queries]
+    asked = store.search if work == "search" else store.rank
+    each = [spent_on(lambda one=one: asked(one, **options)) for one in queries]
     taken |= {"first": each[0], "later": median_of(each[1:])}
-    held |= {"searched": _alone(), "index": int(store.stats()["index_bytes"])}
+    held |= {"searched": held_alone(), "index": int(store.stats()["index_bytes"])}
     store.close()
     print(json.dumps({**{name: to_builtins(one) for name, one in taken.items()}, **held}))
     return 0

@@ -15,6 +15,8 @@ HELD_HEADINGS = (
     "index",
 )
 
+AMOUNT_HEADINGS = ("what", "n", "ours", "peer", "theirs", "ours ÷ peer", "target", "met")
+
 
 class Line(Struct, frozen=True):
     """One measurement. ``limit`` is the target in seconds, or as a ratio where ``judged`` says so.
@@ -57,7 +59,7 @@ class Line(Struct, frozen=True):
 
 
 class Proportion(Struct, frozen=True):
-    """A share or a ratio: bytes on disk ÷ bytes of text, recall, two clients ÷ one.
+    """A share or a ratio: recall, two clients ÷ one, cores busy.
 
     ``at_least`` turns the target round; ``digits`` are those behind the point.
     """
@@ -78,6 +80,40 @@ class Proportion(Struct, frozen=True):
             met = "yes" if self.ratio >= self.limit else "no"
         shown = shown_ratio(self.ratio) if self.digits is None else f"{self.ratio:.{self.digits}f}"
         return (self.operation, f"{self.size:,}", "", "", self.peer, "", shown, self.target, met)
+
+
+class Amount(Struct, frozen=True):
+    """Bytes in memory or in a file beside a peer's, or bytes a second where ``unit`` says so.
+
+    ``limit`` is held against ours ÷ peer.
+    """
+
+    operation: str
+    size: int
+    ours: float
+    peer: str
+    theirs: float
+    target: str = ""
+    limit: float | None = None
+    unit: str = "B"
+
+    @property
+    def ratio(self) -> float:
+        """Ours ÷ the peer's."""
+        return self.ours / self.theirs
+
+    def cells(self) -> tuple[str, ...]:
+        """The line as its table shows it."""
+        return (
+            self.operation,
+            f"{self.size:,}",
+            shown_bytes(self.ours, self.unit),
+            self.peer,
+            shown_bytes(self.theirs, self.unit),
+            shown_ratio(self.ratio),
+            self.target,
+            _met(self.ratio, self.limit),
+        )
 
 
 class Held(Struct, frozen=True):
@@ -108,12 +144,13 @@ class Held(Struct, frozen=True):
         )
 
 
-Measured = Line | Proportion | Held
+Measured = Line | Proportion | Amount | Held
 
 
 def as_data(line: Measured) -> dict[str, Any]:
-    """The line for JSON, with the cells of its table."""
-    return {**to_builtins(line), "kind": type(line).__name__, "cells": line.cells()}
+    """The line for JSON, with its ratio, if it has one, and the cells of its table."""
+    told = {"kind": type(line).__name__, "cells": line.cells()}
+    return {"ratio": getattr(line, "ratio", None), **to_builtins(line), **told}
 
 
 def _met(held: float | None, limit: float | None) -> str:
@@ -132,6 +169,12 @@ def shown_time(seconds: float) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds >= 10 else f"{milliseconds:.2f} ms"
 
 
+def shown_bytes(count: float, unit: str = "B") -> str:
+    """Bytes with digits that say something."""
+    size, scale = next((one for one in ((1e9, "G"), (1e6, "M")) if count >= one[0]), (1e3, "k"))
+    return f"{count / size:.{0 if count >= 10 * size else 1}f} {scale}{unit}"
+
+
 def shown_ratio(ratio: float | None) -> str:
     """A ratio with two digits that say something."""
     if ratio is None:
@@ -140,12 +183,15 @@ def shown_ratio(ratio: float | None) -> str:
 
 
 def tables(lines: Iterable[Measured]) -> str:
-    """Markdown tables, aligned for the terminal too: what was timed, and what processes hold."""
+    """Markdown tables, aligned for the terminal too: times, bytes, and what processes hold."""
     every = list(lines)
-    timed = [line.cells() for line in every if not isinstance(line, Held)]
-    held = [line.cells() for line in every if isinstance(line, Held)]
-    shown = [drawn([HEADINGS, *timed])]
-    return "\n\n".join([*shown, drawn([HELD_HEADINGS, *held])] if held else shown)
+    kinds: tuple[tuple[tuple[type, ...], Sequence[str]], ...] = (
+        ((Line, Proportion), HEADINGS),
+        ((Amount,), AMOUNT_HEADINGS),
+        ((Held,), HELD_HEADINGS),
+    )
+    rows = {heads: [one.cells() for one in every if isinstance(one, kind)] for kind, heads in kinds}
+    return "\n\n".join(drawn([heads, *found]) for heads, found in rows.items() if found)
 
 
 def drawn(rows: Sequence[Sequence[str]]) -> str:

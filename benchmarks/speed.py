@@ -73,10 +73,9 @@ class Speed(Struct, frozen=True):
             with _folder() as folder:
                 bench = Bench(folder, size, self.model, self.qmd)
                 yield from bench.lines()
-                if number == 0:  # ratios that do not depend on the size
-                    yield bench.sealing()
-                    if self.model is not None:
-                        yield from bench.embedding(self.model)
+                yield from bench.sealing()
+                if number == 0 and self.model is not None:  # a ratio of its own number of notes
+                    yield from bench.embedding(self.model)
 
     def drawn(self) -> Iterator[Measured]:
         """Vaults that no import would have made in time."""

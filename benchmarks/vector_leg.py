@@ -11,13 +11,15 @@ import numpy as np
 from benchmarks.development_sets import DevelopmentSet
 from benchmarks.measuring import side_by_side, spent_on
 from benchmarks.peers import matmul_nearest, vec0_nearest
-from benchmarks.report import Line, Proportion
+from benchmarks.processes import held_alone
+from benchmarks.report import Amount, Line, Proportion
 from benchmarks.sealed import SealedPart
 from benchmarks.two_clients import two_clients
 from benchmarks.vaults import Vectors, random_units, snapshot_of
+from benchmarks.vector_memory import held_lines, query_lines, scan_lines
 from memory_store.index.layout import unit_rows
 from memory_store.index.numpy_vectors import NumpyVectors
-from memory_store.index.snapshot import Snapshot
+from memory_store.index.snapshot import Mask, Snapshot
 from memory_store.index.vectors import VectorIndex, make_vector_index
 from memory_store.models.embedder import load_embedder
 
@@ -26,11 +28,12 @@ QUERIES = 25
 TARGET = "≤ 5 ms at 100 k, ≤ 40 ms at 1 M"
 BLAS_SPINS = 0.2  # seconds, and more than OpenBLAS's threads wait for another product
 MOST_FOR_VEC0 = 1_000_000  # vectors; it needs 1.5 kB for each
+FEWEST_TO_WEIGH = 10_000  # vectors; fewer are less than what an allocator keeps for later
 FEWEST_TO_SHARE = 10_000  # vectors; of fewer, the same share is next to none
 
 
-def vector_lines(count: int) -> Iterator[Line | Proportion]:
-    """``count`` random vectors: making the index, the nearest 64, with a filter, and by two."""
+def vector_lines(count: int) -> Iterator[Line | Proportion | Amount]:
+    """``count`` random vectors: making the index, the nearest 64, what that holds, and by two."""
     vectors = random_units(count)
     queries = list(random_units(QUERIES, seed=8))
     snapshot = snapshot_of(vectors)
@@ -42,20 +45,29 @@ def vector_lines(count: int) -> Iterator[Line | Proportion]:
         target="< 1 s per 100 k",
         limit=1.0 * max(1.0, count / 100_000),
     )
-    yield from _beside_peers(index, vectors, queries)
-    yield _filtered(index, snapshot, queries)
+    before = held_alone()
+    vec0 = vec0_nearest(vectors, NEAREST) if count <= MOST_FOR_VEC0 else None
+    vec0_bytes = held_alone() - before if vec0 and count >= FEWEST_TO_WEIGH else None
+    yield from _beside_peers(index, vectors, queries, vec0)
+    mask = np.random.default_rng(9).random(snapshot.size) < 0.5  # here and there
+    yield _filtered(index, snapshot, queries, mask)
+    yield from held_lines(snapshot, vectors, vec0_bytes)
+    yield from query_lines(index, snapshot, queries, NEAREST, mask)
+    yield from scan_lines(index, snapshot, queries)
     yield from two_clients(index, queries, count, NEAREST)
 
 
 def _beside_peers(
-    index: VectorIndex, vectors: Vectors, queries: Sequence[Vectors]
+    index: VectorIndex,
+    vectors: Vectors,
+    queries: Sequence[Vectors],
+    vec0: Callable[[Vectors], object] | None,
 ) -> Iterator[Line]:
     count = len(vectors)
     works: dict[str, Callable[[Any], object]] = {
         "ours": lambda query: index.search(query, NEAREST),
         "NumPy float32 matmul": matmul_nearest(vectors, NEAREST),
     }
-    vec0 = vec0_nearest(vectors, NEAREST) if count <= MOST_FOR_VEC0 else None
     if vec0 is not None:
         works["sqlite-vec vec0"] = vec0
     taken = side_by_side(works, queries, pause=BLAS_SPINS)
@@ -66,9 +78,10 @@ def _beside_peers(
             yield Line("vector ranking, k 64", count, taken["ours"], peer, theirs, TARGET, limit)
 
 
-def _filtered(index: VectorIndex, snapshot: Snapshot, queries: Sequence[Vectors]) -> Line:
+def _filtered(
+    index: VectorIndex, snapshot: Snapshot, queries: Sequence[Vectors], mask: Mask
+) -> Line:
     """Half of the documents, here and there, through a filter."""
-    mask = np.random.default_rng(9).random(snapshot.size) < 0.5
     works = {
         "filtered": lambda query: index.search(query, NEAREST, mask),
         "all": lambda query: index.search(query, NEAREST),

@@ -17,6 +17,7 @@ from benchmarks import (
     legs,
     operations,
     processes,
+    sealing,
     searches,
     speed,
     two_clients,
@@ -26,7 +27,7 @@ from benchmarks.large import large_lines
 from benchmarks.measuring import Spent
 from benchmarks.operations import Bench
 from benchmarks.peers import Fts5, NumpyPostings
-from benchmarks.report import Held, Line, Proportion, as_data, tables
+from benchmarks.report import Amount, Held, Line, Proportion, as_data, tables
 from benchmarks.vaults import random_units
 from benchmarks.vector_leg import recall, vector_lines
 from memory_store.models.embedder import Embedder, load_embedder
@@ -88,11 +89,11 @@ def test_every_part_is_measured_beside_its_peer(
     for module, repeated in (
         *((operations, "REPEATS"), (processes, "STARTS")),
         *((searches, "UNLOCKS"), (two_clients, "TURNS")),
-        *((cold, "COLD_STARTS"), (legs, "TURNS")),
+        *((cold, "COLD_STARTS"), (legs, "TURNS"), (sealing, "TURNS")),
     ):
         monkeypatch.setattr(module, repeated, 1)
     bench = Bench(tmp_path / "imported", 40, model)
-    lines = [*bench.vault_lines(), bench.sealing(), *vector_lines(500)]
+    lines = [*bench.vault_lines(), *bench.sealing(), *vector_lines(500)]
     lines += large_lines(tmp_path / "drawn", 60, model)
     peers = {line.peer for line in lines if isinstance(line, Line)}
     assert {"FTS5 bm25", "NumPy postings", "NumPy float32 matmul", "AES-GCM of the bytes"} <= peers
@@ -101,8 +102,17 @@ def test_every_part_is_measured_beside_its_peer(
     assert any("two clients" in line.operation for line in lines if isinstance(line, Proportion))
     shown = tables(lines)
     assert shown.count("leg alone") == 2, "two vaults, each with the slowest of its legs"
+    assert shown.count("null cipher") == 2, "by words, and by meaning too"
     for started in ("memory-store --help", "keyword search", "hybrid search"):
         assert f"{started}, cold" in shown
+    weighed = [line for line in lines if isinstance(line, Amount)]
+    assert {line.operation for line in weighed} >= {
+        "vector index in memory",
+        "memory of a vector query, half filtered out",
+        "database size, words and vectors",
+        "sealed index, words and vectors",
+    }
+    assert all(line.ours > 0 and line.theirs > 0 for line in weighed)
     for ranked in ("keyword ranking, 8 words", "keyword ranking, in a row"):
         assert shown.count(ranked) == 4, "two vaults, two peers"
     assert "more like this, ranked by words" in shown
@@ -131,6 +141,9 @@ def test_a_target_is_met_or_missed_by_what_is_told() -> None:
     line = Line("leg", 10, fast, "peer", slow, "≤ 5 ms", 0.005)
     assert line.cells()[-3:] == ("0.50", "≤ 5 ms", "yes")
     assert Line("leg", 10, slow, "peer", fast, "≤ 5 ms", 0.005).cells()[-1] == "1.6 × over"
+    copied = Amount("a query", 10, 2.4e6, "the index", 93e6, "< 0.1 ×", 0.1)
+    assert copied.cells()[2:] == ("2.4 MB", "the index", "93 MB", "0.03", "< 0.1 ×", "yes")
+    assert Amount("scan", 10, 4.7e9, "memcpy", 11e9, unit="B/s").cells()[2] == "4.7 GB/s"
     assert Proportion("recall", 10, 0.989, "≥ .99", 0.99, at_least=True).cells()[-1] == "no"
     assert Proportion("recall", 10, 0.99, "≥ .99", 0.99, at_least=True).cells()[-1] == "yes"
 
