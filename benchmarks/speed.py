@@ -173,7 +173,7 @@ def _command(given: argparse.Namespace) -> str:
     """What was asked for, without the machine's own paths."""
     said = ["python -m benchmarks.speed", *(["--full"] if given.full else [])]
     said += [f"--only {part}" for part in given.only or ()]
-    said += [f"--{name} FOLDER" for name in ("qmd", "evals") if getattr(given, name)]
+    said += [f"--{name} FOLDER" for name in ("qmd", "evals", "vaults") if getattr(given, name)]
     return " ".join(said)
 
 

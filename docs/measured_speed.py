@@ -9,12 +9,14 @@ from typing import Any
 
 FIGURES = Path(__file__).with_name("speed.json")
 NEXT = Path(__file__).with_name("load-next.json")  # the same under Datasette 1.0
-PLOTS = ("keyword", "vector", "hybrid", "unlock", "import", "again")
+PLOTS = ("keyword", "vector", "hybrid", "unlock", "import", "again", "memory", "size")
 TIMED = ("operation", "n", "CPU", "wall", "peer", "CPU", "ours ÷ peer", "target", "met")
 HELD = (
     *("process", "n", "unlock", "first search", "later searches", "before", "unlocked", "searched"),
     "index",
 )
+WEIGHED = ("what", "n", "ours", "peer", "theirs", "ours ÷ peer", "target", "met")
+TIMES = ("Line", "Proportion")
 HUNDRED = 100_000
 
 Figures = dict[str, Any]
@@ -29,8 +31,14 @@ def conditions() -> str:
 
 
 def timed() -> str:
-    """Every measurement but what processes hold."""
-    return _table(TIMED, [line["cells"] for line in _lines() if line["kind"] != "Held"])
+    """Every time, and every share of one."""
+    return _table(TIMED, [line["cells"] for line in _lines() if line["kind"] in TIMES])
+
+
+def weighed() -> str:
+    """Bytes in memory and in files; empty where that was not measured."""
+    rows = [line["cells"] for line in _lines() if line["kind"] == "Amount"]
+    return _table(WEIGHED, rows) if rows else ""
 
 
 def held() -> str:
@@ -80,12 +88,7 @@ def says() -> str:
 
 
 def _sentences() -> Iterator[str]:
-    sealed = _find("keyword search, sealed")
-    if sealed:
-        yield (
-            f"**Sealing**: a keyword search takes {_ratio(sealed):.2f} × what the same code takes "
-            "with a cipher that encrypts nothing."
-        )
+    yield from _of_sealing()
     yield from _of_legs()
     yield from _of_imports()
     alone = _find("database size, words")
@@ -102,6 +105,20 @@ def _sentences() -> Iterator[str]:
     )
     if names:
         yield f"**Targets that are missed**: {'; '.join(names)}."
+
+
+def _of_sealing() -> Iterator[str]:
+    found = [_find(f"{mode} search, sealed") for mode in ("keyword", "hybrid")]
+    told = [
+        f"{_ratio(line):.2f} × that long ({line['operation'].split()[0]}, {line['size']:,} notes)"
+        for line in found
+        if line is not None
+    ]
+    if told:
+        yield (
+            "**Sealing**: beside the same code with a cipher that encrypts nothing, a search takes "
+            f"{', '.join(told)}."
+        )
 
 
 def _no(line: Figures) -> bool:
@@ -129,9 +146,22 @@ def _of_legs() -> Iterator[str]:
             if line.get("operation") == operation and line["size"] == size
         ]
         yield f"**{called}** at {size:,} takes {', '.join(peers)}."
+    yield from _of_clients()
     recalls = [line for line in _lines() if line.get("operation", "").startswith("recall@")]
     for line in recalls:
         yield f"**{line['operation'].capitalize()}**: {line['ratio']:.4f} of {line['size']:,}."
+
+
+def _of_clients() -> Iterator[str]:
+    for clients in ("clients", "threads"):
+        operation = f"vector ranking, two {clients} at once"
+        told = [
+            f"{line['ratio']:.2f} × as many (of {line['size']:,})"
+            for line in _lines()
+            if line.get("operation") == operation and line["size"] >= HUNDRED
+        ]
+        if told:
+            yield f"**Two {clients}** get answers from the vector leg: {', '.join(told)} as one."
 
 
 def _of_imports() -> Iterator[str]:
