@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import functools
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +18,8 @@ def canary(kind: str) -> str:
     return kind + "".join(secrets.choice(letters) for _ in range(14))
 
 
-def spellings(word: str) -> dict[str, bytes]:
+@functools.cache
+def spellings(word: str) -> Mapping[str, bytes]:
     """The word in the encodings in which it might leak, by their names."""
     plain = word.encode()
     found = {

@@ -1,30 +1,54 @@
-"""Nothing that was put in stands in any file, in any usual encoding.
+"""Nothing that was put in stands in any file, or in what was ever written, in any usual encoding.
 
 The scan reads every byte of every file that the store may have written: the database with its
 write-ahead log and shared memory, backups, the cache, configuration, state and temporary folders,
-what a language model's library keeps. It runs while the vault is open, after it is locked, and
-over deliberately leaky copies, which it must find.
+what a language model's library keeps. It runs while the vault is open and after it is locked. What
+was overwritten or taken away since is in what the process gave to the operating system to write.
+The same work with a cipher that encrypts nothing must be found out.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import filling
 import pytest
-from canaries import KINDS, canary, leaks, spellings
+from canaries import canary, leaks, spelled_in, spellings
+from counts import FULL
+from filling import KEPT, PLACES, Words, fill, write_sources
+from tracing import traced
 
+from benchmarks.operations import null_cipher
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
 if TYPE_CHECKING:
     from language_models import LanguageModels
 
-Words = dict[str, str]
+WRITING = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "sendto", "sendmsg")
+COPYING = ("sendfile", "copy_file_range", "splice")
+"""Calls that write what is not among their arguments: there must be none."""
+LONGEST = 1 << 20  # bytes of one call that are shown
+
+
+@pytest.fixture
+def words() -> Words:
+    return {place: canary(place.replace(" ", "")) for place in PLACES}
+
+
+@pytest.fixture
+def sources(tmp_path: Path, words: Words) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    write_sources(folder, words)
+    return folder
 
 
 @pytest.fixture(params=["default", "strict"])
@@ -43,35 +67,10 @@ def store(
 
 
 @pytest.fixture
-def filled(store: MemoryStore, tmp_path: Path, language_models: LanguageModels) -> Words:
-    """Canaries in every place where a user writes something, imported, edited and searched."""
-    kinds = (*KINDS, "query", "edited", "deleted", "name", "wording", "member", "meta key")
-    words = {kind: canary(kind.replace(" ", "")) for kind in kinds}
-    notes = tmp_path / "source" / words["path"]
-    notes.mkdir(parents=True)
-    (notes / f"{words['name']}.md").write_text(
-        f"---\ntitle: {words['title']}\ntags: [{words['topic']}]\nbox: {words['metadata']}\n"
-        f"{words['meta key']}: 1\n---\n"
-        f"Some text about {words['text']} and #{words['hashtag']}.\n" + "Filler. " * 50
-    )
-    store.import_paths([notes])
-    for n in range(12):  # enough small segments that some are merged
-        store.add(f"{words['text']} again, {n}", collection=words["collection"])
-    store.add("By reference", source=f"/{words['source']}", ref=words["source"])
-    edited = store.add(f"First {words['edited']}")
-    store.edit(edited.id, text=f"Then {words['text']}")
-    store.delete(store.add(f"Soon {words['deleted']}").id)
-    store.change_members(words["collection"], {words["member"]: "owner"})
-    for mode in ("hybrid", "keyword", "vector"):
-        store.search(f"{words['text']} {words['query']}", mode=mode, explain=True)
-    store.search(f'"some text" topic:{words["topic"]}', sealed=True)
-    store.search(words["text"], mode="literal")
-    language_models.add("writer", f"lex: {words['wording']}\nvec: more of {words['wording']}\n")
-    for _ in range(2):  # asked, and found again
-        expanded = store.search(f"some {words['query']}", expander="writer", explain=True)
-        assert words["wording"] in str(expanded.explain)
-    store.ask(f"{words['query']} {words['text']}", model="writer", expander="writer")
-    store.reindex()
+def filled(
+    store: MemoryStore, words: Words, sources: Path, language_models: LanguageModels
+) -> Words:
+    fill(store, words, sources, language_models)
     return words
 
 
@@ -137,24 +136,98 @@ def test_the_terminal_tells_errors_without_what_was_asked_or_kept(
     assert failures >= 4
 
 
-def test_the_scan_finds_a_leak_in_every_encoding(
-    store: MemoryStore, filled: Words, tmp_path: Path
-) -> None:
-    store.lock()
-    for kind, word in filled.items():
+def test_the_scan_finds_a_leak_in_every_encoding(words: Words, tmp_path: Path) -> None:
+    for kind, word in words.items():
         for name, spelled in spellings(word).items():
-            leaky = tmp_path / "leaky"
-            leaky.mkdir(exist_ok=True)
-            (leaky / "leaky.db").write_bytes(b"x" * 1_000 + spelled + b"y" * 1_000)
-            assert leaks(leaky, filled) == {(kind, "leaky.db")}, (kind, name)
+            (tmp_path / "leaky.db").write_bytes(b"x" * 1_000 + spelled + b"y" * 1_000)
+            assert leaks(tmp_path, {kind: word}) == {(kind, "leaky.db")}, (kind, name)
+    assert len(words) >= 32
     assert len(spellings(word)) >= 20
 
 
-def test_the_scan_finds_a_column_that_was_not_sealed(store: MemoryStore, filled: Words) -> None:
-    store.lock()
-    with sqlite3.connect(store.path) as leaky:
-        leaky.execute("create table leaks (content blob)")
-        for word in filled.values():
-            leaky.execute("insert into leaks values (?)", (word,))
-    leaky.close()
-    assert {kind for kind, _ in leaks(store.path.parent, filled)} == set(filled)
+def test_the_scan_finds_every_place_where_nothing_is_sealed(
+    make_store: Callable[..., MemoryStore],
+    words: Words,
+    sources: Path,
+    language_models: LanguageModels,
+) -> None:
+    """The same work, and a build that leaks: each canary reaches the file that is scanned."""
+    with null_cipher():
+        store = make_store("leaky.db")
+        fill(store, words, sources, language_models)
+        store.lock()
+    found = {kind for kind, _ in leaks(store.path.parent, words)}
+    assert set(KEPT) - found == set()
+    assert len(KEPT) >= 32
+
+
+def written(folder: Path, model: Path, words: Words, **how: object) -> bytes:
+    """Every byte that a process wrote that filled a vault, to whatever: files, pipes, sockets."""
+    folder.mkdir()
+    (folder / "vault").mkdir()
+    write_sources(folder / "source", words)
+    given = {
+        "folder": folder,
+        "key_file": folder / "keys" / "notes.key",
+        "model": model,
+        "profile": "default",
+        "words": words,
+        "sources": folder / "source",
+        "cipher": True,
+        **how,
+    }
+    content = told_by(
+        folder.with_suffix(".log"), [filling.__file__, json.dumps(given, default=str)]
+    )
+    assert (folder / "vault" / "notes.db").stat().st_size < len(content)
+    return content
+
+
+def told_by(log: Path, script: Sequence[str]) -> bytes:
+    """What a script gives to the operating system to write, all of it."""
+    seen = traced(log, script, [*WRITING, *COPYING], "-s", str(LONGEST), "-xx")
+    assert not [one for name in COPYING for one in seen.named(name)]
+    assert not [one for one in seen.calls if '"...' in one], "a call is shown in part"
+    return b"\n".join(shown(one) for name in WRITING for one in seen.named(name))
+
+
+def shown(call: str) -> bytes:
+    """The bytes among the arguments of a call, as ``strace -xx`` shows them."""
+    return b"".join(
+        bytes.fromhex(text.replace("\\x", "")) for text in re.findall(r'"((?:\\x..)*)"', call)
+    )
+
+
+def spelled_in_utf_8(content: bytes, words: Words) -> set[str]:
+    return {kind for kind, word in words.items() if word.encode() in content}
+
+
+@pytest.mark.parametrize("profile", ["default", *(["strict"] if FULL else [])])
+def test_no_canary_is_ever_written(
+    tmp_path: Path, tiny_model: Path, words: Words, private_folders: Path, profile: str
+) -> None:
+    content = written(tmp_path / "sealed", tiny_model, words, profile=profile)
+    assert (spelled_in if FULL else spelled_in_utf_8)(content, words) == set()
+
+
+def test_what_is_written_and_taken_away_again_is_seen(tmp_path: Path, words: Words) -> None:
+    """A process that writes every canary on purpose, and leaves no file."""
+    careless = (
+        "import json, pathlib, sys\n"
+        "scratch = pathlib.Path(sys.argv[1])\n"
+        "scratch.write_text(chr(10).join(json.loads(sys.argv[2]).values()))\n"
+        "scratch.unlink()\n"
+    )
+    scratch = tmp_path / "scratch"
+    content = told_by(tmp_path / "careless.log", ["-c", careless, str(scratch), json.dumps(words)])
+    assert not scratch.exists()
+    assert spelled_in_utf_8(content, words) == set(words)
+
+
+@pytest.mark.skipif(not FULL, reason="with PROOFS=full")
+def test_what_is_written_where_nothing_is_sealed_is_seen(
+    tmp_path: Path, tiny_model: Path, words: Words, private_folders: Path
+) -> None:
+    """Also what an edit and a deletion overwrite, which no file holds afterwards."""
+    content = written(tmp_path / "null", tiny_model, words, cipher=False)
+    assert {*KEPT, "edited", "deleted"} - spelled_in_utf_8(content, words) == set()
