@@ -16,15 +16,18 @@ import sys
 import uuid
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parent.parent / "index"))  # made_up_entries
 
+from harness import Parser, text_of
+from key_parsers import KEY_PARSERS
 from made_up_entries import varied_entries
 
 from datasette_hybrid.uploading.uploaded import EXPANDED_LIMIT, sources
@@ -49,19 +52,6 @@ from memory_store.vault.page_keys import PageKeys
 NOW = 1_700_000_000.0
 PLACE = Place(b"v" * 16, "notes", "memories", "body", "a row", 3)
 COLUMNS_AT = 16  # bytes of a segment's header, the checksum at 8
-
-
-@dataclass(frozen=True)
-class Parser:
-    """A harness, and inputs to begin with."""
-
-    take: Callable[[bytes], None]
-    seeds: Callable[[], list[bytes]]
-
-
-def text_of(data: bytes) -> str:
-    """Any bytes as text; what is no UTF-8 becomes lone surrogates, as in names of files."""
-    return data.decode("utf-8", "surrogateescape")
 
 
 def query(data: bytes) -> None:
@@ -338,5 +328,6 @@ PARSERS: Mapping[str, Parser] = {
         ],
     ),
     "archive": Parser(archive, _zipped),
+    **KEY_PARSERS,
 }
 """Every parser by name."""

@@ -17,7 +17,15 @@ import atheris
 sys.path.insert(0, str(Path(__file__).parent))
 
 with atheris.instrument_imports(
-    include=["memory_store", "datasette_hybrid.uploading", "parsers", "zipfile", "json", "csv"]
+    include=[
+        "memory_store",
+        "datasette_hybrid.uploading",
+        "parsers",
+        "key_parsers",
+        "zipfile",
+        "json",
+        "csv",
+    ]
 ):
     from parsers import PARSERS
 
