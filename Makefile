@@ -75,10 +75,10 @@ plots: $(VENV)/.test ## draw docs/speed.json, which make bench ARGS="--json docs
 	$(BIN)/python -m pip install --quiet --group bench
 	$(BIN)/python docs/draw_speed.py
 
-proofs: $(VENV)/.test ## the proofs of docs/security.md, at their full counts
-	PROOFS=full $(BIN)/python -m pytest -v -n 2 --dist worksteal --durations=10 -m "not soak" tests/proofs tests/test_keeping.py $(ARGS)
+proofs: $(VENV)/.test ## the proofs of docs/security.md, at their full counts (VECTORS=folder: Wycheproof too)
+	PROOFS=full $(BIN)/python -m pytest -v -rs -n 2 --dist worksteal --durations=10 -m "not soak" tests/proofs tests/test_keeping.py $(ARGS)
 
-fuzz: $(VENV)/.test ## fuzz every parser, guided by coverage: make fuzz SECONDS=120 (for each)
+fuzz: $(VENV)/.test ## fuzz the parsers of what strangers send: make fuzz SECONDS=120 (for each)
 	$(BIN)/python -m pip install --quiet --group fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
 

@@ -1,8 +1,9 @@
 """Wycheproof's test vectors, through the functions by which this package calls the primitives.
 
 They are read from the folder that ``VECTORS`` names (``testvectors_v1`` of C2SP/wycheproof lies in
-its sub-folder ``wycheproof``). No vector is left out: one that a primitive will not even take (a
-nonce of a length that no sealed value has) must be refused.
+its sub-folder ``wycheproof``); without it ``make proofs`` says at its end that they were skipped.
+No vector is left out: one that a primitive will not even take (a nonce of a length that no sealed
+value has) must be refused.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def vectors(name: str) -> Iterator[tuple[Vector, Vector]]:
     """Each test of a file with the group that it stands in."""
     folder = os.environ.get("VECTORS")
     if not folder:
-        pytest.skip("set VECTORS to the folder that holds wycheproof/*.json to run its vectors")
+        pytest.skip("Wycheproof was not run: VECTORS names no folder that holds wycheproof/*.json")
     data = json.loads((Path(folder) / "wycheproof" / name).read_text())
     for group in data["testGroups"]:
         for test in group["tests"]:
