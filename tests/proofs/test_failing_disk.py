@@ -30,7 +30,7 @@ KINDS = {
     "cutting": ("ftruncate",),
 }
 CALLS = [call for calls in KINDS.values() for call in calls]
-FAULTS = 40  # of each kind, where there are as many
+FAULTS = 10  # of each kind, where there are as many
 SURE = 0.9  # of the calls of one run happen in every run
 EARLIER, NOTES = 12, 4
 DAMAGED = "the file is damaged"  # so SQLite tells a page that it cannot read
