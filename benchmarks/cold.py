@@ -16,15 +16,12 @@ BARE_IMPORTS = "import click, cryptography, numpy"
 
 
 class Started(Struct, frozen=True):
-    """What the commands search: a vault of words, one with vectors too (where there is a model),
-    and the same notes in FTS5.
-    """
+    """What the commands search: a vault of words, and one with vectors where there is a model."""
 
     size: int
     folder: Path
     key_file: Path
     words: Path
-    fts5: Path
     query: str
     vectors: Path | None = None
 
@@ -32,15 +29,10 @@ class Started(Struct, frozen=True):
         """Every command by name, ours and those it is held against."""
         python = sys.executable
         ours = [python, "-m", "memory_store"]
-        in_fts5 = (
-            f"from benchmarks.peers import Fts5; from pathlib import Path;"
-            f"print(Fts5(Path({str(self.fts5)!r})).answer({self.query!r}))"
-        )
         commands = {
             "click": [python, "-c", "import click"],
             "help": [*ours, "--help"],
             "bare": [python, "-c", BARE_IMPORTS],
-            "fts5": [python, "-c", in_fts5],
             "keyword": [*ours, "search", str(self.words), self.query, "--mode", "keyword"],
         }
         if self.vectors is not None:

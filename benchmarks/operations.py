@@ -170,7 +170,6 @@ class Bench:
                 self.folder,
                 self.key_file,
                 self.bare,
-                self.fts5,
                 self.corpus.queries[0],
                 None if self.model is None else self.full,
             )
