@@ -1,26 +1,32 @@
 """Thousands of strings that break programs, in every part of a request to every address.
 
-Each is in queries, values of options, parts of the path, fields of forms, JSON, headers and uploads
-(names and contents). No answer is a fault of the server, none shows a trace, and a refusal in JSON
-names the parameter. The vault searches on as before.
+They go round queries, values of options, parts of the path, fields of forms, JSON, headers and
+uploads (names and contents); besides, all of them go to each kind of place where words come in. No
+answer is a fault of the server, none shows a trace, and a refusal in JSON names the parameter. The
+vault searches on as before.
 """
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from counts import FULL, counted
 from naughty import as_bytes, strings
-from plugin.conftest import Served
+from plugin.browsing import PATIENCE
+from plugin.conftest import ALLOW, Filled, Serve, Served
 from plugin.uploads import archive
 
+from datasette_hybrid.requests.cross_site import BY_TOKEN
 from datasette_hybrid.serving import routes
 from memory_store.sql.options import OPTION_NAMES
 
@@ -28,6 +34,7 @@ STRINGS = counted(10_000)
 SECONDS = 5  # of processor time for one request
 PLACES_EACH = 1 if FULL else 3  # parts of requests that each string is put into
 ONE = "00000000-0000-4000-8000-000000000001"
+PHRASE = '"every second day"'  # stands in that memory alone
 BEARER = {"Authorization": "Bearer none"}  # 0.65 then asks for no token
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 JSON = {"Content-Type": "application/json"}
@@ -35,6 +42,7 @@ FIELDS = ("text", "title", "type", "topics", "id", "created", "metadata", "ref",
 HEADERS = ("Cookie", "Authorization", "Content-Type", "If-Match", "Origin", "Host", "Accept")
 NO_LINES = re.compile(rb"[\r\n\0]")  # no server hands these on within a header
 LONGEST_ADDRESS = 6_000  # bytes: servers refuse longer ones
+LONGEST_NAME = 3_000  # bytes: forms with longer ones are refused as a whole
 
 
 @dataclass(frozen=True)
@@ -124,15 +132,29 @@ def in_upload(part: str) -> Callable[[str], Sent]:
             )
         else:
             name, content = f"a.{part}".encode(), as_bytes(text)
-        body = (
-            b'--b\r\nContent-Disposition: form-data; name="dry_run"\r\n\r\n1\r\n'
-            b'--b\r\nContent-Disposition: form-data; name="file"; filename="' + name + b'"\r\n\r\n'
-        )
-        kind = {"Content-Type": "multipart/form-data; boundary=b"}
-        address = "/notes/-/hybrid/import.json"
-        return Sent("POST", address, kind, body + content + b"\r\n--b--\r\n")
+        return upload([(name, content)])
 
     return made
+
+
+def in_files(text: str) -> Sent:
+    """A form with a file of that name, as browsers write it, and one of each kind that holds it."""
+    raw = as_bytes(text)
+    name = raw.replace(b'"', b"%22").replace(b"\r", b"%0D").replace(b"\n", b"%0A")
+    named = (name[:LONGEST_NAME] + b".md", b"words")
+    return upload([named, *((f"a.{end}".encode(), raw) for end in ("md", "json", "ndjson", "csv"))])
+
+
+def upload(files: Sequence[tuple[bytes, bytes]]) -> Sent:
+    """A form of names and contents, imported on trial."""
+    parts = [b'Content-Disposition: form-data; name="dry_run"\r\n\r\n1']
+    parts += [
+        b'Content-Disposition: form-data; name="file"; filename="%b"\r\n\r\n%b' % file
+        for file in files
+    ]
+    body = b"".join(b"--b\r\n%b\r\n" % part for part in parts) + b"--b--\r\n"
+    kind = {"Content-Type": "multipart/form-data; boundary=b"}
+    return Sent("POST", "/notes/-/hybrid/import.json", kind, body)
 
 
 def places() -> list[Callable[[str], Sent]]:
@@ -180,11 +202,12 @@ SQL = (
 
 
 def in_sql(sql: str) -> Callable[[str], Sent]:
-    return lambda text: Sent("GET", f"/notes.json?sql={quote(sql)}&p={escaped(text)}&_shape=array")
+    path = "/notes.json" if BY_TOKEN else "/notes/-/query.json"  # 1.0 leads from one to the other
+    return lambda text: Sent("GET", f"{path}?sql={quote(sql)}&p={escaped(text)}&_shape=array")
 
 
-async def answered(served: Served, sent: Sent, text: str) -> None:
-    """Send it; fails for a fault of the server, a trace, or a refusal that names nothing."""
+async def answered(served: Served, sent: Sent, text: str) -> Any:
+    """What comes of it; fails for a fault of the server, a trace, a refusal that names nothing."""
     cookies = {} if "Cookie" in sent.headers else served.cookies
     begun = time.process_time()
     answer = await served.datasette.client.request(
@@ -204,6 +227,7 @@ async def answered(served: Served, sent: Sent, text: str) -> None:
         assert parameter in (sent.option, "q", *OPTION_NAMES), (parameter, told)
     if answer.headers["content-type"].startswith("application/json") and sent.method != "HEAD":
         json.loads(answer.content)
+    return answer
 
 
 async def test_every_part_of_every_request_takes_or_refuses_them(
@@ -221,3 +245,54 @@ async def test_every_part_of_every_request_takes_or_refuses_them(
     assert "datasette-hybrid:" not in capsys.readouterr().err  # what report_fault says
     found = (await root.get(".json?q=tomatoes")).json()
     assert ONE in {row["id"] for row in found["rows"]}
+
+
+BASE = "/notes/-/hybrid"
+SURFACES: dict[str, Callable[[str], Sent]] = {
+    "page": in_address(BASE, "q"),
+    "JSON": in_address(f"{BASE}.json", "q"),
+    "JSON by POST": in_json(f"{BASE}.json", "q"),
+    "CSV": in_address(f"{BASE}.csv", "q"),
+    "form of private queries": in_form(BASE, "q"),
+    "table": in_address("/notes/memories", "_hybrid"),
+    "SQL": in_sql("select hybrid_search(:p)"),
+    "memories": in_json(f"{BASE}/memories.json", "text"),
+    "upload": in_files,
+}
+"""Each kind of place of the web where words come in, and the string in its most telling part."""
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+async def test_each_surface_takes_or_refuses_all_of_them(
+    filled: Filled, serve: Serve, capsys: pytest.CaptureFixture[str], surface: str
+) -> None:
+    place, private = SURFACES[surface], surface.endswith("private queries")
+    options = {"key-file": str(filled.key_file), "allow": ALLOW, "private-queries": private}
+    root = (await serve(filled.path, options={"notes": options})).by("root")
+    capsys.readouterr()
+    seen: Counter[int] = Counter()
+    for text in strings(STRINGS):
+        answer = await answered(root, place(text), text)
+        if answer.status_code == 303:  # on to the address that names a private query
+            assert "asked=" in answer.headers["location"] or not text, text
+            answer = await answered(root, Sent("GET", answer.headers["location"]), text)
+        elif surface == "upload" and answer.status_code == 202:
+            await imported(root, answer.json()["job"], text)
+        seen[answer.status_code] += 1
+    assert set(seen) <= {200, 201, 202, 400}, seen
+    assert seen.total() == STRINGS
+    assert seen.total() - seen[400] > STRINGS // 2, seen
+    assert "datasette-hybrid:" not in capsys.readouterr().err  # what report_fault says
+    found = (await root.get(f".json?q={quote(PHRASE)}")).json()
+    assert [row["id"] for row in found["rows"]] == [ONE]
+
+
+async def imported(root: Served, job: str, text: str) -> None:
+    """Wait until an import is over; it tells what came in, and which files did not."""
+    until = time.monotonic() + PATIENCE
+    while (told := (await root.get(f"{BASE}/import/{job}.json")).json())["state"] == "running":
+        assert time.monotonic() < until, text
+        await asyncio.sleep(0.002)
+    assert told["state"] == "done", (told, text)
+    assert told["error"] is None, (told, text)
+    assert told["imported"] + len(told["failures"]) + len(told["skips"]) >= 3, (told, text)
