@@ -194,7 +194,7 @@ def told_by(log: Path, script: Sequence[str]) -> bytes:
 def shown(call: str) -> bytes:
     """The bytes among the arguments of a call, as ``strace -xx`` shows them."""
     return b"".join(
-        bytes.fromhex(text.replace("\\x", "")) for text in re.findall(r'"((?:\\x..)*)"', call)
+        bytes.fromhex(text.replace("\\x", "")) for text in re.findall(r'"([^"]*)"', call)
     )
 
 
