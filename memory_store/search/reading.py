@@ -280,10 +280,18 @@ class Reading(Struct, frozen=True):
         )
 
     def _passed(self, results: Sequence[Scored], keep: Callable[[Memory], bool]) -> None:
-        """Show ``keep``, which remembers what it saw, the rows of earlier pages."""
-        waiting = self.plan.waiting
+        """Show ``keep``, which remembers what it saw, the rows of earlier pages.
+
+        What narrowing hides was on none of them and stands for nothing.
+        """
+        waiting, kept = self.plan.waiting, self.plan.kept
         if waiting is not None:
-            before = [r.candidate for r in results if r.candidate.ordinal not in waiting]
+            found = [result.candidate for result in results]
+            before = [
+                one
+                for one in found
+                if one.ordinal not in waiting and (kept is None or kept[one.ordinal])
+            ]
             for one in self.opening.open(before):
                 keep(one.memory)
 

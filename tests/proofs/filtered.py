@@ -9,12 +9,16 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from operator import eq
 from typing import Any
 
 from asking import Corpus
 
 from memory_store.records import MemoryDraft
+from memory_store.text.language import STEMMED_LANGUAGES
+from memory_store.text.tokens import term
 
 FILTERS = frozenset(
     {
@@ -31,8 +35,6 @@ NO_FILTERS = frozenset(
     }
 )
 """Those that say how the others are ranked and shown."""
-
-STEM = 4  # letters by which two made-up words may have one stem
 
 Allowed = Callable[[MemoryDraft], bool]
 
@@ -134,8 +136,8 @@ def _by_words(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
     said = chance.choice(corpus.drafts).text.split()
     place = chance.randrange(len(said) - 1)
     one, two = said[place], said[place + 1]
-    wanted: Allowed = lambda d: beside(d, one, two, STEM)  # noqa: E731
-    whole: Allowed = lambda d: beside(d, one, two)  # noqa: E731
+    wanted: Allowed = lambda d: beside(d, one, two, alike)  # noqa: E731
+    whole: Allowed = lambda d: beside(d, one, two, eq)  # noqa: E731
     return {
         "phrase": Narrowed({}, wanted, f'"{one} {two}"', answers=whole, by_text=True),
         "without": Narrowed({}, lambda d: one not in words_of(d), f"-{one}"),
@@ -225,12 +227,20 @@ def words_of(draft: MemoryDraft) -> list[str]:
 
 
 def holds(draft: MemoryDraft, word: str) -> bool:
-    """Whether one of its words has the same first letters."""
-    return any(other[:STEM] == word[:STEM] for other in words_of(draft))
+    """Whether it has that word, or one of the same stem in any language."""
+    return any(alike(other, word) for other in words_of(draft))
 
 
-def beside(draft: MemoryDraft, one: str, two: str, letters: int | None = None) -> bool:
-    """Whether these two stand side by side in it, or two words that begin with as many letters."""
-    pairs = pairwise(words_of(draft))
-    wanted = (one[:letters], two[:letters])
-    return any((a[:letters], b[:letters]) == wanted for a, b in pairs)
+def beside(draft: MemoryDraft, one: str, two: str, same: Callable[[str, str], bool]) -> bool:
+    """Whether two words stand side by side in it that are the same as these."""
+    return any(same(a, one) and same(b, two) for a, b in pairwise(words_of(draft)))
+
+
+def alike(one: str, two: str) -> bool:
+    """Whether two words have one stem in any language: made-up words are taken for any of them."""
+    return one == two or not stems(one).isdisjoint(stems(two))
+
+
+@cache
+def stems(word: str) -> frozenset[tuple[str, str]]:
+    return frozenset((language, term(word, language)) for language in STEMMED_LANGUAGES)

@@ -220,7 +220,11 @@ def check(
     """Ask, put the wire up, ask again. Returns the rows there were."""
     before = told(store, query, **options)
     with wire.around(allowed):
-        assert told(store, query, **options) == before, (query, options)
+        try:
+            after = told(store, query, **options)
+        except (TamperedError, FormatError) as error:
+            pytest.fail(f"{error}; asked was {query!r} with {options}")
+    assert after == before, (query, options)
     rows = rows_of(before)
     assert rows <= set(allowed), (query, options)
     return rows

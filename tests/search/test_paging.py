@@ -215,6 +215,30 @@ def test_a_file_stands_on_one_page_alone(store: MemoryStore, reranker: str, rera
     assert sorted(str(row.ref)[0] for row in shown) == ["0", "1", "2", "3"]
 
 
+def test_a_later_page_opens_nothing_that_narrowing_hides(store: MemoryStore) -> None:
+    """Nor does it stand for its file there: it was on no page before."""
+    store.add_many(
+        MemoryDraft(
+            f"winter garden {'garden ' * (kind == 'note')}{n}",
+            type=kind,
+            source="/notes",
+            ref=f"{n}.md#{kind}",
+        )
+        for n in range(6)
+        for kind in ("note", "task")
+    )
+    options: dict[str, Any] = {"recipe": "qmd", "rerank": False, "narrow": "type:task"}
+    whole = store.search(QUERY, **options)
+    seen, token = [], None
+    for number in range(1, 4):
+        page = store.search(QUERY, limit=2, continue_=token, **options)
+        assert page.opened == 2 * number  # its own rows, and which files earlier pages have shown
+        seen += [row.id for row in page.rows]
+        token = page.next
+    assert seen == [row.id for row in whole.rows]
+    assert len(seen) == 6
+
+
 def test_pages_may_differ_in_length(garden: MemoryStore) -> None:
     whole = ids(pages(garden, "reranked"))
     seen, token = [], None
