@@ -12,6 +12,7 @@ from benchmarks.measuring import commands_side_by_side
 from benchmarks.report import Line
 
 COLD_STARTS = 7
+JUDGED_SIZE = 10_000  # the targets are for so many notes: a start unlocks all of them
 BARE_IMPORTS = "import click, cryptography, numpy"
 
 
@@ -51,7 +52,7 @@ class Started(Struct, frozen=True):
 def cold_lines(started: Started) -> Iterator[Line]:
     """The help, a search by words, and one by meaning too."""
     taken = commands_side_by_side(started.commands(), COLD_STARTS, started.environment())
-    bare = (BARE_IMPORTS, taken["bare"])
+    bare, judged = (BARE_IMPORTS, taken["bare"]), started.size <= JUDGED_SIZE
     yield Line(
         "memory-store --help, cold",
         started.size,
@@ -67,9 +68,16 @@ def cold_lines(started: Started) -> Iterator[Line]:
         started.size,
         taken["keyword"],
         *bare,
-        "≤ 150 ms above its peer",
-        taken["bare"].cpu + 0.150,
+        "≤ 150 ms above its peer at 10 k",
+        taken["bare"].cpu + 0.150 if judged else None,
     )
     if "hybrid" in taken:
-        hybrid = taken["hybrid"]
-        yield Line("hybrid search, cold", started.size, hybrid, *bare, "< 900 ms", 0.9, "wall")
+        yield Line(
+            "hybrid search, cold",
+            started.size,
+            taken["hybrid"],
+            *bare,
+            "< 900 ms at 10 k",
+            0.9 if judged else None,
+            "wall",
+        )
