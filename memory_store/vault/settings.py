@@ -6,12 +6,11 @@ write the file must not be able to change them: they are read only from the seal
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import asdict, replace
 
 from memory_store.errors import (
@@ -233,7 +232,7 @@ def _shared(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     one = next(iter(told.values()))
     if any(other.dedupe != one.dedupe for other in told.values()):
         raise TamperedError("vault_shares: not all of them are by the owner")
-    keyring.hold_own_scope(one.dedupe_key())
+    keyring.hold_own_scope(one.dedupe)
     return Settings(
         profile=one.profile,
         analyser=one.analyser,
@@ -242,16 +241,21 @@ def _shared(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
         dimensions=one.dimensions,
         revision=stored_revision(connection),
         collections=tuple(told),
-        choices=tuple(
-            CollectionSettings(name, **share.choice) for name, share in told.items() if share.choice
-        ),
+        choices=tuple(_chosen(name, share) for name, share in told.items() if share.choice),
         epochs=tuple(Epoch(name, share.epoch, share.before) for name, share in told.items()),
     )
 
 
+def _chosen(collection: str, share: Share) -> CollectionSettings:
+    try:
+        return convert({**share.choice, "collection": collection}, CollectionSettings)
+    except ValidationError:
+        raise FormatError(f"vault_shares of {collection}: is nothing that this reads") from None
+
+
 def _tell_holders(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
     """Write what those must know with whom collections are shared, of each collection."""
-    dedupe = base64.b64encode(keyring.of(VAULT_SCOPE).bundle.carried[DEDUPE].buffer).decode()
+    dedupe = bytes(keyring.of(VAULT_SCOPE).bundle.carried[DEDUPE].buffer)
     for collection in sorted({one for holder in settings.holders for one in holder.collections}):
         chosen, epoch = settings.chosen(collection), settings.epoch_of(collection)
         own = asdict(chosen) if chosen != CollectionSettings(collection) else {}

@@ -7,14 +7,12 @@ collections apart: those tags stand inside of sealed indexes alone, where nobody
 
 from __future__ import annotations
 
-import base64
-import json
 from typing import Any
 
-from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import decode, encode
 
-from memory_store.errors import TamperedError
+from memory_store.errors import FormatError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
 
@@ -34,8 +32,8 @@ class Share(Struct, frozen=True):
     dimensions: int
     epoch: int
     before: int | None
-    dedupe: str
-    choice: dict[str, Any] = field(default_factory=dict)
+    dedupe: bytes
+    choice: dict[str, str | int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Share of epoch {self.epoch}>"
@@ -44,13 +42,10 @@ class Share(Struct, frozen=True):
         """Nothing: a Struct's own tells every field to ``rich``, whatever its ``repr`` says."""
         return []
 
-    def dedupe_key(self) -> bytes:
-        return base64.b64decode(self.dedupe)
-
 
 def write_share(connection: sqlite3.Connection, keys: CollectionKeys, share: Share) -> None:
     """Replace what is told to those who read a collection (inside the caller's transaction)."""
-    sealed = keys.seal("share", keys.place(TABLE, "sealed", keys.collection), _json(share))
+    sealed = keys.seal("share", keys.place(TABLE, "sealed", keys.collection), encode(share))
     connection.execute(
         f"insert or replace into {TABLE} (collection, sealed) values (?, ?)",
         (keys.collection, sealed),
@@ -58,20 +53,22 @@ def write_share(connection: sqlite3.Connection, keys: CollectionKeys, share: Sha
 
 
 def read_share(connection: sqlite3.Connection, keys: CollectionKeys) -> Share:
-    """What is told of a collection. Raises TamperedError where it is missing or was changed."""
+    """What is told of a collection. Raises TamperedError where it is missing or was changed.
+
+    FormatError where it tells something else: everybody who reads the collection has its key.
+    """
     row = connection.execute(
         f"select sealed from {TABLE} where collection = ?", (keys.collection,)
     ).fetchone()
     if row is None:
         raise TamperedError(f"{TABLE} of {keys.collection}: is missing")
     place = keys.place(TABLE, "sealed", keys.collection)
-    return Share(**json.loads(bytes(keys.unseal("share", place, row[0]))))
+    try:
+        return decode(keys.unseal("share", place, row[0]), type=Share)
+    except MsgspecError:
+        raise FormatError(f"{TABLE} of {keys.collection}: is nothing that this reads") from None
 
 
 def remove_share(connection: sqlite3.Connection, collection: str) -> None:
     """Tell nothing of a collection any more (inside the caller's transaction)."""
     connection.execute(f"delete from {TABLE} where collection = ?", (collection,))
-
-
-def _json(share: Share) -> bytes:
-    return json.dumps(asdict(share)).encode()

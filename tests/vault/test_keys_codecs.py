@@ -176,8 +176,8 @@ shares = st.builds(
     dimensions=numbers,
     epoch=numbers,
     before=st.none() | numbers,
-    dedupe=st.binary(max_size=32).map(lambda raw: raw.hex()),
-    choice=st.dictionaries(names, names | numbers | st.none(), max_size=3),
+    dedupe=st.binary(max_size=32),
+    choice=st.dictionaries(names, names | numbers, max_size=3),
 )
 
 
@@ -197,6 +197,22 @@ def test_a_share_is_read_as_it_was_written_and_refused_once_it_changed(share: Sh
 
     all_refused(read, flipped(sealed, 200))
     all_refused(read, (sealed[:length] for length in range(0, len(sealed), 7)))
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [b"", b"[]", b"{}", b"\xff", b'{"profile": 3}', b'{"choice": {"": ' + b"[" * 99_999],
+    ids=["nothing", "a list", "no field", "no text", "a number", "deep"],
+)
+def test_who_reads_a_collection_can_write_no_share_that_breaks_who_opens_it(told: bytes) -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("create table vault_shares (collection text primary key, sealed blob)")
+    keys = CollectionKeys(b"v" * 16, "c", 0, Bundle.first(SecretKey(b"k" * 32)))
+    sealed = keys.seal("share", keys.place("vault_shares", "sealed", "c"), told)
+    connection.execute("insert into vault_shares values ('c', ?)", (sealed,))
+    with pytest.raises(FormatError, match="vault_shares of c"):
+        read_share(connection, keys)
     connection.close()
 
 

@@ -28,7 +28,7 @@ PASSPHRASE = "five words that nobody says"
     "secret",
     [
         *Secret.typed(PASSPHRASE),
-        Share("default", 1, "", "", 0, epoch=0, before=None, dedupe=PASSPHRASE),
+        Share("default", 1, "", "", 0, epoch=0, before=None, dedupe=PASSPHRASE.encode()),
     ],
     ids=["a secret", "a share"],
 )
