@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -290,3 +291,17 @@ def test_search_options_are_taken_in_the_command_s_spelling(store: MemoryStore) 
         store.search("words", meta=["box"])
     with pytest.raises(BadInputError, match="neither a folder nor one of"):
         store.search("words", reranker="minsim")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system lists no open files")
+def test_threads_that_ended_leave_no_file_open(store: MemoryStore) -> None:
+    store.add("One herring in the barrel.")
+
+    def opened() -> int:
+        reading = threading.Thread(target=store.list)
+        reading.start()
+        reading.join()
+        return len(os.listdir("/proc/self/fd"))
+
+    first = opened()
+    assert max(opened() for _ in range(20)) <= first + 2

@@ -61,7 +61,7 @@ class OpenVault:
         self.when_cleared_up: Callable[[], None] = lambda: None
         self._writer = connect(path, access=access)
         self._write_lock = threading.RLock()
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self._readers_lock = threading.Lock()
         self._local = threading.local()
         self._settings = read_settings(self._writer, keyring)
@@ -143,8 +143,16 @@ class OpenVault:
                 self.path, read_only=True, access=self.access
             )
             with self._readers_lock:
-                self._readers.append(connection)
+                self._close_readers_of_the_ended()
+                self._readers.append((threading.current_thread(), connection))
         return connection
+
+    def _close_readers_of_the_ended(self) -> None:
+        """Each import on a server has a thread of its own: its files stay open else."""
+        for thread, connection in self._readers:
+            if not thread.is_alive():
+                connection.close()
+        self._readers = [one for one in self._readers if one[0].is_alive()]
 
     def snapshot(self, *, whole: bool = False) -> Snapshot:
         """The index as last committed by anybody; ``whole`` holds every entry to the accounts."""
@@ -304,7 +312,7 @@ class OpenVault:
         self.keyring.wipe()
         self.index.wipe()
         with self._readers_lock:
-            for connection in (*self._readers, self._writer):
+            for connection in (*(one for _, one in self._readers), self._writer):
                 connection.close()
             self._readers.clear()
 
