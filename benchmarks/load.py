@@ -34,7 +34,7 @@ from memory_store.models.embedder import default_threads, load_embedder
 SIZE = 10_000
 CLIENTS = (1, 2, 8, 32)
 SECONDS = 6.0  # of each crowd, at least
-LOOKS = 12  # at each of the other pages beside each crowd, at least …
+LOOKS = 40  # at each of the other pages beside each crowd, at least …
 LONGEST = 60.0  # … unless that takes longer than this, in seconds
 WARM_UP = 1.0  # seconds of each crowd that are not counted
 SETTLED = 5.0  # seconds since the server last started a process, before any crowd is
