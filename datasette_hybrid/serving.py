@@ -24,7 +24,7 @@ from .requests.admission import seats_in_sql, work
 from .requests.caching import uncached
 from .requests.cookies import refused_cookies
 from .requests.courtesy import Requests, let_others_go_first
-from .tracebacks import print_no_sql, print_no_variables
+from .tracebacks import free_cursors, print_no_sql, print_no_variables
 from .vaults.registry import vaults_of
 
 OURS = "/-/hybrid"  # in the address of every page and endpoint of this plugin
@@ -39,6 +39,7 @@ def start(datasette: Any) -> Callable[[], Awaitable[None]]:
     vaults = vaults_of(datasette)
 
     async def opening() -> None:
+        free_cursors(datasette)
         await compat.carry_context_into_sql(datasette)
         await asyncio.to_thread(vaults.open_at_start)
         await describe_new(datasette)

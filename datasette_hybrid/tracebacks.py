@@ -7,12 +7,16 @@ them. With this plugin, tracebacks name lines and exceptions only, as they do wi
 Datasette also prints the SQL and the parameters that SQLite failed on, and a query stands in them:
 ``select hybrid_search('…')``. With this plugin, the kind of the failure is printed. Whoever sent
 the SQL is told all the same.
+
+And the variables of a traceback include the cursor of the SQL that failed: see :func:`free_cursors`.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+import traceback
+from collections.abc import Callable
 from typing import Any
 
 from datasette import handle_exception
@@ -47,3 +51,41 @@ def print_no_sql() -> None:
             raise
 
     Database.execute = execute
+
+
+def free_cursors(datasette: Any) -> None:
+    """From now on, SQL that fails frees its cursor in the thread that ran it.
+
+    Else the traceback keeps it, in a cycle of Datasette's, until some thread collects garbage; and
+    freeing a cursor waits until its connection has nothing to do. If that runs a search by then,
+    and the search needs a lock of the thread that collects, both wait for ever.
+    """
+    executor = datasette.executor
+    if executor is None or hasattr(executor.submit, "__wrapped__"):
+        return
+    usual = executor.submit
+
+    @functools.wraps(usual)
+    def submit(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
+        return usual(_without_variables, function, *arguments, **keywords)
+
+    executor.submit = submit
+
+
+def _without_variables(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
+    try:
+        return function(*arguments, **keywords)
+    except BaseException as failure:
+        _forget_variables(failure)
+        raise
+
+
+def _forget_variables(failure: BaseException) -> None:
+    """Those of every frame that has ended, and of the failures that led to this one."""
+    left, seen = [failure], set[int]()
+    while left:
+        one = left.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            traceback.clear_frames(one.__traceback__)
+            left += [cause for cause in (one.__cause__, one.__context__) if cause is not None]
