@@ -8,7 +8,7 @@ Datasette also prints the SQL and the parameters that SQLite failed on, and a qu
 ``select hybrid_search('…')``. With this plugin, the kind of the failure is printed. Whoever sent
 the SQL is told all the same.
 
-And the variables of a traceback include the cursor of the SQL that failed: see :func:`free_cursors`.
+The variables of a traceback include the cursor of SQL that failed: see :func:`free_cursors`.
 """
 
 from __future__ import annotations
