@@ -140,12 +140,12 @@ def _change(
 
 def _confirm(store: MemoryStore, name: str, *, yes: bool) -> None:
     """Ask before a collection is deleted. Raises BadInputError where nobody can be asked."""
-    if yes:
+    found = next((one for one in store.collections() if name in (one.id, one.name)), None)
+    if yes or found is None:  # the store says that there is none
         return
     if not at_terminal():
         raise BadInputError("collections delete: give --yes", "yes")
-    found = next((one for one in store.collections() if name in (one.id, one.name)), None)
-    count = found.memories if found else 0
+    count = found.memories
     what = f"{printable_line(name)} with {count:,} {'memory' if count == 1 else 'memories'}"
     click.confirm(f"Delete {what}, and its key", abort=True, err=True)
 
