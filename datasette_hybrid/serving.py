@@ -93,7 +93,7 @@ def _following(reference: weakref.ref[Any], receive: Any) -> Any:
                 processes = await asyncio.to_thread(vaults_of(datasette).search_elsewhere)
                 work.widen(processes * DEPTH)
             if message["type"] == "lifespan.shutdown":
-                vaults_of(datasette).lock_all()
+                await asyncio.to_thread(vaults_of(datasette).lock_all)
         return message
 
     return received

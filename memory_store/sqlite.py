@@ -104,11 +104,16 @@ DURABLE = "synchronous = full"  # what was committed survives a power cut, howev
 
 
 def connect(
-    path: str | Path, *, read_only: bool = False, access: FileAccess = WRITABLE
+    path: str | Path,
+    *,
+    read_only: bool = False,
+    access: FileAccess = WRITABLE,
+    patience: float = BUSY_SECONDS,
 ) -> sqlite3.Connection:
     """Open ``path`` (or ``":memory:"``) in autocommit mode, usable from any one thread at a time.
 
-    ``read_only`` neither creates nor changes the file. Raises ``sqlite3.OperationalError`` when
+    ``read_only`` neither creates nor changes the file. Every call waits up to ``patience`` seconds
+    for a file that another program has locked. Raises ``sqlite3.OperationalError`` when
     the file cannot be opened, ``sqlite3.DatabaseError`` when it is not a database.
     """
     target = str(path)
@@ -116,7 +121,7 @@ def connect(
         writes = access.parameters if access.read_only or not read_only else "mode=ro"
         target = f"{Path(path).absolute().as_uri()}?{writes}"
     connection = sqlite3.connect(
-        target, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+        target, timeout=patience, isolation_level=None, check_same_thread=False, uri=True
     )
     try:
         for pragma in PRAGMAS if read_only else (*PRAGMAS, DURABLE):

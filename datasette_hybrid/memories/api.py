@@ -104,9 +104,12 @@ async def memory(datasette: Any, request: Any) -> Response:
             return response
         return answer({"ok": True})
     vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
-    store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
-    found = await work.run(lambda: store.get(_id(request), refs=False))
-    return await _one(vault, grants, found)
+
+    def read() -> Memory:
+        store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
+        return store.get(_id(request), refs=False)
+
+    return await _one(vault, grants, await work.run(read))
 
 
 async def _edit(datasette: Any, request: Any) -> Response:
@@ -169,9 +172,12 @@ async def _marked(
     datasette: Any, request: Any, mark: Callable[[MemoryStore, str], Memory]
 ) -> Response:
     vault, grants = await asking.vault_for(datasette, request, "write")
-    store = vault.use(grants.write)
-    marked = await writing.run(lambda: mark(store, whole_id(store, _id(request))))
-    return await _one(vault, grants, marked)
+
+    def change() -> Memory:
+        store = vault.use(grants.write)
+        return mark(store, whole_id(store, _id(request)))
+
+    return await _one(vault, grants, await writing.run(change))
 
 
 @endpoint("POST")

@@ -135,9 +135,13 @@ async def reopen(datasette: Any, request: Any) -> Response:
 
 async def _changed(datasette: Any, request: Any, method: str, message: str) -> Response:
     vault, grants = await asking.vault_for(datasette, request, "write")
-    store = vault.use(grants.write)
-    change: Callable[[str], Memory] = getattr(store, method)
-    changed = await writing.run(lambda: change(whole_id(store, _id(request))))
+
+    def change() -> Memory:
+        store = vault.use(grants.write)
+        changing: Callable[[str], Memory] = getattr(store, method)
+        return changing(whole_id(store, _id(request)))
+
+    changed = await writing.run(change)
     return await _back(datasette, request, vault, changed.id, message)
 
 
@@ -150,9 +154,9 @@ async def topics(datasette: Any, request: Any) -> Response:
     removed = forms.values(given, "remove")
     if not (added or [one for one in removed if one.strip()]):
         raise BadInputError("add: a topic expected", "add")
-    store = vault.use(grants.decrypt & grants.write)
 
     def change() -> Memory:
+        store = vault.use(grants.decrypt & grants.write)
         return store.edit(whole_id(store, _id(request)), add_topics=added, remove_topics=removed)
 
     changed = await writing.run(change)

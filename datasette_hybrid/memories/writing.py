@@ -165,9 +165,9 @@ async def _saved(
         trouble = Trouble(400, problems=checked.problems)
         return await _form(datasette, request, vault.database, form, choices, edited, trouble)
     scope = grants.write if edited is None else grants.decrypt & grants.write
-    store = vault.use(scope, creating=grants.create)
 
     def write() -> Memory:
+        store = vault.use(scope, creating=grants.create)
         if edited is None:
             return store.add_once([checked.draft(form.id)], readable=grants.decrypt)[0].memory
         version = composing.version(form)

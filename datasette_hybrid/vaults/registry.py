@@ -79,9 +79,7 @@ class Vaults:
         for vault in gone:
             vault.lock()
         for vault in found:
-            vault.follow_file()
-            vault.rest_if_due()
-            vault.write_audit()
+            _look_after(vault)
 
     def lock_all(self) -> None:
         """Wipe every key: the server is stopping."""
@@ -117,9 +115,9 @@ class Vaults:
             nolock = bool(getattr(self._datasette(), "nolock", False))
             access = file_access(path, immutable=immutable, nolock=nolock)
             try:
-                there = is_vault(path, access)
+                there = is_vault(path, access, patience=0.0)  # every request asks
             except StorageError:
-                return None  # it is looked at again: the disk may read it then
+                return None  # it is looked at again: the disk may read it, or nobody lock it, then
             if not there:
                 self._not_vaults[name] = stamp
                 return None
@@ -149,6 +147,19 @@ def names_found(datasette: Any) -> list[str]:
     """The databases known to hold a vault; none before the configuration was read, nor a look."""
     vaults = _registry.get(datasette)
     return [] if vaults is None else vaults.names()
+
+
+def _look_after(vault: Vault) -> None:
+    """Apply one vault's time-outs. Whatever happens there, the clock goes on for the others."""
+    try:
+        vault.follow_file()
+        vault.rest_if_due()
+        vault.write_audit()
+    except Exception as error:  # noqa: BLE001 - a watch that ends would leave keys in memory
+        problem = f"its time-outs are tried again ({type(error).__name__})"
+        if vault.problem != problem:
+            vault.problem = problem
+            vault.tell(problem)
 
 
 def _watch(vaults: weakref.ref[Vaults], stopped: threading.Event) -> None:

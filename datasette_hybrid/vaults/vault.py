@@ -13,7 +13,8 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +33,10 @@ from ..permissions.membership import Membership
 from . import opening
 from .questions import Pairs, Questions
 from .views import Views
+
+OPENING_PATIENCE = 2.0
+"""Seconds that a look at the members waits while somebody else reads the key: a passphrase takes a
+third of one, and a keyring may ask its owner."""
 
 
 class AnotherKeyError(MemoryStoreError):
@@ -61,6 +66,10 @@ class Vault:
     """One database that holds a vault, open or locked. Safe to use from many threads.
 
     ``opened_by`` says which key opened it, ``problem`` why the configured one did not.
+
+    Every request asks who may do what, so nothing that may wait is done while the state is held:
+    a key is read before (its keyring may ask somebody), and a store is closed after (an import may
+    be in the middle of a batch).
     """
 
     def __init__(
@@ -92,17 +101,31 @@ class Vault:
         self._revision: int | None = None
         self._file = _stamp(path)
         self._opened = self._used = Moment()
-        self._lock = threading.RLock()
+        self._times_locked = 0
+        self._lock, self._holders = threading.RLock(), 0
+        self._to_close = ExitStack()
+        self._opening = threading.Lock()  # taken before the other one, never inside it
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Nobody else changes the state meanwhile. What was let go of is closed afterwards."""
+        closing = ExitStack()
+        try:
+            with self._lock:
+                self._holders += 1
+                try:
+                    yield
+                finally:
+                    self._holders -= 1
+                    if not self._holders:
+                        closing = self._to_close.pop_all()
+        finally:
+            closing.close()
 
     @property
     def locked(self) -> bool:
-        """Whether a use would need somebody to unlock it first. Never waits for an opening."""
-        if self._lock.acquire(blocking=False):
-            try:
-                self.rest_if_due()
-            finally:
-                self._lock.release()
-        return self._store is None and not self._resting
+        """Whether a use would need somebody to unlock it first. Never waits, and wipes nothing."""
+        return not self._resting and (self._store is None or self._is_due())
 
     @property
     def is_open(self) -> bool:
@@ -118,55 +141,71 @@ class Vault:
         no memory is opened.
         ``creating``: whether whoever asks may make collections. Raises :class:`LockedError`.
         """
-        with self._lock:
-            self.follow_file()
-            self.rest_if_due()
-            if self._store is None and self._resting:
-                self.open_configured()
+        if self._rests_now():
+            self.open_configured()
+        with self._held():
             if self._store is None:
                 raise LockedError(f"{self.database} is locked: unlock it first")
             self._used = Moment()
             return self._store.limited_to(scope, creating=creating, readable=readable)
+
+    def _rests_now(self) -> bool:
+        """Whether the keys are to be read again, after a look at the file and at the clock."""
+        with self._held():
+            self.follow_file()
+            self.rest_if_due()
+            return self._store is None and self._resting
 
     def keep_question(self, scope: Scope, by: Hashable, asked: Pairs) -> str | None:
         """A name for a private search, until the lock. A use of the vault by whoever asks.
 
         Raises :class:`LockedError`.
         """
-        with self._lock:
-            self.use(scope)
+        self.use(scope)
+        with self._held():
+            if self._store is None:
+                raise LockedError(f"{self.database} is locked: unlock it first")
             return self.questions.keep(by, asked)
 
     def membership(self) -> Membership | None:
         """Who is a member of which collection; ``None`` while locked. Asking counts as no use.
 
         While the keys rest, what was known holds as long as the file's settings are the same; after
-        a change the keys are read again, since nobody's grants can be told without.
+        a change the keys are read again, since nobody's grants can be told without. Where that
+        fails or takes long, nobody gets any meanwhile: ``None``.
         """
-        with self._lock:
-            self.follow_file()
-            if self._store is None and self._resting and self._revision != self._stored():
-                self.open_configured()
+        outdated = self._rests_now() and self._revision != self._stored()
+        if outdated:
+            self.open_configured(patience=OPENING_PATIENCE)
+        with self._held():
             if self._store is not None:
                 self._membership = self._members(self._store)
-            return self._membership if self._store is not None or self._resting else None
+            elif outdated or not self._resting:
+                return None
+            return self._membership
 
     def search_elsewhere(self) -> None:
         """Search in processes of its own, whenever it is open: for a server that stays."""
-        with self._lock:
+        with self._held():
             self._processes = self.settings.search_processes
             if self._store is not None:
                 self._search_elsewhere(self._store)
 
-    def open_configured(self) -> None:
+    def open_configured(self, patience: float = -1) -> None:
         """Open with the key that the configuration or the environment names, if it fits.
 
         A configured key that is missing or wrong leaves the vault locked, with the reason in
-        ``problem`` and on standard error: Datasette's other databases go on.
+        ``problem`` and on standard error: Datasette's other databases go on. Who is locked out
+        meanwhile stays so, and a file that was exchanged meanwhile is left for the next use.
+        While somebody else opens it, this waits for ``patience`` seconds (below 0: for the end).
         """
-        with self._lock:
-            if self._store is not None:
-                return
+        if not self._opening.acquire(timeout=patience):
+            return
+        try:
+            with self._held():
+                if self._store is not None:
+                    return
+                times, file = self._times_locked, _stamp(self.path)
             try:
                 found = opening.open_configured(self.path, self.settings, self.access)
             except MemoryStoreError as error:
@@ -174,25 +213,34 @@ class Vault:
                     self.tell(f"locked: {error}")
                 self.problem = str(error)
                 return
-            if found is not None:
-                self._adopt(found.store, found.source)
-                self.audit.note_server("unlock")
-            self._resting = found is not None
+            with self._held():
+                unchanged = times == self._times_locked and _is_same(file, _stamp(self.path))
+                if found is None:
+                    self._resting = self._resting and not unchanged
+                elif unchanged and self._store is None:
+                    self._adopt(found.store, found.source)
+                    self.audit.note_server("unlock")
+                    self._resting = True
+                else:
+                    self._to_close.callback(found.store.close)
+        finally:
+            self._opening.release()
 
     def open_when_used(self) -> None:
         """Leave the opening with a configured key, if there is one, to the first granted use."""
         self._resting = opening.may_be_opened(self.settings)
 
     def tell(self, line: str) -> None:
-        """Say something about this vault on standard error. Never a secret."""
-        print(f"datasette-hybrid: {self.database}: {line}", file=sys.stderr)
+        """Say something about this vault on standard error, if anybody hears. Never a secret."""
+        with suppress(OSError, ValueError):
+            print(f"datasette-hybrid: {self.database}: {line}", file=sys.stderr)
 
     def older(self, *, again: bool) -> str | None:
         """A warning that the file is older than the one last used on this machine.
 
         Once for each opening, or ``again`` as long as nobody has accepted it.
         """
-        with self._lock:
+        with self._held():
             if self._store is None or not (again or self._older_unshown):
                 return None
             self._older_unshown = False
@@ -214,10 +262,9 @@ class Vault:
         :class:`MemoryStoreError` when the file is damaged.
         """
         store = opening.open_typed(self.path, secret, self.access)
-        with self._lock:
-            self.follow_file()
-            if self._store is None and self._resting:
-                self.open_configured()
+        if self._rests_now():
+            self.open_configured()
+        with self._held():
             present = self._store
             if present is None or (store.is_owner and not present.is_owner):
                 if present is not None:
@@ -225,26 +272,28 @@ class Vault:
                 self._adopt(store, "somebody who knew its secret")
                 self._members_unknown = not store.is_owner
                 return
-            store.close()
+            self._to_close.callback(store.close)
             if store.principal != present.principal:
                 raise AnotherKeyError(f"{self.database} is open with the key of somebody else")
 
     def lock(self) -> None:
         """Wipe the keys, end every session, and stay locked."""
-        with self._lock:
+        with self._held():
             self._resting = False
+            self._times_locked += 1
             self._wipe()
 
     def rest_if_due(self) -> None:
         """Wipe the keys when the idle or the absolute time-out has passed."""
-        with self._lock:
-            if self._store is None:
-                return
-            idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
-            too_idle = bool(idle) and self._used.elapsed() >= idle
-            if too_idle or (bool(absolute) and self._opened.elapsed() >= absolute):
+        with self._held():
+            if self._store is not None and self._is_due():
                 self.audit.note_server("lock")
                 self._wipe()
+
+    def _is_due(self) -> bool:
+        idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
+        too_idle = bool(idle) and self._used.elapsed() >= idle
+        return too_idle or (bool(absolute) and self._opened.elapsed() >= absolute)
 
     def closing(self) -> Closing | None:
         """When it locks itself; ``None`` where it is locked, or opens itself again."""
@@ -260,12 +309,14 @@ class Vault:
 
         The same vault written to by somebody, in the same file, is no such exchange.
         """
-        with self._lock:
+        with self._held():
             before, self._file = self._file, _stamp(self.path)
             if self._file == before:
                 return
-            same_file = self._file is not None and before is not None and self._file[0] == before[0]
-            if same_file and opening.vault_in(self.path, self.access) == self.vault_id:
+            if (
+                _is_same(before, self._file)
+                and opening.vault_in(self.path, self.access) == self.vault_id
+            ):
                 self._follow_keys()
                 return
             self.strict = True  # what may be shown of the new one is not known before it is open
@@ -312,24 +363,22 @@ class Vault:
             store.elsewhere = self._searchers.ask
 
     def _wipe(self, *, exchanged: bool = False) -> None:
-        """Close the store. What belongs to an ``exchanged`` file goes into no other one."""
+        """Let go of the store. What belongs to an ``exchanged`` file goes into no other one."""
         store, self._store, self.unlock_id = self._store, None, None
         searchers, self._searchers = self._searchers, None
         self._membership = self._revision = None
         self.questions.wipe()
         self.views.wipe()
+        if store is not None:  # whatever goes wrong from here on, no key stays
+            self._to_close.callback(store.close)
         if searchers is not None:
-            searchers.stop()
-        if store is not None:
-            try:
-                if exchanged:
-                    self.audit.forget()
-                else:
-                    if self._resting:
-                        self._remember_members(store)
-                    self.audit.write(store)
-            finally:  # whatever goes wrong, no key stays
-                store.close()
+            self._to_close.callback(searchers.stop)
+        if store is not None and exchanged:
+            self.audit.forget()
+        elif store is not None:
+            if self._resting:
+                self._remember_members(store)
+            self.audit.write(store)
 
     def _members(self, store: MemoryStore) -> Membership | None:
         """Who is a member of which collection, as the owner's settings say.
@@ -361,7 +410,15 @@ def _warm(store: MemoryStore) -> None:
         print(f"datasette-hybrid: {error}", file=sys.stderr)
 
 
-def _stamp(path: Path) -> tuple[tuple[int, int], int, int] | None:
+Stamp = tuple[tuple[int, int], int, int]
+
+
+def _is_same(before: Stamp | None, now: Stamp | None) -> bool:
+    """Whether both are of one file, whatever was written to it between."""
+    return before is not None and now is not None and before[0] == now[0]
+
+
+def _stamp(path: Path) -> Stamp | None:
     """Which file lies there, and when it was last changed; ``None`` where there is none."""
     try:
         status = path.stat()

@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_store.errors import FormatError, MemoryStoreError, NotAVaultError, StorageError
-from memory_store.sqlite import FileAccess, connect, file_access, plain_cause, sqlite3
+from memory_store.sqlite import (
+    BUSY_SECONDS,
+    FileAccess,
+    connect,
+    file_access,
+    plain_cause,
+    sqlite3,
+)
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -213,13 +220,16 @@ def create_schema(connection: sqlite3.Connection) -> None:
     connection.execute(f"pragma user_version = {FORMAT_VERSION}")
 
 
-def is_vault(path: str | Path, access: FileAccess | None = None) -> bool:
+def is_vault(
+    path: str | Path, access: FileAccess | None = None, *, patience: float = BUSY_SECONDS
+) -> bool:
     """Whether a file holds a vault. Needs no key, changes nothing.
 
-    Raises StorageError where nobody can say: the disk fails at it, or the file is damaged.
+    Raises StorageError where nobody can say: the disk fails at it, the file is damaged, or another
+    program has locked it for longer than ``patience`` seconds.
     """
     try:
-        check_is_vault(Path(path), access)
+        check_is_vault(Path(path), access, patience=patience)
     except NotAVaultError:
         return False
     except FormatError:
@@ -227,7 +237,9 @@ def is_vault(path: str | Path, access: FileAccess | None = None) -> bool:
     return True
 
 
-def check_is_vault(path: Path, access: FileAccess | None = None) -> None:
+def check_is_vault(
+    path: Path, access: FileAccess | None = None, *, patience: float = BUSY_SECONDS
+) -> None:
     """Raise NotAVaultError, FormatError or StorageError unless ``path`` is a vault this version
     reads.
 
@@ -240,7 +252,8 @@ def check_is_vault(path: Path, access: FileAccess | None = None) -> None:
     if not path.is_file():
         raise NotAVaultError(f"{path}: not a file")
     try:
-        connection = connect(path, read_only=True, access=access or file_access(path))
+        found = access or file_access(path)
+        connection = connect(path, read_only=True, access=found, patience=patience)
     except (OSError, sqlite3.Error) as error:
         raise _unreadable(str(path), error) from None
     try:
