@@ -254,12 +254,15 @@ class Jobs:
             raise ConflictError("another import is running: wait for it, or stop it")
 
     def begin(self, vault: Vault, grants: Grants, wishes: Wishes, files: Sequence[Found]) -> Job:
-        """Start an import, its place being kept: see :meth:`receiving`."""
+        """Start an import, its place being kept: see :meth:`receiving`.
+
+        It is listed once it has a thread: without one it would be running for ever.
+        """
         with self._lock:
             known = self._jobs.setdefault(vault.database, [])
             job = Job(vault, grants, wishes, len(files))
+            background.begin("hybrid-import", lambda: job.run(files))
             known[:] = [*known[-KEPT_JOBS + 1 :], job]
-        background.begin("hybrid-import", lambda: job.run(files))
         return job
 
     def find(self, vault: Vault, name: str) -> Job | None:

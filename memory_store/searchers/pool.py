@@ -180,7 +180,13 @@ class Searchers:
                 return
             self._missing -= 1
             self._starting = True
-        threading.Thread(target=self._start, name="hybrid-searcher", daemon=True).start()
+        starting = threading.Thread(target=self._start, name="hybrid-searcher", daemon=True)
+        try:
+            starting.start()
+        except RuntimeError:  # as many threads as this machine allows: a later search tries again
+            with self._lock:
+                self._missing += 1
+                self._starting = False
 
     def _start(self) -> None:
         process = None
@@ -191,7 +197,7 @@ class Searchers:
                 process = SearchProcess(self._store)
                 self._all.add(process)
             process.open()
-        except (OSError, EOFError, LockedError):
+        except (OSError, EOFError, RuntimeError, LockedError):  # or no thread that listens to it
             self._discard(process, "a search process did not start")
         with self._lock:
             self._starting = False

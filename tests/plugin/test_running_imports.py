@@ -237,6 +237,22 @@ def test_it_ends_with_the_server_and_asks_nobody_in_vain(
     vault.lock()
 
 
+async def test_one_for_which_no_thread_is_to_be_had_is_in_nobodys_way(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanda, start = served.by("wanda"), threading.Thread.start
+
+    def too_many(thread: threading.Thread) -> None:
+        if thread.name == "hybrid-import":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(threading.Thread, "start", too_many)
+        assert (await post(wanda, NOTES)).status_code == 500
+    assert (await imported(wanda, NOTES))["imported"] == 4
+
+
 class Pondering:
     """Another plugin, which knows nobody and takes its time to say so when it is told to."""
 

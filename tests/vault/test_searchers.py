@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from threads import no_thread_to_be_had
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError, ModelUnavailableError
 from memory_store.records import SearchResponse
@@ -227,6 +228,13 @@ def test_a_process_that_dies_young_is_not_started_again(scene: Scene) -> None:
     assert scene.ask("pump") is None
     assert scene.ask("pump") is None
     assert scene.processes() == []
+
+
+def test_a_process_is_started_later_where_no_thread_is_to_be_had_at_first(scene: Scene) -> None:
+    with no_thread_to_be_had():
+        assert [scene.ask("pump") for _ in range(WORTH)] == [None] * WORTH
+    scene.begin()
+    assert scene.ask("pump")
 
 
 @pytest.mark.parametrize("scene", [2], indirect=True)
