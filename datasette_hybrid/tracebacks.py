@@ -24,6 +24,8 @@ from datasette.database import Database
 
 from memory_store.sqlite import sqlite3
 
+_MARK = "wrapped_by_datasette_hybrid"
+
 
 def print_no_variables() -> None:
     """From now on, in this process. Safe to call again."""
@@ -35,9 +37,10 @@ def print_no_variables() -> None:
 def print_no_sql() -> None:
     """From now on, in this process, for every database: the functions work in each of them."""
     usual = Database.execute
-    if hasattr(usual, "__wrapped__"):
+    if _is_ours(usual):
         return
 
+    @_ours
     @functools.wraps(usual)
     async def execute(
         self: Any, *arguments: Any, log_sql_errors: bool = True, **options: Any
@@ -60,16 +63,56 @@ def free_cursors(datasette: Any) -> None:
     freeing a cursor waits until its connection has nothing to do. If that runs a search by then,
     and the search needs a lock of the thread that collects, both wait for ever.
     """
-    executor = datasette.executor
-    if executor is None or hasattr(executor.submit, "__wrapped__"):
-        return
-    usual = executor.submit
+    if datasette.executor is None:
+        _free_in_the_loop()
+    else:
+        _free_in_threads(datasette.executor)
 
+
+def _free_in_threads(executor: Any) -> None:
+    usual = executor.submit
+    if _is_ours(usual):
+        return
+
+    @_ours
     @functools.wraps(usual)
     def submit(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:
         return usual(_without_variables, function, *arguments, **keywords)
 
     executor.submit = submit
+
+
+def _free_in_the_loop() -> None:
+    """Where ``num_sql_threads`` is 0, SQL runs in the thread of the event loop.
+
+    ``execute`` and ``execute_fn`` of 1.0 share a method of their own; in 0.65 one calls the other.
+    """
+    name = "_execute_fn" if hasattr(Database, "_execute_fn") else "execute_fn"
+    usual = getattr(Database, name)
+    if _is_ours(usual):
+        return
+
+    @_ours
+    @functools.wraps(usual)
+    async def execute_fn(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        try:
+            return await usual(self, *arguments, **keywords)
+        except BaseException as failure:
+            if self.ds.executor is None:
+                _forget_variables(failure)
+            raise
+
+    setattr(Database, name, execute_fn)
+
+
+def _ours(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark it. Other plugins wrap the same functions, and pass the mark on where they use wraps."""
+    function.__dict__[_MARK] = True
+    return function
+
+
+def _is_ours(function: Callable[..., Any]) -> bool:
+    return hasattr(function, _MARK)
 
 
 def _without_variables(function: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Any:

@@ -88,9 +88,22 @@ class WorkQueue:
     def _submitted(self, call: Callable[[], Answer]) -> Future[Answer]:
         if not self._room.acquire(blocking=False):
             raise QueueFullError
-        future = self._threads.submit(copy_context().run, call)  # who is asking
+        given_up = threading.Event()
+        who_asks = copy_context()
+        try:
+            future = self._threads.submit(who_asks.run, _unless, given_up, call)
+        except RuntimeError:  # no thread is to be had; the call waits for the next one all the same
+            given_up.set()
+            self._room.release()
+            raise
         future.add_done_callback(lambda _: self._room.release())
         return future
+
+
+def _unless(given_up: threading.Event, call: Callable[[], Answer]) -> Answer:
+    if given_up.is_set():
+        raise QueueFullError
+    return call()
 
 
 class Seats:

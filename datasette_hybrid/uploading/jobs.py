@@ -15,6 +15,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
+from time import monotonic
 from typing import Any
 
 from msgspec.structs import replace
@@ -37,6 +39,8 @@ STATES = ("running", "done", "stopped", "locked", "failed")
 KEPT_JOBS = 20  # of one vault: results of those that are over
 SHOWN = 500  # failures and skips of one job that are told
 SERVER_STOPPED = "the server was stopped; what was imported before stays"
+STOPPED_UNASKED = "nobody said whether you may still write; what was imported before stays"
+STOPPING_SECONDS = 5.0  # an answer lets what was read be written; it usually takes milliseconds
 GLANCE_SECONDS = 0.2  # between looks at the lock, while permissions are asked about
 
 
@@ -152,10 +156,11 @@ class Job:
         """What whoever began it may do now. Raises LockedError after a lock.
 
         A lock waits for this thread, and holds up the answer meanwhile; so it is looked out for.
+        Another plugin may never answer; so whoever stops the import does not wait for that.
         """
         if self._asker.again is None:
             raise WithdrawnError("nobody began it")
-        answer = _asked_in(self._loop, self._asker.again)
+        answer, end = _asked_in(self._loop, self._asker.again), inf
         while True:
             if self._unlock_id != self.vault.unlock_id:
                 answer.cancel()
@@ -165,6 +170,11 @@ class Job:
             wait([answer], GLANCE_SECONDS)
             if answer.done():
                 return answer.result()
+            if self._stop.is_set():
+                end = min(end, monotonic() + STOPPING_SECONDS)
+            if monotonic() >= end:
+                answer.cancel()
+                raise WithdrawnError(STOPPED_UNASKED)
 
     def _embedded(self, done: int, total: int) -> None:
         """Of the batch at work so many windows have vectors: most of the time goes there."""
@@ -244,12 +254,15 @@ class Jobs:
             raise ConflictError("another import is running: wait for it, or stop it")
 
     def begin(self, vault: Vault, grants: Grants, wishes: Wishes, files: Sequence[Found]) -> Job:
-        """Start an import, its place being kept: see :meth:`receiving`."""
+        """Start an import, its place being kept: see :meth:`receiving`.
+
+        It is listed once it has a thread: without one it would be running for ever.
+        """
         with self._lock:
             known = self._jobs.setdefault(vault.database, [])
             job = Job(vault, grants, wishes, len(files))
+            background.begin("hybrid-import", lambda: job.run(files))
             known[:] = [*known[-KEPT_JOBS + 1 :], job]
-        background.begin("hybrid-import", lambda: job.run(files))
         return job
 
     def find(self, vault: Vault, name: str) -> Job | None:
@@ -257,6 +270,9 @@ class Jobs:
         with self._lock:
             jobs = self._jobs.get(vault.database, [])
             return next((job for job in jobs if job.name == name), None)
+
+
+_settling: set[asyncio.Task[None]] = set()  # a loop keeps no task alive by itself
 
 
 def _asked_in(
@@ -280,9 +296,13 @@ def _asked_in(
             answer.set_exception(WithdrawnError(SERVER_STOPPED))
             raise
 
-    tasks: list[asyncio.Task[None]] = []  # a loop keeps no task alive by itself
+    def begin() -> None:
+        task = loop.create_task(settle())
+        _settling.add(task)
+        task.add_done_callback(_settling.discard)
+
     try:
-        loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(settle())))
+        loop.call_soon_threadsafe(begin)
     except RuntimeError:  # the loop is closed
         raise WithdrawnError(SERVER_STOPPED) from None
     return answer

@@ -278,6 +278,7 @@ def fingerprint(place: ModelPlace, max_tokens: int) -> str:
 
 _loaded: dict[tuple[Path, int], FastEmbedEmbedder] = {}
 _loading = threading.Lock()
+_obtaining: dict[str, threading.Lock] = {}  # by name: a download may take minutes
 
 
 def load_embedder(name_or_folder: str | None = None, *, threads: int | None = None) -> Embedder:
@@ -286,13 +287,25 @@ def load_embedder(name_or_folder: str | None = None, *, threads: int | None = No
     The default is ``MEMORY_STORE_MODEL``, else all-MiniLM-L6-v2. A name is looked for in our
     cache folder, then built from the ``offline`` extra's weights, then (if the network is
     allowed) downloaded into the cache. Raises :class:`ModelUnavailableError`.
+
+    Every search asks for its model here: one that is loaded waits for no other that is being
+    loaded, and one that is on this machine for no download.
     """
+    place = locate_embedder(name_or_folder) or _obtained_once(_asked(name_or_folder))
+    key = (place.folder, threads or default_threads())
+    return _loaded.get(key) or _loaded_once(place, key)
+
+
+def _loaded_once(place: ModelPlace, key: tuple[Path, int]) -> FastEmbedEmbedder:
     with _loading:
-        place = locate_embedder(name_or_folder) or _obtain(_asked(name_or_folder))
-        key = (place.folder, threads or default_threads())
         if key not in _loaded:
             _loaded[key] = FastEmbedEmbedder(place, key[1])
         return _loaded[key]
+
+
+def _obtained_once(name: str) -> ModelPlace:
+    with _obtaining.setdefault(name, threading.Lock()):
+        return locate_embedder(name) or _obtain(name)
 
 
 def locate_embedder(name_or_folder: str | None = None) -> ModelPlace | None:

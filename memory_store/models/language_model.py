@@ -73,7 +73,11 @@ class Reply:
             name="language-model",
             daemon=True,
         )
-        call.start()
+        try:
+            call.start()
+        except RuntimeError:  # as many threads as this machine allows
+            _calls.release()
+            raise ModelUnavailableError("no thread is to be had", _try_it(name)) from None
         started = self._next()
         assert isinstance(started, _Started), "the first event of every call"
         self.model = started.model

@@ -41,6 +41,10 @@ threads wait for one another, has not looked at the last answer yet (50 pages a 
 WORTH = 3  # searches; for one or two, starting a process takes longer than they do
 SHORT_LIFE = 60.0  # seconds; a process that dies younger than that is not started again
 
+LONGEST = 60.0
+"""Seconds until an answer is not waited for any more: the deepest search takes a few, and rewording
+a question at most ten. A process that takes longer is stuck, as one that is stopped is."""
+
 
 class SearchProcess:
     """One process with the vault open, asked by many threads and answering in their order."""
@@ -79,14 +83,17 @@ class SearchProcess:
         self._listener.start()
 
     def ask(self, question: Question) -> Outcome:
-        """The outcome. Raises ``OSError`` or ``EOFError`` when the process is gone."""
+        """The outcome. Raises ``OSError`` or ``EOFError`` when the process is gone.
+
+        When it is stuck: ``TimeoutError``, which is an ``OSError``.
+        """
         outcome: Future[Outcome] = Future()
         with self._asking:
             if self._ended:
                 raise EOFError
             self._asked.append(outcome)
             send(self._questions, question)
-        return outcome.result()
+        return outcome.result(LONGEST)
 
     def kill(self) -> None:
         """End it at once, and wait until it has."""
@@ -144,10 +151,12 @@ class Searchers:
         if process is None:
             self._start_another()
             return None
+        asked = monotonic()
         try:
             outcome = process.ask(Question(views, method, query, options))
         except BaseException as error:  # it may be in the middle of anything
-            self._replace(process)
+            end = "was stuck" if isinstance(error, TimeoutError) else "died"
+            self._replace(process, f"a search process {end}", asked - process.begun)
             if isinstance(error, OSError | EOFError):
                 return None
             raise
@@ -180,7 +189,13 @@ class Searchers:
                 return
             self._missing -= 1
             self._starting = True
-        threading.Thread(target=self._start, name="hybrid-searcher", daemon=True).start()
+        starting = threading.Thread(target=self._start, name="hybrid-searcher", daemon=True)
+        try:
+            starting.start()
+        except RuntimeError:  # as many threads as this machine allows: a later search tries again
+            with self._lock:
+                self._missing += 1
+                self._starting = False
 
     def _start(self) -> None:
         process = None
@@ -191,18 +206,21 @@ class Searchers:
                 process = SearchProcess(self._store)
                 self._all.add(process)
             process.open()
-        except (OSError, EOFError, LockedError):
+        except (OSError, EOFError, RuntimeError, LockedError):  # or no thread that listens to it
             self._discard(process, "a search process did not start")
         with self._lock:
             self._starting = False
             if process in self._all:
                 self._free.extend([process] * DEPTH)
 
-    def _replace(self, process: SearchProcess) -> None:
-        """Have another process instead of one that died, unless it died young: so would that."""
-        if self._discard(process, "a search process died"):
+    def _replace(self, process: SearchProcess, problem: str, lived: float) -> None:
+        """Have another process instead of one that died, unless it died young: so would that.
+
+        It ``lived`` until it was asked: being stuck for long is no long life.
+        """
+        if self._discard(process, problem):
             with self._lock:
-                self._missing += monotonic() - process.begun > SHORT_LIFE
+                self._missing += lived > SHORT_LIFE
 
     def _discard(self, process: SearchProcess | None, problem: str) -> bool:
         """Whether it was one of ours until now."""

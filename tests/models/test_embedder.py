@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +26,7 @@ TEXTS = [
     "",
     "keys " * 50,
 ]
+LONG = 60.0  # seconds: until somebody waits in vain
 
 
 def test_vectors_come_back_in_the_order_of_the_texts(embedder: Embedder) -> None:
@@ -104,6 +107,34 @@ def test_a_model_is_loaded_once_however_many_ask(tiny: Path, tmp_path: Path) -> 
     with ThreadPoolExecutor(12) as pool:
         loaded = list(pool.map(lambda _: load_embedder(str(copy)), range(24)))
     assert len({id(embedder) for embedder in loaded}) == 1
+
+
+def test_models_on_this_machine_wait_for_no_download(
+    embedder: Embedder, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every search asks for its model: all of them stood still while one was fetched."""
+    monkeypatch.delenv("MEMORY_STORE_OFFLINE")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    copy = shutil.copytree(tiny, tmp_path / "copy")
+    begun, over = threading.Event(), threading.Event()
+
+    def dawdle(*_: object, **__: object) -> None:
+        begun.set()
+        over.wait(LONG)
+        raise ConnectionRefusedError("tests have no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", dawdle)
+    with ThreadPoolExecutor() as pool:
+        fetched = pool.submit(load_embedder, "BAAI/bge-base-en-v1.5")
+        try:
+            assert begun.wait(LONG)
+            assert pool.submit(load_embedder, str(tiny)).result(LONG / 4) is embedder
+            assert pool.submit(load_embedder, str(copy)).result(LONG / 4).name == "copy"
+            assert not fetched.done()
+        finally:
+            over.set()
+        with pytest.raises(ModelUnavailableError, match="cannot be reached"):
+            fetched.result(LONG)
 
 
 def test_many_threads_get_the_vectors_one_would(embedder: Embedder) -> None:

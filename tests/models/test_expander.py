@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threads import no_thread_to_be_had
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import language_model
@@ -172,6 +173,15 @@ class TestCalls:
         for thread in threading.enumerate():
             if thread.name == "language-model":
                 thread.join(120)
+        assert expanded("good")
+
+    def test_calls_for_which_no_thread_is_to_be_had_are_not_waited_for(
+        self, language_models: LanguageModels
+    ) -> None:
+        with no_thread_to_be_had():
+            for _ in range(language_model.MOST_CALLS):
+                with pytest.raises(ModelUnavailableError, match="no thread is to be had"):
+                    expanded("good")
         assert expanded("good")
 
     def test_no_more_than_a_limit_is_read(self, language_models: LanguageModels) -> None:

@@ -6,9 +6,11 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
+from threads import no_thread_to_be_had
 
 from datasette_hybrid.requests import admission
 from datasette_hybrid.requests.admission import (
@@ -147,6 +149,17 @@ async def test_a_call_that_has_begun_is_waited_for_and_may_fail() -> None:
     with pytest.raises(BusyError):
         await asyncio.to_thread(queue.wait_for, slow, 0.001)
     hurry.set()
+
+
+async def test_a_call_for_which_no_thread_is_to_be_had_keeps_no_place_and_is_never_made() -> None:
+    queue = WorkQueue(workers=1, waiting=1)
+    made: list[str] = []
+    with no_thread_to_be_had():
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="new thread"):
+                await queue.run(partial(made.append, "too early"))
+    await queue.run(partial(made.append, "in time"))
+    assert made == ["in time"]
 
 
 def test_addresses_that_were_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import gc
 import threading
 from collections.abc import Iterator
@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import Served
+from datasette_hybrid.vaults.registry import vaults_of
+
+from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
 
 LONG = 10.0  # seconds: until somebody waits in vain
 FAILING = {
@@ -30,25 +32,42 @@ def no_collecting() -> Iterator[None]:
     gc.enable()
 
 
+@pytest.mark.parametrize("threads", [0, 1])
 @pytest.mark.parametrize("how", FAILING)
 @pytest.mark.parametrize("page", ["/notes", "/notes.json"])
 @pytest.mark.usefixtures("no_collecting")
 async def test_garbage_is_collected_while_the_connection_of_sql_that_failed_is_busy(
-    served: Served, page: str, how: str
+    filled: Filled, serve: Serve, page: str, how: str, threads: int
 ) -> None:
-    """A cursor that is freed waits for its connection. One that works could wait for the freer."""
-    served.datasette.executor._max_workers = 1  # the connection that is busy is that which failed
-    database = served.datasette.databases["notes"]
-    begun, collected = threading.Event(), threading.Event()
+    """A cursor that is freed waits for its connection. One that works could wait for the freer.
 
-    def busy(connection: Any) -> bool:
-        def wait() -> bool:
-            begun.set()
-            return collected.wait(LONG)
+    There is one connection, of one thread or of the event loop's.
+    """
+    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
+    limits = {"num_sql_threads": threads}
+    served = await serve(filled.path, options={"notes": settings}, settings=limits)
+    await fail(served, page, how)
+    assert await can_be_collected(served), "collecting garbage waited for the connection"
 
-        connection.create_function("wait", 0, wait)
-        return bool(connection.execute("select wait()").fetchone()[0])
 
+@pytest.mark.usefixtures("no_collecting")
+async def test_the_same_holds_where_another_plugin_wraps_how_threads_are_given_work(
+    filled: Filled,
+) -> None:
+    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
+    configuration = {"plugins": {"datasette-hybrid": {"databases": {"notes": settings}}}}
+    limits = {"num_sql_threads": 1}
+    datasette = plain_datasette((filled.path,), configuration, settings=limits)
+    usual = datasette.executor.submit
+    datasette.executor.submit = functools.wraps(usual)(lambda *given: usual(*given))
+    await datasette.invoke_startup()
+    served = Served(datasette)
+    await fail(served, "/notes.json", "by itself")
+    assert await can_be_collected(served), "collecting garbage waited for the connection"
+    vaults_of(datasette).lock_all()
+
+
+async def fail(served: Served, page: str, how: str) -> None:
     answer = await served.datasette.client.get(
         page,
         params={"sql": FAILING[how], "_timelimit": "50"},
@@ -56,8 +75,27 @@ async def test_garbage_is_collected_while_the_connection_of_sql_that_failed_is_b
         follow_redirects=True,
     )
     assert answer.status_code == 400 or "message-error" in answer.text, answer.text
-    waiting = asyncio.ensure_future(database.execute_fn(busy))
-    await asyncio.to_thread(begun.wait, LONG)
-    gc.collect()
-    collected.set()
-    assert await waiting, "collecting garbage waited for the connection"
+
+
+async def can_be_collected(served: Served) -> bool:
+    """Whether a thread can collect garbage while a statement waits for it."""
+    begun, collected = threading.Event(), threading.Event()
+
+    def collect() -> None:
+        begun.wait(LONG)
+        gc.collect()
+        collected.set()
+
+    def wait() -> bool:
+        begun.set()
+        return collected.wait(LONG)
+
+    def busy(connection: Any) -> bool:
+        connection.create_function("wait", 0, wait)
+        return bool(connection.execute("select wait()").fetchone()[0])
+
+    collecting = threading.Thread(target=collect)
+    collecting.start()
+    answer: bool = await served.datasette.databases["notes"].execute_fn(busy)
+    collecting.join()
+    return answer

@@ -7,10 +7,14 @@ import gc
 import json
 import threading
 import warnings
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from bs4 import BeautifulSoup
+from datasette import hookimpl
+from datasette.plugins import pm
 
 from datasette_hybrid.uploading import jobs as import_jobs
 from datasette_hybrid.uploading import listing as import_listing
@@ -231,6 +235,92 @@ def test_it_ends_with_the_server_and_asks_nobody_in_vain(
         gc.collect()
     assert (job.state, job.problem) == ("stopped", import_jobs.SERVER_STOPPED)
     vault.lock()
+
+
+async def test_one_for_which_no_thread_is_to_be_had_is_in_nobodys_way(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanda, start = served.by("wanda"), threading.Thread.start
+
+    def too_many(thread: threading.Thread) -> None:
+        if thread.name == "hybrid-import":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(threading.Thread, "start", too_many)
+        assert (await post(wanda, NOTES)).status_code == 500
+    assert (await imported(wanda, NOTES))["imported"] == 4
+
+
+class Pondering:
+    """Another plugin, which knows nobody and takes its time to say so when it is told to."""
+
+    __name__ = "Pondering"
+
+    def __init__(self) -> None:
+        self.told_to = False
+        self.asked = asyncio.Event()
+        self._thought: Any = None
+
+    @hookimpl
+    def actor_from_request(self) -> Any:
+        async def looked_up() -> None:
+            if self.told_to:
+                self.told_to = False
+                thought = asyncio.Event()  # which nobody else holds, as in a client's connection
+                self._thought = weakref.ref(thought)
+                self.asked.set()
+                await thought.wait()
+
+        return looked_up
+
+    def answer(self) -> None:
+        """Let it answer; fails where the one that was asked is no more."""
+        self._thought().set()
+
+
+@pytest.fixture
+def pondering() -> Iterator[Pondering]:
+    plugin = Pondering()
+    pm.register(plugin, name="pondering")
+    yield plugin
+    pm.unregister(plugin, name="pondering")
+
+
+async def asking(wanda: Served, pondering: Pondering, held: Held) -> str:
+    """An import that has just asked whether it may go on, and was not answered yet."""
+    job: str = (await post(wanda, MANY)).json()["job"]
+    await held.wait()
+    pondering.told_to = True
+    held.release.set()
+    await asyncio.wait_for(pondering.asked.wait(), PATIENCE)
+    return job
+
+
+async def test_it_goes_on_after_a_slow_answer_whatever_garbage_is_collected_meanwhile(
+    served: Served, pondering: Pondering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanda = served.by("wanda")
+    job = await asking(wanda, pondering, Held(monkeypatch, at=5))
+    await asyncio.sleep(0.1)  # by then the loop itself holds nothing of it
+    gc.collect()
+    pondering.answer()
+    result = await ended(wanda, job)
+    assert (result["state"], result["imported"]) == ("done", 12)
+
+
+async def test_it_can_be_stopped_while_nobody_says_whether_it_may_go_on(
+    served: Served, pondering: Pondering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_jobs, "STOPPING_SECONDS", 0.1)
+    wanda = served.by("wanda")
+    job = await asking(wanda, pondering, Held(monkeypatch, at=5))
+    assert (await wanda.submit(f"{served.base}/import/{job}", {})).status_code == 303
+    result = await ended(wanda, job)
+    assert (result["state"], result["error"]) == ("stopped", import_jobs.STOPPED_UNASKED)
+    assert (await imported(wanda, NOTES))["imported"] == 4
+    pondering.answer()
 
 
 async def test_a_lock_in_the_middle_ends_it_and_says_so(

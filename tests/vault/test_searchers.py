@@ -9,12 +9,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from threads import no_thread_to_be_had
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError, ModelUnavailableError
 from memory_store.records import SearchResponse
@@ -102,6 +104,19 @@ def scene(
     yield Scene(store, key_file, searchers, told)
     searchers.stop()
     store.close()
+
+
+@contextmanager
+def stuck(scene: Scene) -> Iterator[None]:
+    """Inside, the processes that are there do nothing, and do not end."""
+    stopped = scene.processes()
+    for process in stopped:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in set(stopped) & set(scene.processes()):
+            os.kill(process, signal.SIGCONT)
 
 
 def timeless(response: SearchResponse) -> dict[str, Any]:
@@ -220,6 +235,33 @@ def test_a_process_that_dies_is_missed_by_nobody(
     assert "died" in scene.told[0]
 
 
+@pytest.mark.parametrize("scene", [2], indirect=True)
+def test_a_process_that_is_stuck_is_given_up_and_replaced(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "SHORT_LIFE", 0.0)
+    scene.begin(2)
+    scene.store.elsewhere = scene.searchers.ask
+    with monkeypatch.context() as hasty, ThreadPoolExecutor() as crowd, stuck(scene):
+        hasty.setattr(pool, "LONGEST", 0.5)
+        found = list(crowd.map(scene.store.search, ["pump"] * 5, timeout=HANGS / 4))
+    assert all(response.rows for response in found)
+    scene.begin(2)
+    assert ["stuck" in line for line in scene.told] == [True, True]
+
+
+def test_a_process_that_is_stuck_at_once_is_not_started_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.begin()
+    (process,) = scene.searchers._all
+    monkeypatch.setattr(pool, "LONGEST", 2.0)
+    monkeypatch.setattr(pool, "SHORT_LIFE", time.monotonic() - process.begun + 1.5)
+    with stuck(scene):
+        assert [scene.ask("pump") for _ in range(WORTH)] == [None] * WORTH
+    assert scene.processes() == []
+
+
 def test_a_process_that_dies_young_is_not_started_again(scene: Scene) -> None:
     scene.begin()
     (process,) = scene.processes()
@@ -227,6 +269,13 @@ def test_a_process_that_dies_young_is_not_started_again(scene: Scene) -> None:
     assert scene.ask("pump") is None
     assert scene.ask("pump") is None
     assert scene.processes() == []
+
+
+def test_a_process_is_started_later_where_no_thread_is_to_be_had_at_first(scene: Scene) -> None:
+    with no_thread_to_be_had():
+        assert [scene.ask("pump") for _ in range(WORTH)] == [None] * WORTH
+    scene.begin()
+    assert scene.ask("pump")
 
 
 @pytest.mark.parametrize("scene", [2], indirect=True)
