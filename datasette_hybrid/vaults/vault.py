@@ -320,8 +320,9 @@ class Vault:
                 self._follow_keys()
                 return
             self.strict = True  # what may be shown of the new one is not known before it is open
-            if self._store is not None:
-                self._wipe(exchanged=True)
+            was_open = self._store is not None
+            self._wipe(exchanged=True)  # who were members of the other one, too
+            if was_open:
                 self.tell("locked: its file was exchanged or is gone")
 
     def _follow_keys(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from bs4 import BeautifulSoup
 from msgspec.structs import replace
 
 from datasette_hybrid.collections import Visit
+from datasette_hybrid.vaults.opening import revision
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.scopes import EVERYTHING, Scope
@@ -16,7 +18,7 @@ from memory_store.sql.functions import NO_GRANTS
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
-from .conftest import Filled, Serve, Served
+from .conftest import Filled, Serve, Served, copied
 from .test_unlocking import unlocked
 
 BEARER = {"Authorization": "Bearer nothing"}
@@ -325,6 +327,21 @@ async def test_members_hold_while_the_keys_rest_and_follow_other_programs(
     vault.lock()
     assert vault.membership() is None
     assert (await served.by("carol").get(".json?q=tomatoes")).status_code == 423
+
+
+async def test_members_are_those_of_the_file_that_is_there(
+    served: Served, filled: Filled, original: Filled, tmp_path: Path
+) -> None:
+    another = copied(original, tmp_path / "another")
+    with MemoryStore.open(another.path, key_file=another.key_file) as elsewhere:
+        plans = elsewhere.create_collection("Plans", owner="carol").id
+    await made(served.by("wanda"), "Diary", private=True)
+    vault = vaults_of(served.datasette).of("notes")
+    with vault._held():
+        vault._wipe()  # as after a quiet while
+    assert revision(another.path, vault.access) == revision(filled.path, vault.access)
+    another.path.replace(filled.path)
+    assert vault.membership().members[plans] == {"carol": "owner"}
 
 
 async def test_where_members_cannot_be_read_nobody_gets_anything(
