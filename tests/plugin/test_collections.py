@@ -340,6 +340,8 @@ async def test_members_are_those_of_the_file_that_is_there(
     with vault._held():
         vault._wipe()  # as after a quiet while
     assert revision(another.path, vault.access) == revision(filled.path, vault.access)
+    for ending in ("-wal", "-shm"):  # of the file that goes
+        Path(f"{filled.path}{ending}").unlink(missing_ok=True)
     another.path.replace(filled.path)
     assert vault.membership().members[plans] == {"carol": "owner"}
 
