@@ -67,9 +67,9 @@ class Vault:
 
     ``opened_by`` says which key opened it, ``problem`` why the configured one did not.
 
-    Every request asks who may do what, so nothing that may wait is done while the state is held:
-    a key is read before (its keyring may ask somebody), and a store is closed after (an import may
-    be in the middle of a batch).
+    Every request asks who may do what, so nobody is waited for while the state is held: a key is
+    read before (its keyring may ask somebody), and a store is closed after (an import may be in the
+    middle of a batch). The file is looked at, which waits where another program has locked it.
     """
 
     def __init__(
@@ -144,10 +144,14 @@ class Vault:
         if self._rests_now():
             self.open_configured()
         with self._held():
-            if self._store is None:
-                raise LockedError(f"{self.database} is locked: unlock it first")
+            store = self._present()
             self._used = Moment()
-            return self._store.limited_to(scope, creating=creating, readable=readable)
+            return store.limited_to(scope, creating=creating, readable=readable)
+
+    def _present(self) -> MemoryStore:
+        if self._store is None:
+            raise LockedError(f"{self.database} is locked: unlock it first")
+        return self._store
 
     def _rests_now(self) -> bool:
         """Whether the keys are to be read again, after a look at the file and at the clock."""
@@ -163,8 +167,7 @@ class Vault:
         """
         self.use(scope)
         with self._held():
-            if self._store is None:
-                raise LockedError(f"{self.database} is locked: unlock it first")
+            self._present()  # after a lock nothing is kept
             return self.questions.keep(by, asked)
 
     def membership(self) -> Membership | None:
