@@ -24,6 +24,7 @@ from .requests.admission import seats_in_sql, work
 from .requests.caching import uncached
 from .requests.cookies import refused_cookies
 from .requests.courtesy import Requests, let_others_go_first
+from .requests.lingering import lingering
 from .tracebacks import free_cursors, print_no_sql, print_no_variables
 from .vaults.registry import vaults_of
 
@@ -59,6 +60,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
                 return
             from .requests.cross_site import refused_json  # with every endpoint: not while starting
 
+            receive, send = lingering(scope, receive, send)
             path = scope.get("path", "")
             refusal = (OURS in path and refused_cookies(scope)) or refused_json(scope)
             if refusal:

@@ -343,6 +343,42 @@ def test_json_made_to_harm_is_refused_by_name(server: Server) -> None:
     assert server.peak - usual < MOST_FOR_AN_UPLOAD
 
 
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/notes/-/hybrid/memories.json", ROOT, 413),
+        ("/notes/-/hybrid/import.json?name=a.md", ROOT, 413),
+        ("/notes/-/hybrid/memories.json", {}, 403),
+        ("/notes/-/hybrid/import.json?name=a.md", {}, 403),
+        ("/-/hybrid/nowhere", {}, 405),
+    ],
+)
+def test_those_who_are_still_sending_are_told_why_they_are_refused(
+    server: Server, path: str, headers: dict[str, str], status: int
+) -> None:
+    """urllib has the connection closed after the answer, and reads it when all is sent."""
+    json_headers = {**headers, "Content-Type": "application/json"}
+    request = urllib.request.Request(
+        f"{server.address}{path}", b" " * 80 * MEGABYTE, json_headers, method="POST"
+    )
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        urllib.request.urlopen(request, timeout=120)
+    assert refusal.value.code == status
+    assert refusal.value.read()
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.0\r\n", "HTTP/1.1\r\nConnection: close\r\n"])
+def test_those_who_stop_sending_are_not_waited_for(server: Server, version: str) -> None:
+    head = f"POST /notes/-/hybrid/memories.json {version}Host: localhost\r\n"
+    begun = time.monotonic()
+    with socket.create_connection(server.place, timeout=120) as connection:
+        connection.sendall(f"{head}Content-Length: 10737418240\r\n\r\n".encode() + b"{" * 1_000)
+        answer = b"".join(iter(lambda: connection.recv(4_096), b""))
+    assert b" 403 " in answer.splitlines()[0]
+    assert b"hybrid-write" in answer
+    assert time.monotonic() - begun < 20  # it has hung up
+
+
 CLAIMS = (
     "Content-Length: 10737418240\r\n",
     "Content-Length: -1\r\n",
