@@ -14,10 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_store.errors import BadInputError, MemoryStoreError, NotAVaultError, WrongKeyError
+from memory_store.errors import (
+    BadInputError,
+    MemoryStoreError,
+    NotAVaultError,
+    StorageError,
+    WrongKeyError,
+)
 from memory_store.index.opened import open_vault
 from memory_store.keys import secret_from_key_text, secrets_to_open
-from memory_store.sqlite import FileAccess, connect, sqlite3
+from memory_store.sqlite import FileAccess, connect, plain_cause, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
 from memory_store.vault.settings import read_vault_id, stored_revision
@@ -27,6 +33,10 @@ from .. import configuration
 from ..configuration import DatabaseSettings
 
 Read = Callable[[], list[Secret]]
+
+LOOK_PATIENCE = 0.5
+"""Seconds that a look waits for another program: as long as one takes to close the file, and not
+as long as one may keep it to itself, since every request looks."""
 
 
 @dataclass(frozen=True)
@@ -78,21 +88,30 @@ def opened(path: Path, secrets: list[Secret], access: FileAccess) -> MemoryStore
 
 
 def vault_in(path: Path, access: FileAccess) -> str | None:
-    """The public id of the vault that a file holds now, in hex; ``None`` where it holds none."""
+    """The public id of the vault that a file holds now, in hex; ``None`` where it holds none.
+
+    Raises :class:`StorageError` where another program has locked it.
+    """
     try:
-        with closing(connect(path, read_only=True, access=access)) as connection:
+        with _looking_into(path, access) as connection:
             return read_vault_id(connection).hex()
-    except (sqlite3.Error, NotAVaultError):
+    except (sqlite3.Error, NotAVaultError) as error:
+        if "is locked" in str(error):
+            raise StorageError(f"{path.name}: {plain_cause(error)}") from None
         return None
 
 
 def revision(path: Path, access: FileAccess) -> int | None:
     """How often the settings in a vault's file were changed; ``None`` where they cannot be read."""
     try:
-        with closing(connect(path, read_only=True, access=access)) as connection:
+        with _looking_into(path, access) as connection:
             return stored_revision(connection)
     except sqlite3.Error:
         return None
+
+
+def _looking_into(path: Path, access: FileAccess) -> closing[sqlite3.Connection]:
+    return closing(connect(path, read_only=True, access=access, patience=LOOK_PATIENCE))
 
 
 def _is_configured(settings: DatabaseSettings) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memory_store.errors import LockedError, MemoryStoreError
+from memory_store.errors import LockedError, MemoryStoreError, StorageError
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.searchers.pool import Searchers
 from memory_store.sql.permitted import STRICT
@@ -69,7 +69,7 @@ class Vault:
 
     Every request asks who may do what, so nobody is waited for while the state is held: a key is
     read before (its keyring may ask somebody), and a store is closed after (an import may be in the
-    middle of a batch). The file is looked at, which waits where another program has locked it.
+    middle of a batch).
     """
 
     def __init__(
@@ -177,7 +177,12 @@ class Vault:
         a change the keys are read again, since nobody's grants can be told without. Where that
         fails or takes long, nobody gets any meanwhile: ``None``.
         """
-        outdated = self._rests_now() and self._revision != self._stored()
+        outdated = False
+        if self._rests_now():
+            stored = self._stored()
+            if stored is None:
+                return None
+            outdated = stored != self._revision
         if outdated:
             self.open_configured(patience=OPENING_PATIENCE)
         with self._held():
@@ -310,16 +315,19 @@ class Vault:
     def follow_file(self) -> None:
         """Wipe the keys when another file was put in place of the one they belong to.
 
-        The same vault written to by somebody, in the same file, is no such exchange.
+        The same vault written to by somebody, in the same file, is no such exchange. A file that
+        another program keeps to itself is looked at again the next time.
         """
         with self._held():
-            before, self._file = self._file, _stamp(self.path)
-            if self._file == before:
+            before, now = self._file, _stamp(self.path)
+            if now == before:
                 return
-            if (
-                _is_same(before, self._file)
-                and opening.vault_in(self.path, self.access) == self.vault_id
-            ):
+            try:
+                same = _is_same(before, now) and self._is_in_file()
+            except StorageError:
+                return
+            self._file = now
+            if same:
                 self._follow_keys()
                 return
             self.strict = True  # what may be shown of the new one is not known before it is open
@@ -327,6 +335,9 @@ class Vault:
             self._wipe(exchanged=True)  # who were members of the other one, too
             if was_open:
                 self.tell("locked: its file was exchanged or is gone")
+
+    def _is_in_file(self) -> bool:
+        return opening.vault_in(self.path, self.access) == self.vault_id
 
     def _follow_keys(self) -> None:
         """Wipe the keys when the one that opened the vault was replaced or removed meanwhile.

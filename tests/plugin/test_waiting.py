@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from datasette_hybrid.configuration import DatabaseSettings
 from datasette_hybrid.vaults.registry import vaults_of
+from datasette_hybrid.vaults.vault import Vault
 from memory_store.errors import LockedError
 from memory_store.index.opened import LOCK_PATIENCE
 from memory_store.scopes import EVERYTHING
@@ -54,6 +58,44 @@ async def test_a_database_that_another_program_has_locked_is_not_waited_for(
     assert seconds(vaults.all) < BUSY_SECONDS / 2
     assert [vault.database for vault in vaults.all()] == ["notes"]
     writer.close()
+
+
+KEEPING = """
+import sqlite3, sys
+kept = sqlite3.connect(sys.argv[1], isolation_level=None)
+for statement in ("pragma locking_mode = exclusive", "begin exclusive", "create table more (a)"):
+    kept.execute(statement)
+print("kept", flush=True)
+sys.stdin.read()
+kept.rollback()
+"""
+
+
+def test_a_vault_that_another_program_keeps_to_itself_is_not_waited_for_nor_forgotten(
+    filled: Filled, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = DatabaseSettings("notes", key_file=str(filled.key_file))
+    vault = Vault("notes", filled.path, settings)
+    vault.open_configured()
+    assert vault.membership()
+    clock.forward(minutes=20)
+    assert not vault.locked
+    assert vault.membership(), "known while its keys rest"
+    assert not vault.is_open
+    words = [sys.executable, "-c", KEEPING, filled.path]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"kept\n"
+        filled.path.touch()  # as a write to it does at some time
+        assert seconds(vault.follow_file) < BUSY_SECONDS / 2
+        assert seconds(vault.membership) < BUSY_SECONDS / 2
+        assert vault.membership() is None, "nobody can tell"
+        assert not vault.strict, "it is the same file"
+        other.communicate(b"")
+    assert vault.membership()
+    assert vault.use(EVERYTHING).search("tomatoes").rows
+    assert "exchanged" not in capsys.readouterr().err
+    vault.lock()
 
 
 async def test_while_a_keyring_asks_its_owner_other_pages_come_and_the_vault_can_be_locked(
