@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import re
 import sqlite3
 import subprocess
 import sys
@@ -115,18 +115,18 @@ def served(folder: Path, size: int, model: Embedder, python: Path | None) -> Ite
     vault, plain = folder / "notes.db", folder / "plain.db"
     import_with_random_vectors(vault, key_file, corpus.folder, model)
     _plain_table(plain, size)
-    port, log = _free_port(), folder / "datasette.log"
+    log = folder / "datasette.log"
     serving = python or Path(sys.executable)
     command = [
         *(str(serving), "-m", "datasette", "serve", str(vault), str(plain)),
-        *("--port", str(port), "--secret", SECRET, "--root"),
+        *("--port", "0", "--secret", SECRET, "--root"),
     ]
     environment = {**os.environ, "MEMORY_STORE_KEY_FILE": str(key_file)}
     with MemoryStore.open(vault, key_file=key_file) as store, log.open("w") as output:
         store.search(corpus.queries[0])
         server = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
         try:
-            _wait_for(server, port, log)
+            port = _port_of(server, log)
             inside = partial(inside_measured, serving, [vault, plain], environment)
             yield Served(port, psutil.Process(server.pid), corpus.queries, store, inside)
         finally:
@@ -134,21 +134,14 @@ def served(folder: Path, size: int, model: Embedder, python: Path | None) -> Ite
             server.wait(timeout=30)
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def _wait_for(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Until somebody listens. Raises ``RuntimeError`` with the server's last words."""
+def _port_of(server: subprocess.Popen[bytes], log: Path) -> int:
+    """Where it listens, once it does. Raises ``RuntimeError`` with the server's last words."""
     give_up = time.monotonic() + PATIENCE
     while time.monotonic() < give_up and server.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            time.sleep(0.1)
+        said = re.search(r"Uvicorn running on http://[\w.]+:(\d+)", log.read_text("utf-8"))
+        if said:
+            return int(said[1])
+        time.sleep(0.1)
     raise RuntimeError(f"Datasette did not start: {log.read_text('utf-8')[-500:]}")
 
 

@@ -21,7 +21,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -142,15 +141,12 @@ def make_vault(home: Home) -> None:
 @contextmanager
 def served(home: Home, *options: str) -> Iterator[str]:
     """Serve the vault; ``cookies.txt`` then signs in as root. Yields host and port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     log = home.folder / "datasette.log"
     with log.open("w") as output:
         server = subprocess.Popen(
             [
                 *(sys.executable, "-m", "datasette", "serve", "notes.db", "--root"),
-                *("--port", str(port), "--secret", SECRET, *options),
+                *("--port", "0", "--secret", SECRET, *options),
             ],
             cwd=home.folder,
             env={**home.environment, "MEMORY_STORE_KEY_FILE": str(home.folder / "keys/notes.key")},
@@ -158,22 +154,24 @@ def served(home: Home, *options: str) -> Iterator[str]:
             stderr=subprocess.STDOUT,
         )
     try:
-        link = signing_in(server, log)
-        home.bash(f"curl -sS -f -o /dev/null -c cookies.txt {shlex.quote(link)}")
-        yield f"127.0.0.1:{port}"
+        address, signing_in = answering(server, log)
+        link = shlex.quote(f"http://{address}{signing_in}")
+        home.bash(f"curl -sS -f -o /dev/null -c cookies.txt {link}")
+        yield address
     finally:
         server.terminate()
         server.wait(timeout=300)
 
 
-def signing_in(server: subprocess.Popen[bytes], log: Path) -> str:
-    """The link that Datasette prints, once it answers."""
+def answering(server: subprocess.Popen[bytes], log: Path) -> tuple[str, str]:
+    """Host and port of a server, once it answers, and the path that signs in as root."""
     until = time.monotonic() + 120
     while time.monotonic() < until:
         text = log.read_text()
-        found = re.search(r"http://\S+/-/auth-token\?token=\w+", text)
-        if found and "startup complete" in text:
-            return found[0]
+        address = re.search(r"Uvicorn running on http://([\w.:]+)", text)
+        path = re.search(r"/-/auth-token\?token=\w+", text)
+        if address and path:
+            return address[1], path[0]
         assert server.poll() is None, text
         time.sleep(0.1)
     raise AssertionError(f"Datasette did not start\n{log.read_text()}")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotF
 from memory_store.records import TYPES, MemoryDraft, MemoryEdit
 from memory_store.store import MemoryStore
 
-ROUNDS = 12  # additions by each of two writers at once
+ROUNDS = 12  # additions by each of several writers at once
 
 
 def test_several_memories_are_changed_together(store: MemoryStore) -> None:
@@ -187,20 +187,29 @@ with MemoryStore.open(path, key_file=key_file, embedder=model) as store:
 """
 
 
-def test_two_processes_that_append_at_once_lose_no_line(
-    store: MemoryStore, key_file: Path, tiny_model: Path
-) -> None:
-    """Each reads, appends and writes, and begins again where the version has moved on."""
-    memory = store.add("A diary")
-    command = [sys.executable, "-c", APPENDING, str(store.path), str(key_file), str(tiny_model)]
+TAGGING = """
+import sys
+from memory_store.store import MemoryStore
+
+path, key_file, model, memory, name, rounds = sys.argv[1:]
+with MemoryStore.open(path, key_file=key_file, embedder=model) as store:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for number in range(int(rounds)):
+        store.edit(memory, add_topics=(f"{name}{number}",))
+"""
+
+
+def processes_at_once(script: str, names: Sequence[str], *arguments: str) -> list[int]:
+    """How processes ended that ran ``script`` from the same moment on, each under its name."""
     writers = [
         subprocess.Popen(
-            [*command, memory.id, name, str(ROUNDS)],
+            [sys.executable, "-c", script, *arguments, name, str(ROUNDS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for name in ("left", "right")
+        for name in names
     ]
     for writer in writers:
         assert writer.stdout is not None
@@ -209,7 +218,25 @@ def test_two_processes_that_append_at_once_lose_no_line(
         assert writer.stdin is not None
         writer.stdin.write("go\n")
         writer.stdin.flush()
-    assert [writer.wait(300) for writer in writers] == [0, 0]
+    return [writer.wait(300) for writer in writers]
+
+
+def test_processes_that_tag_at_once_all_get_their_turn(
+    store: MemoryStore, key_file: Path, tiny_model: Path
+) -> None:
+    memory, names = store.add("A list of tags"), ("left", "right", "middle")
+    where = (str(store.path), str(key_file), str(tiny_model), memory.id)
+    assert processes_at_once(TAGGING, names, *where) == [0, 0, 0]
+    assert len(store.get(memory.id).topics) == 3 * ROUNDS
+
+
+def test_two_processes_that_append_at_once_lose_no_line(
+    store: MemoryStore, key_file: Path, tiny_model: Path
+) -> None:
+    """Each reads, appends and writes, and begins again where the version has moved on."""
+    memory = store.add("A diary")
+    where = (str(store.path), str(key_file), str(tiny_model), memory.id)
+    assert processes_at_once(APPENDING, ("left", "right"), *where) == [0, 0]
     kept = store.get(memory.id)
     lines = kept.text.splitlines()
     assert sorted(lines[1:]) == sorted(f"{n} {i}" for n in ("left", "right") for i in range(ROUNDS))

@@ -91,19 +91,26 @@ class WorkQueue:
         given_up = threading.Event()
         who_asks = copy_context()
         try:
-            future = self._threads.submit(who_asks.run, _unless, given_up, call)
+            future = self._threads.submit(who_asks.run, self._done, given_up, call)
         except RuntimeError:  # no thread is to be had; the call waits for the next one all the same
             given_up.set()
             self._room.release()
             raise
-        future.add_done_callback(lambda _: self._room.release())
+        future.add_done_callback(self._release_if_cancelled)
         return future
 
+    def _done(self, given_up: threading.Event, call: Callable[[], Answer]) -> Answer:
+        """The result of ``call``, whose place is free before anybody hears of it."""
+        if given_up.is_set():
+            raise QueueFullError
+        try:
+            return call()
+        finally:
+            self._room.release()
 
-def _unless(given_up: threading.Event, call: Callable[[], Answer]) -> Answer:
-    if given_up.is_set():
-        raise QueueFullError
-    return call()
+    def _release_if_cancelled(self, future: Future[Any]) -> None:
+        if future.cancelled():  # it never began
+            self._room.release()
 
 
 class Seats:

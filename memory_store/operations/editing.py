@@ -10,7 +10,10 @@ processes make them. A change that expects no version is made again on top of th
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -39,7 +42,8 @@ from memory_store.scopes import EVERYTHING, Scope
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.rows import read_rows
 
-TRIES = 8  # writers that may be quicker, one after another, before a change gives up
+TRIES = 32  # writers that may be quicker, one after another, before a change gives up
+PAUSES = (0.004, 0.064)  # seconds before the second try at most, about what one takes, and later
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")
@@ -76,7 +80,7 @@ def edit_many(
         write(vault, embedders, afters)
         return shown(vault, afters)
 
-    return again_if_overtaken(attempt)
+    return again_if_overtaken(vault, attempt)
 
 
 def add_once(
@@ -118,7 +122,7 @@ def add_once(
         kept = shown(vault, [present.get(memory.id, memory) for memory in wanted])
         return [Addition(memory, memory.id in present) for memory in kept]
 
-    return again_if_overtaken(attempt)
+    return again_if_overtaken(vault, attempt)
 
 
 def delete_many(vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True) -> int:
@@ -161,16 +165,23 @@ class _Settled(ConflictError):
     """A conflict that trying again would not change."""
 
 
-def again_if_overtaken(attempt: Callable[[], Answer]) -> Answer:
-    """Try again when somebody else was quicker: on top of what they wrote, or to be refused."""
-    for _ in range(TRIES - 1):
+def again_if_overtaken(vault: OpenVault, attempt: Callable[[], Answer]) -> Answer:
+    """Try again when somebody else was quicker: on top of what they wrote, or to be refused.
+
+    Whoever was overtaken keeps this process's other writers waiting until the next try is over, and
+    begins it at a moment of its own: two in step would overtake each other for ever.
+    """
+    for tried in range(TRIES - 1):
         try:
-            return attempt()
+            with vault.writing() if tried else nullcontext():
+                return attempt()
         except _Settled as error:
             raise ConflictError(str(error), error.ids) from None
         except ConflictError:
-            continue
-    return attempt()
+            first, longest = PAUSES
+            time.sleep(random.uniform(0, min(longest, first * 2**tried)))
+    with vault.writing():
+        return attempt()
 
 
 def _of_type(

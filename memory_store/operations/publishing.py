@@ -62,7 +62,7 @@ def publish(
             write(vault, embedders, [copy])
         return shown(vault, [*kept, copy])[0]
 
-    return again_if_overtaken(attempt)
+    return again_if_overtaken(vault, attempt)
 
 
 def _place_of(vault: OpenVault, wanted: Memory) -> tuple[Memory, bool]:

@@ -224,6 +224,12 @@ async def served(filled: Filled, serve: Serve) -> Served:
 
 
 @pytest.fixture
+def no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server started in this test looks at no clock, and writes no audit trail, by itself."""
+    monkeypatch.setattr("datasette_hybrid.vaults.registry.WATCH_SECONDS", 86_400)
+
+
+@pytest.fixture
 def address(filled: Filled) -> Iterator[str]:
     """A server process over the vault, locked: what a browser is pointed at."""
     with serving(filled.path) as base:

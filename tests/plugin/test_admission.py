@@ -137,8 +137,8 @@ async def test_a_call_that_has_begun_is_waited_for_and_may_fail() -> None:
         return "done" if hurry.wait(120) else "too late"
 
     hurry = threading.Event()
-    answer = asyncio.ensure_future(asyncio.to_thread(queue.wait_for, slow, 1))
-    await asyncio.to_thread(begun.wait)
+    answer = asyncio.ensure_future(asyncio.to_thread(queue.wait_for, slow, 60))
+    assert await asyncio.to_thread(begun.wait, 120)
     with pytest.raises(QueueFullError):
         await queue.run(slow)
     hurry.set()

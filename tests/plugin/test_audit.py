@@ -8,6 +8,7 @@ import io
 import time
 from typing import Any
 
+import pytest
 from bs4 import BeautifulSoup
 
 from datasette_hybrid.vaults.registry import vaults_of
@@ -205,6 +206,7 @@ async def test_locking_what_is_locked_is_no_event(filled: Filled, serve: Serve) 
     assert [one.action for one in vault.audit.waiting()].count("lock") <= 1
 
 
+@pytest.mark.usefixtures("no_watch")
 async def test_a_busy_file_delays_the_trail_and_no_search(served: Served, filled: Filled) -> None:
     writer = connect(filled.path)
     writer.execute("begin immediate")

@@ -187,7 +187,8 @@ def test_a_private_search_is_sent_by_hand(private_address: str, page: Any) -> No
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Watering the tomatoes").wait_for()
     assert not [url for url in asked if "tomatoes" in url]
-    page.locator("button.hy-value", has_text="garden").click()
+    with another_page(page):
+        page.locator("button.hy-value", has_text="garden").click()
     with another_page(page):
         page.locator("button.hy-chip", has_text="garden").click()
     assert page.locator("button.hy-chip").count() == 0

@@ -17,7 +17,7 @@ from datasette_hybrid.requests.courtesy import Requests, let_others_go_first
 
 from .conftest import Filled, Serve
 
-PATIENCE = 3.0  # much longer than usual, so that a busy machine is not taken for waiting
+PATIENCE = 30.0  # much longer than usual, so that a busy machine is not taken for waiting
 SHORT = 0.05
 
 

@@ -14,6 +14,7 @@ from datasette.plugins import pm
 
 from datasette_hybrid.requests import asking
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.importing import batch
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
@@ -193,6 +194,7 @@ async def test_who_may_do_nothing_is_refused_before_any_of_the_body_comes(
 async def test_an_import_ends_when_its_starter_may_not_write_there_any_more(
     closed: tuple[Served, str], monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
+    monkeypatch.setattr(batch, "BATCH_SECONDS", 600)
     served, collection = closed
     carol, wanda, held = served.by("carol"), served.by("wanda"), Held(monkeypatch, at=at)
     begun = await post(carol, MANY, collection=collection)
@@ -212,6 +214,7 @@ async def test_an_import_ends_when_its_starter_may_not_write_there_any_more(
 async def test_an_import_ends_with_the_lock_whoever_unlocks_next(
     closed: tuple[Served, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(batch, "BATCH_SECONDS", 600)
     served, collection = closed
     wanda, held = served.by("wanda"), Held(monkeypatch, at=5)
     begun = await post(wanda, MANY, collection=collection)

@@ -116,6 +116,7 @@ async def test_a_vault_added_at_runtime_without_a_key_can_be_unlocked(
     assert await titles(await unlocked(late, OTHER_PASSPHRASE), "storks") == ["Storks of work"]
 
 
+@pytest.mark.usefixtures("no_watch")
 @pytest.mark.parametrize("way", ["renamed over it", "copied into it"])
 async def test_a_vault_exchanged_under_the_server_locks_and_opens_anew(
     filled: Filled, make: Make, serve: Serve, way: str, capsys: pytest.CaptureFixture[str]
