@@ -10,6 +10,7 @@ import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -52,24 +53,31 @@ class WorkQueue:
     """
 
     def __init__(self, workers: int = WORKERS, waiting: int = WAITING) -> None:
-        self._workers = workers
+        self.workers = workers
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="hybrid")
         self._room = threading.Semaphore(workers + waiting)
 
     def widen(self, workers: int) -> None:
         """Have at least so many threads from now on: others do the work that these wait for."""
-        if workers > self._workers:
+        if workers > self.workers:
             narrower, self._threads = (
                 self._threads,
                 ThreadPoolExecutor(workers, thread_name_prefix="hybrid"),
             )
             narrower.shutdown(wait=False)  # what it was given it still does
-            self._room.release(workers - self._workers)
-            self._workers = workers
+            self._room.release(workers - self.workers)
+            self.workers = workers
 
-    async def run(self, call: Callable[[], Answer]) -> Answer:
-        """The result of ``call``, in a thread. Raises :class:`QueueFullError` at once when full."""
-        return await asyncio.wrap_future(self._submitted(call))
+    async def run(
+        self, call: Callable[[], Answer], turn: AbstractAsyncContextManager[None] | None = None
+    ) -> Answer:
+        """The result of ``call``, in a thread. Raises :class:`QueueFullError` at once when full.
+
+        ``turn`` is waited for in the queue and holds while it runs; threads are free for others.
+        """
+        with self._place() as place:
+            async with turn or nullcontext():
+                return await asyncio.wrap_future(self._submitted(call, place.pop_all()))
 
     def wait_for(self, call: Callable[[], Answer], seconds: float) -> Answer:
         """The same for a thread that has nothing else to do.
@@ -77,7 +85,7 @@ class WorkQueue:
         It waits ``seconds`` for its turn to come, and ``LONGEST`` times as many for the end.
         Raises :class:`BusyError` after either.
         """
-        future = self._submitted(call)
+        future = self._submitted(call, self._place())
         wait([future], timeout=seconds)
         if future.cancel():  # nothing that has begun is cancelled
             raise QueueFullError
@@ -85,32 +93,33 @@ class WorkQueue:
             raise BusyError("this search takes too long for SQL")
         return future.result()
 
-    def _submitted(self, call: Callable[[], Answer]) -> Future[Answer]:
+    def _place(self) -> ExitStack:
+        """A place in the queue, to be closed. Raises :class:`QueueFullError`."""
         if not self._room.acquire(blocking=False):
             raise QueueFullError
+        place = ExitStack()
+        place.callback(self._room.release)
+        return place
+
+    def _submitted(self, call: Callable[[], Answer], place: ExitStack) -> Future[Answer]:
+        """``call`` in a thread; its place is free before anybody hears the result."""
         given_up = threading.Event()
         who_asks = copy_context()
         try:
-            future = self._threads.submit(who_asks.run, self._done, given_up, call)
+            future = self._threads.submit(who_asks.run, _done, given_up, call, place)
         except RuntimeError:  # no thread is to be had; the call waits for the next one all the same
             given_up.set()
-            self._room.release()
+            place.close()
             raise
-        future.add_done_callback(self._release_if_cancelled)
+        future.add_done_callback(lambda _: place.close())  # also where it never began
         return future
 
-    def _done(self, given_up: threading.Event, call: Callable[[], Answer]) -> Answer:
-        """The result of ``call``, whose place is free before anybody hears of it."""
-        if given_up.is_set():
-            raise QueueFullError
-        try:
-            return call()
-        finally:
-            self._room.release()
 
-    def _release_if_cancelled(self, future: Future[Any]) -> None:
-        if future.cancelled():  # it never began
-            self._room.release()
+def _done(given_up: threading.Event, call: Callable[[], Answer], place: ExitStack) -> Answer:
+    if given_up.is_set():
+        raise QueueFullError
+    with place:
+        return call()
 
 
 class Seats:

@@ -44,7 +44,7 @@ from ..permissions.grants import asker, may_see
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from .admission import QueueFullError, TooManyAttemptsError, work
-from .courtesy import let_others_go_first
+from .courtesy import let_others_go_first, turn_to_search
 
 FIELD_LIMIT = 200  # parameters of one request
 BODY_LIMIT = 8 * 1024 * 1024  # bytes: memories posted in bulk; a query has its own, lower limit
@@ -264,7 +264,7 @@ async def in_turn(call: Callable[[], Answer]) -> Answer:
 
     To show it takes the server's thread for milliseconds: others go first.
     """
-    found = await work.run(call)
+    found = await work.run(call, turn_to_search(work.workers))
     await let_others_go_first()
     return found
 

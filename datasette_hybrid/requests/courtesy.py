@@ -4,14 +4,16 @@ One thread answers everybody, and does one thing at a time. A page of Datasette'
 it a hundred times (for each of its queries), a search page keeps it for several milliseconds:
 beside eight searchers the home page took six times as long as alone. So while several searches are
 on their way, each of them lets other requests that have begun finish before it goes on, and waits
-no longer than ``PATIENCE`` for them in all. Somebody who searches alone never waits.
+no longer than ``PATIENCE`` for them in all: wherever it would take the server's thread, and when
+its turn to search has come, which takes a processor from them. Somebody who searches alone never
+waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from time import monotonic
 
@@ -25,6 +27,7 @@ class Requests:
     def __init__(self) -> None:
         self._searches = 0
         self._others = 0
+        self._places: asyncio.Semaphore | None = None
         self._no_others = asyncio.Event()
         self._no_others.set()
 
@@ -58,6 +61,11 @@ class Requests:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._no_others.wait(), seconds)
 
+    def places(self, at_once: int) -> asyncio.Semaphore:
+        """Of the searches that run ``at_once``; how many that is does not change."""
+        self._places = self._places or asyncio.Semaphore(at_once)
+        return self._places
+
 
 class Turn:
     """One request, and how long it still waits for others."""
@@ -73,6 +81,15 @@ class Turn:
             await self._requests.no_others(self._left)
             self._left -= monotonic() - begun
 
+    @asynccontextmanager
+    async def to_search(self, at_once: int) -> AsyncIterator[None]:
+        """See :func:`turn_to_search`."""
+        begun = monotonic()
+        async with self._requests.places(at_once):
+            self._left -= monotonic() - begun  # whoever has waited for long goes on
+            await self.let_others_go_first()
+            yield
+
 
 _turn: ContextVar[Turn | None] = ContextVar("hybrid_turn", default=None)
 
@@ -82,3 +99,14 @@ async def let_others_go_first() -> None:
     turn = _turn.get()
     if turn is not None:
         await turn.let_others_go_first()
+
+
+@asynccontextmanager
+async def turn_to_search(at_once: int) -> AsyncIterator[None]:
+    """While one of the searches that run ``at_once`` runs, after others who came meanwhile."""
+    turn = _turn.get()
+    if turn is None:
+        yield
+        return
+    async with turn.to_search(at_once):
+        yield

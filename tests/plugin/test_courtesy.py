@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -13,7 +15,8 @@ from datasette import Response, hookimpl
 from datasette.plugins import pm
 
 from datasette_hybrid.requests import courtesy
-from datasette_hybrid.requests.courtesy import Requests, let_others_go_first
+from datasette_hybrid.requests.admission import WorkQueue
+from datasette_hybrid.requests.courtesy import Requests, let_others_go_first, turn_to_search
 
 from .conftest import Filled, Serve
 
@@ -76,6 +79,28 @@ async def test_several_searches_wait_until_the_others_are_answered() -> None:
 
     answered = await asyncio.gather(other(), search(), search())
     assert answered[0] <= min(answered[1:])
+
+
+async def test_those_who_came_while_a_search_waited_for_its_turn_go_first_and_find_a_thread() -> (
+    None
+):
+    requests, queue = Requests(), WorkQueue(workers=1)
+    go_on, others_ended = threading.Event(), threading.Event()
+
+    async def search(call: Callable[[], bool]) -> bool:
+        with requests.answering(search=True):
+            return await queue.run(call, turn_to_search(queue.workers))
+
+    first = asyncio.ensure_future(search(partial(go_on.wait, 120)))
+    waiting = [asyncio.ensure_future(search(others_ended.is_set)) for _ in range(2)]
+    await asyncio.sleep(0)
+    with requests.answering(search=False):
+        go_on.set()
+        assert await first
+        await asyncio.sleep(SHORT)
+        assert await queue.run(lambda: "a table's cells") == "a table's cells"
+        others_ended.set()
+    assert await asyncio.gather(*waiting) == [True, True]
 
 
 async def test_nobody_waits_longer_than_their_patience_in_however_many_steps(
