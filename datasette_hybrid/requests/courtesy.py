@@ -55,9 +55,14 @@ class Requests:
         else:
             self._no_others.set()
 
+    @property
+    def should_wait(self) -> bool:
+        """Whether something else is being answered, and several searches are."""
+        return self._searches > 1 and self._others > 0
+
     async def no_others(self, seconds: float) -> None:
         """Wait until nothing else is being answered, if several searches are."""
-        if self._searches > 1 and self._others:
+        if self.should_wait:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._no_others.wait(), seconds)
 
@@ -84,11 +89,16 @@ class Turn:
     @asynccontextmanager
     async def to_search(self, at_once: int) -> AsyncIterator[None]:
         """See :func:`turn_to_search`."""
-        begun = monotonic()
-        async with self._requests.places(at_once):
-            self._left -= monotonic() - begun  # whoever has waited for long goes on
+        places = self._requests.places(at_once)
+        await places.acquire()
+        while self._left > 0 and self._requests.should_wait:
+            places.release()  # all who wait lose their patience at the same time
             await self.let_others_go_first()
+            await places.acquire()
+        try:
             yield
+        finally:
+            places.release()
 
 
 _turn: ContextVar[Turn | None] = ContextVar("hybrid_turn", default=None)
