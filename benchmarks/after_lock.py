@@ -16,12 +16,15 @@ import base64
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -142,13 +145,16 @@ def _mixed(numbers: Numbers) -> Numbers:
 
 
 def writable_memory(process: int) -> Iterator[bytes]:
-    """The pages of a process that can be written to and are there, side by side ones together."""
-    maps = Path(f"/proc/{process}/maps").read_text()
+    """The pages of a process that can be written to and are there, side by side ones together.
+
+    It stands still meanwhile: it would let go of some of them else, and hide what it moves.
+    """
     with (
+        _stopped(process),
         open(f"/proc/{process}/mem", "rb", buffering=0) as memory,
         open(f"/proc/{process}/pagemap", "rb", buffering=0) as pagemap,
     ):
-        for line in maps.splitlines():
+        for line in Path(f"/proc/{process}/maps").read_text().splitlines():
             span = re.match(r"([0-9a-f]+)-([0-9a-f]+) rw", line)
             if span is None or "[vvar" in line:
                 continue
@@ -157,7 +163,33 @@ def writable_memory(process: int) -> Iterator[bytes]:
             entries = np.frombuffer(pagemap.read((last - first) * PIECE), np.uint64)
             for start, end in _runs(entries >> np.uint64(62) != 0):  # in memory, or swapped out
                 memory.seek((first + start) * PAGE)
-                yield memory.read((end - start) * PAGE)
+                yield b"".join(_read(memory, (end - start) * PAGE))
+
+
+@contextmanager
+def _stopped(process: int) -> Iterator[None]:
+    os.kill(process, signal.SIGSTOP)
+    try:
+        while not all(map(_stands_still, Path(f"/proc/{process}/task").iterdir())):
+            time.sleep(0.001)
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+def _stands_still(thread: Path) -> bool:
+    state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+    return state in "TtZX"  # man 5 proc: stopped, or at its end
+
+
+def _read(memory: RawIOBase, size: int) -> Iterator[bytes]:
+    """So many bytes; one call may give fewer."""
+    while size > 0:
+        piece = memory.read(size)
+        if not piece:
+            raise EOFError("a page of the process is gone")
+        yield piece
+        size -= len(piece)
 
 
 def _runs(there: Numbers) -> list[tuple[int, int]]:

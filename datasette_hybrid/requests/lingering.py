@@ -18,8 +18,8 @@ MOST = 256 * 1024**2
 """Bytes that are dropped at most: more than anything that one may send here."""
 SECONDS = 30.0
 """In all, as nginx lingers: https://nginx.org/en/docs/http/ngx_http_core_module.html"""
-SILENCE = 2.0
-"""Seconds after which somebody who sends nothing more is taken to have stopped."""
+SILENCE = 5.0
+"""Seconds after which somebody who sends nothing more has stopped; nginx waits as long."""
 
 
 def lingering(scope: Any, receive: Any, send: Send) -> tuple[Any, Send]:

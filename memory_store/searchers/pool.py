@@ -184,7 +184,7 @@ class Searchers:
     def _start_another(self) -> None:
         with self._lock:
             self._unanswered += 1
-            worth = self._unanswered >= WORTH and not self._starting
+            worth = self._unanswered >= WORTH and not self._starting and not self._free
             if self._stopped or not worth or not self._missing:
                 return
             self._missing -= 1

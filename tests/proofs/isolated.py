@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -89,9 +90,6 @@ def searched(path: Path, key_file: Path, notes: str) -> dict[str, Any]:
 
 def served(path: Path, key_file: Path) -> Any:
     """What a served search finds."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     settings, noted = path.with_suffix(".json"), path.with_suffix(".heard")
     allowed = {"key-file": str(key_file), "allow": {"hybrid-search": True, "hybrid-decrypt": True}}
     databases = {"databases": {path.stem: allowed}}
@@ -100,10 +98,13 @@ def served(path: Path, key_file: Path) -> Any:
 
     option = "--config" if hasattr(Datasette, "get_internal_database") else "--metadata"
     command = [sys.executable, __file__, "serve", str(noted), str(path), option, str(settings)]
-    server = subprocess.Popen([*command, "-p", str(port)], stderr=subprocess.DEVNULL)
+    log = path.with_suffix(".log")
+    with log.open("wb") as said:
+        server = subprocess.Popen([*command, "-p", "0"], stderr=said)
     try:
-        rows = json.loads(answered(f"http://127.0.0.1:{port}/notes/-/hybrid.json?q={QUERY}"))
-        answered(f"http://127.0.0.1:{port}/notes/-/hybrid?q={QUERY}")
+        address = address_of(server, log)
+        rows = json.loads(answered(f"{address}/notes/-/hybrid.json?q={QUERY}"))
+        answered(f"{address}/notes/-/hybrid?q={QUERY}")
     finally:
         server.terminate()
         server.wait(120)
@@ -111,19 +112,23 @@ def served(path: Path, key_file: Path) -> Any:
     return sorted(row["title"] for row in rows["rows"])
 
 
-def answered(address: str) -> bytes:
-    """What stands there, as soon as anybody answers."""
+def address_of(server: subprocess.Popen[bytes], log: Path) -> str:
+    """Where the server answers, as it says itself once it does."""
     until = time.monotonic() + 180
-    while True:
-        try:
-            with urllib.request.urlopen(address, timeout=120) as response:
-                return bytes(response.read())
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{address}: {error.code} {error.read()[:300]!r}") from None
-        except OSError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.1)
+    while not (found := re.search(r"Uvicorn running on (http://[\w.:]+)", log.read_text())):
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.1)
+    return found[1]
+
+
+def answered(address: str) -> bytes:
+    """What stands there."""
+    try:
+        with urllib.request.urlopen(address, timeout=120) as response:
+            return bytes(response.read())
+    except urllib.error.HTTPError as error:
+        raise AssertionError(f"{address}: {error.code} {error.read()[:300]!r}") from None
 
 
 def serve(noted: str, *arguments: str) -> None:

@@ -305,16 +305,19 @@ REFUSED = (
 )
 
 
+A_FEW_SECONDS = 30  # of a slow machine; tried one way after the other, these would take hours
+
+
 def test_no_pattern_takes_longer_than_its_text_is(store: MemoryStore) -> None:
     for number in range(5):
         store.add(f"{number} well water " + "a" * 50_000 + " " + "x" * 50_000)
     for pattern in PATTERNS:
         begun = time.process_time()
         store.search(pattern, mode="literal")
-        assert time.process_time() - begun < 5, pattern
+        assert time.process_time() - begun < A_FEW_SECONDS, pattern
     for pattern in REFUSED:
         begun = time.process_time()
         with pytest.raises(BadInputError) as refused:
             store.search(pattern, mode="literal")
         assert refused.value.parameter == "q"
-        assert time.process_time() - begun < 5, pattern
+        assert time.process_time() - begun < A_FEW_SECONDS, pattern

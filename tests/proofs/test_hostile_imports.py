@@ -376,7 +376,7 @@ def test_those_who_stop_sending_are_not_waited_for(server: Server, version: str)
         answer = b"".join(iter(lambda: connection.recv(4_096), b""))
     assert b" 403 " in answer.splitlines()[0]
     assert b"hybrid-write" in answer
-    assert time.monotonic() - begun < 20  # it has hung up
+    assert time.monotonic() - begun < 25  # it has hung up, and not after half a minute
 
 
 CLAIMS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -227,7 +228,8 @@ class TestTrouble:
         start = time.monotonic()
         response = asked(notes, "my vehicle", expander="hangs", budget_ms=1_500)
         assert time.monotonic() - start < 20
-        assert any("did not answer within 0." in line for line in response.degraded)
+        late = re.compile(r"did not answer within [\d.e-]+ seconds")
+        assert any(late.search(line) for line in response.degraded)
         assert response.rows
 
     def test_what_was_junk_is_asked_again(

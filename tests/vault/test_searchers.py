@@ -256,8 +256,8 @@ def test_a_process_that_is_stuck_at_once_is_not_started_again(
     scene.begin()
     (process,) = scene.searchers._all
     monkeypatch.setattr(pool, "LONGEST", 2.0)
-    monkeypatch.setattr(pool, "SHORT_LIFE", time.monotonic() - process.begun + 1.5)
     with stuck(scene):
+        monkeypatch.setattr(pool, "SHORT_LIFE", time.monotonic() - process.begun + 1.5)
         assert [scene.ask("pump") for _ in range(WORTH)] == [None] * WORTH
     assert scene.processes() == []
 
