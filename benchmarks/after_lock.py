@@ -178,7 +178,10 @@ def _stopped(process: int) -> Iterator[None]:
 
 
 def _stands_still(thread: Path) -> bool:
-    state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+    try:
+        state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True  # it ended before it was stopped
     return state in "TtZX"  # man 5 proc: stopped, or at its end
 
 

@@ -23,14 +23,15 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import datasette
 import pytest
+from plugin.browsing import running
 
 from memory_store.sqlite import connect
 
@@ -141,40 +142,17 @@ def make_vault(home: Home) -> None:
 @contextmanager
 def served(home: Home, *options: str) -> Iterator[str]:
     """Serve the vault; ``cookies.txt`` then signs in as root. Yields host and port."""
-    log = home.folder / "datasette.log"
-    with log.open("w") as output:
-        server = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "datasette", "serve", "notes.db", "--root"),
-                *("--port", "0", "--secret", SECRET, *options),
-            ],
-            cwd=home.folder,
-            env={**home.environment, "MEMORY_STORE_KEY_FILE": str(home.folder / "keys/notes.key")},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        address, signing_in = answering(server, log)
-        link = shlex.quote(f"http://{address}{signing_in}")
+    environment = {
+        **home.environment,
+        "MEMORY_STORE_KEY_FILE": str(home.folder / "keys/notes.key"),
+    }
+    arguments = ("notes.db", "--root", "--secret", SECRET, *options)
+    with running(*arguments, environment=environment, folder=home.folder) as server:
+        signing_in = re.search(r"/-/auth-token\?token=\w+", server.said())
+        assert signing_in, server.said()
+        link = shlex.quote(f"{server.address}{signing_in[0]}")
         home.bash(f"curl -sS -f -o /dev/null -c cookies.txt {link}")
-        yield address
-    finally:
-        server.terminate()
-        server.wait(timeout=300)
-
-
-def answering(server: subprocess.Popen[bytes], log: Path) -> tuple[str, str]:
-    """Host and port of a server, once it answers, and the path that signs in as root."""
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        text = log.read_text()
-        address = re.search(r"Uvicorn running on http://([\w.:]+)", text)
-        path = re.search(r"/-/auth-token\?token=\w+", text)
-        if address and path:
-            return address[1], path[0]
-        assert server.poll() is None, text
-        time.sleep(0.1)
-    raise AssertionError(f"Datasette did not start\n{log.read_text()}")
+        yield urlsplit(server.address).netloc
 
 
 def run_block(home: Home, block: Block) -> None:

@@ -166,7 +166,7 @@ def test_two_threads_that_add_at_once_lose_nothing(store: MemoryStore) -> None:
     assert len(store.get(memory.id).topics) == 2 * ROUNDS
 
 
-APPENDING = """
+WRITING = """
 import sys
 from memory_store.errors import ConflictError
 from memory_store.store import MemoryStore
@@ -176,6 +176,11 @@ with MemoryStore.open(path, key_file=key_file, embedder=model) as store:
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(int(rounds)):
+"""
+TAGGING = """
+        store.edit(memory, add_topics=(f"{name}{number}",))
+"""
+APPENDING = """
         while True:
             read = store.get(memory)
             text = f"{read.text}\\n{name} {number}"
@@ -187,24 +192,11 @@ with MemoryStore.open(path, key_file=key_file, embedder=model) as store:
 """
 
 
-TAGGING = """
-import sys
-from memory_store.store import MemoryStore
-
-path, key_file, model, memory, name, rounds = sys.argv[1:]
-with MemoryStore.open(path, key_file=key_file, embedder=model) as store:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for number in range(int(rounds)):
-        store.edit(memory, add_topics=(f"{name}{number}",))
-"""
-
-
-def processes_at_once(script: str, names: Sequence[str], *arguments: str) -> list[int]:
-    """How processes ended that ran ``script`` from the same moment on, each under its name."""
+def processes_at_once(writing: str, names: Sequence[str], *arguments: str) -> list[int]:
+    """How processes ended that wrote so, again and again, from the same moment on."""
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", script, *arguments, name, str(ROUNDS)],
+            [sys.executable, "-c", WRITING + writing, *arguments, name, str(ROUNDS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -52,13 +52,18 @@ class Running:
 
 @contextmanager
 def running(
-    *arguments: str | Path, environment: Mapping[str, str] | None = None
+    *arguments: str | Path,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
 ) -> Iterator[Running]:
-    """``datasette serve`` with these arguments, on a port that it finds free itself."""
+    """``datasette serve`` with these arguments, on a port that it finds free itself, in a folder
+    (this one)."""
     usual = ("-p", "0", "--setting", "sql_time_limit_ms", str(SQL_TIME_LIMIT))
     command = [sys.executable, "-m", "datasette", "serve", *usual, *map(str, arguments)]
     with tempfile.TemporaryFile() as log:
-        server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+        server = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=folder
+        )
         try:
             yield Running(_address(server, log), server, log)
         finally:
