@@ -39,6 +39,7 @@ from memory_store.vault.settings import (
 )
 from memory_store.vault.slots import Secret, open_root
 from memory_store.vault.transactions import erase_traces, reading
+from memory_store.vault.upgrade import upgrade
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -333,7 +334,17 @@ def open_vault(
             keyring = Keyring.of_slot(connection, vault, open_root(connection, vault, secrets))
     finally:
         connection.close()
+    if keyring.is_owner and not access.read_only:
+        _upgrade(path, keyring, access)
     return OpenVault(path, vault, keyring, access)
+
+
+def _upgrade(path: Path, keyring: Keyring, access: FileAccess) -> None:
+    connection = connect(path, access=access)
+    try:
+        upgrade(connection, keyring)
+    finally:
+        connection.close()
 
 
 def open_with_root(

@@ -25,7 +25,6 @@ from memory_store.vault.grants import GrantPlace
 from memory_store.vault.identities import known_identity
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.resealing import STEPS, Step, new_account, rows_of
-from memory_store.vault.schema import mark_shared
 from memory_store.vault.settings import Epoch, KeyHolder, Settings
 from memory_store.vault.transactions import erase_traces, transaction
 from memory_store.vault.wrapped_keys import insert_key
@@ -113,7 +112,6 @@ def begin_in(
 
     ``changes`` are made to the settings with it: holders, who get the new keys or not.
     """
-    mark_shared(connection)
     later = replace(settings, **changes)
     for scope in scopes:
         present = settings.epoch_of(scope).epoch

@@ -47,7 +47,7 @@ from memory_store.vault.identities import (
     read_identity,
     write_identity,
 )
-from memory_store.vault.schema import check_is_vault, mark_shared
+from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import KeyHolder, Settings, read_vault_id
 from memory_store.vault.shares import remove_share
 from memory_store.vault.slots import (
@@ -225,7 +225,6 @@ def own_identity(vault: OpenVault) -> Holder:
     identity = keyring.identity(vault.reader())
     if present != identity:
         with vault.writing() as connection, transaction(connection, keyring):
-            mark_shared(connection)
             identity = publish_owner(connection, keyring.root)
     return Holder("", OWNER, identity.fingerprint(), tuple(vault.collections.names().values()))
 
@@ -255,7 +254,6 @@ def share(vault: OpenVault, name: str, who: bytes | str) -> Holder:
     with vault.writing() as connection:
         with transaction(connection, vault.keyring):
             settings = vault.stored_settings(connection)
-            mark_shared(connection)
             publish_owner(connection, vault.keyring.root)
             holder = _let_in(connection, settings, new) if new else _found(settings, str(who))
             shared = tuple(dict.fromkeys((*holder.collections, collection)))

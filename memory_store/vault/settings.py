@@ -89,6 +89,7 @@ class Settings(Struct, frozen=True):
     ``holders`` with whom collections are shared; ``slots`` the ids of the owner's key slots (empty
     where they never changed), so that none that was removed can be put back.
     ``revision`` grows with every change; the personal collection's account knows the newest.
+    ``format`` says by which rules the rows are read: 0 before there was a third.
     """
 
     profile: str = "default"
@@ -105,6 +106,7 @@ class Settings(Struct, frozen=True):
     epochs: tuple[Epoch, ...] = ()
     holders: tuple[KeyHolder, ...] = ()
     slots: tuple[str, ...] = ()
+    format: int = 0
 
     @property
     def indexing(self) -> Settings:
@@ -322,7 +324,7 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", settings.revision)
     data = to_builtins(settings)
-    for later in ("choices", "members", "epochs", "holders", "slots"):
+    for later in ("choices", "members", "epochs", "holders", "slots", "format"):
         if not data[later]:
             del data[later]  # as every vault was written before there were any
     sealed = keys.seal("head", place, json.dumps(data).encode())
