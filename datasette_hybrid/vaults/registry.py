@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_store.errors import NotAVaultError, StorageError
-from memory_store.sqlite import file_access
+from memory_store.vault.file_access import file_access
 from memory_store.vault.schema import is_vault
 
 from .. import configuration

@@ -17,10 +17,10 @@ from memory_store.sqlite import (
     BUSY_SECONDS,
     FileAccess,
     connect,
-    file_access,
     plain_cause,
     sqlite3,
 )
+from memory_store.vault.file_access import APPLICATION_ID, file_access
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -29,7 +29,6 @@ FORMAT_VERSION = 2
 READ_VERSIONS = (1, FORMAT_VERSION)
 """Format 1 knew neither epochs nor grants. Such a vault is read and written as it is, and becomes
 one of format 2 with the first key that is replaced or shared."""
-APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
 SETTINGS_TABLE = "vault_settings"
 EXPANSIONS_TABLE = """
     create table if not exists vault_expansions (
