@@ -188,6 +188,11 @@ def connect(
 CAUSES = (
     ("is full", FULL),
     ("i/o error", FAILING),
+    (
+        "readonly database",
+        "nothing could be written when this program opened it; with room on the disk and the right "
+        "to write, start the program again",
+    ),
     ("malformed", "the file is damaged; memory-store verify says where"),
     ("not a database", "the file is damaged: it is no SQLite database any more"),
     ("could not decode", "the file is damaged: a text in it is none"),

@@ -41,6 +41,7 @@ from memory_store.sqlite import (
 
 APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
 WRITE_VERSION = 18  # its place in an SQLite file's header; 2 there: a write-ahead log
+WITHOUT_SHARING = "mode=ro&readonly_shm=1"
 SETTLED_NS = 50_000_000
 """Age of a change that the next one cannot share its time with: clocks of files tick every 10 ms,
 at the slowest kernel."""
@@ -113,14 +114,14 @@ def _without_writing(path: Path, usual: FileAccess) -> FileAccess:
         if not usual.read_only and _rolled_back(path):
             return usual
     else:
-        shared = FileAccess(reason, "mode=ro&readonly_shm=1")
+        shared = FileAccess(reason, WITHOUT_SHARING)
         if _can_be_read(path, shared):
             return shared
     seen = _settled(path)
     if seen[1:] == (None, None):
         without_locks = FileAccess(reason, "immutable=1", seen=seen)
         return without_locks if _can_be_read(path, without_locks) else usual
-    return _copied(path, seen, reason) if _is_vault(path) else usual
+    return _copied(path, seen, reason) if says_vault(path) else usual
 
 
 def _cause(path: Path) -> str:
@@ -142,8 +143,8 @@ def _on_read_only_disk(path: Path) -> bool:
 
 def _rolled_back(path: Path) -> bool:
     """Undo what a killed program left half written, as SQLite does: of a vault alone."""
-    if not _is_vault(path):
-        return False
+    if not os.access(path.parent, os.W_OK) or not says_vault(path):
+        return False  # the journal could not be taken away afterwards
     try:
         with closing(connect(path)) as connection:
             connection.execute("select 1 from sqlite_master").fetchone()
@@ -152,7 +153,7 @@ def _rolled_back(path: Path) -> bool:
     return True
 
 
-def _is_vault(path: Path) -> bool:
+def says_vault(path: Path) -> bool:
     """Whether SQLite's header says so. It is of no use to ask more of a file that may be torn."""
     try:
         with closing(connect(path, access=FileAccess("-", "immutable=1"))) as connection:
@@ -193,7 +194,7 @@ def _copied(path: Path, seen: FileStamps, reason: str) -> FileAccess:
 
 
 def _fresh_copy(path: Path, seen: FileStamps) -> Path:
-    for place in dict.fromkeys([tempfile.gettempdir(), IN_MEMORY]):
+    for place in (None, IN_MEMORY):  # the system's folder for temporary files first
         with suppress(OSError, sqlite3.DatabaseError):  # no room there either: the next place
             folder = Path(tempfile.mkdtemp(prefix="memory-store-", dir=place))
             atexit.register(_remove, folder)
