@@ -87,16 +87,16 @@ async def served(
     root = Served(datasette, "notes").by("root")
     pages = {
         "home": "/-/hybrid",
-        "search page": "?q=sluice",
-        "search": ".json?q=sluice&mode=keyword&_size=32",
-        "memory": f"/memories/{memory}",
-        "memories": "/memories.json",
+        "search page": f"{root.base}?q=sluice",
+        "search": f"{root.base}.json?q=sluice&mode=keyword&_size=32",
+        "memory": f"{root.base}/memories/{memory}",
+        "memories": f"{root.base}/memories.json",
         "database": "/notes.json",
         "table": "/notes/memories.json",
     }
     said: dict[str, Any] = {}
     for name, page in pages.items():
-        answer = await root.get(root.base + page if page.startswith("/mem") else page)
+        answer = await datasette.client.get(page, cookies=root.cookies)
         said[name] = [answer.status_code, answer.text]
     found = await root.sql("select hybrid_search('sluice', 32) as found")
     said["sql"] = len(json.loads(found[0]["found"]))
