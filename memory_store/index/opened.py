@@ -25,8 +25,9 @@ from memory_store.index.marks import wanted_mark
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import IndexModel, delete_batch
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
+from memory_store.sqlite import WRITABLE, FileAccess, connect, sqlite3
 from memory_store.vault.expansions import Expansions
+from memory_store.vault.file_access import file_access
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import accept, counters, remember, rollback_warning
 from memory_store.vault.schema import check_is_vault
@@ -38,7 +39,7 @@ from memory_store.vault.settings import (
     write_settings,
 )
 from memory_store.vault.slots import Secret, open_root
-from memory_store.vault.transactions import erase_traces, reading
+from memory_store.vault.transactions import erase_traces, keep_log, reading
 from memory_store.vault.upgrade import upgrade
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class OpenVault:
         self.gate = Gate()
         self.when_cleared_up: Callable[[], None] = lambda: None
         self._writer = connect(path, access=access)
+        if not access.read_only:
+            keep_log(self._writer)
         self._write_lock = threading.RLock()
         self._readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self._readers_lock = threading.Lock()
@@ -336,7 +339,9 @@ def open_vault(
         connection.close()
     if keyring.is_owner and not access.read_only:
         _upgrade(path, keyring, access)
-    return OpenVault(path, vault, keyring, access)
+    opened = OpenVault(path, vault, keyring, access)
+    access.check_unchanged(path)
+    return opened
 
 
 def _upgrade(path: Path, keyring: Keyring, access: FileAccess) -> None:

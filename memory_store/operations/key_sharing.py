@@ -40,6 +40,7 @@ from memory_store.operations.key_rotation import (
     rotate_scope,
 )
 from memory_store.sqlite import connect, sqlite3
+from memory_store.vault.file_access import file_access
 from memory_store.vault.grants import length_prefixed
 from memory_store.vault.identities import (
     forget_principal,
@@ -113,7 +114,7 @@ def introduce(path: Path, name: str, secrets: Sequence[Secret]) -> tuple[bytes, 
     shown his keys in the file yet.
     """
     check_is_vault(path)
-    connection = connect(path, read_only=True)
+    connection = connect(path, read_only=True, access=file_access(path))
     try:
         vault, owner = read_vault_id(connection), read_identity(connection, OWNER)
     finally:

@@ -165,7 +165,9 @@ def every(vault: OpenVault) -> Iterator[Memory]:
         snapshot = vault.snapshot()
         newest = _newest_first(snapshot, snapshot.alive.nonzero()[0])
         for start in range(0, len(newest), AT_ONCE):
-            yield from shown(vault, open_all(vault, snapshot.ids(newest[start : start + AT_ONCE])))
+            some = shown(vault, open_all(vault, snapshot.ids(newest[start : start + AT_ONCE])))
+            vault.access.check_unchanged(vault.path)
+            yield from some
 
 
 def _newest_first(snapshot: Snapshot, ordinals: Ordinals) -> Ordinals:

@@ -17,10 +17,10 @@ from memory_store.sqlite import (
     BUSY_SECONDS,
     FileAccess,
     connect,
-    file_access,
     plain_cause,
     sqlite3,
 )
+from memory_store.vault.file_access import APPLICATION_ID, file_access
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -30,7 +30,6 @@ READ_VERSIONS = (1, 2, FORMAT_VERSION)
 """Format 1 knew neither epochs nor grants, format 2 believed rows that any member may write. Such a
 vault becomes one of today's when its owner opens it for writing: see ``vault/upgrade.py``. Which
 rules a vault is read by say its sealed settings; the number in the file's header only refuses."""
-APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
 SETTINGS_TABLE = "vault_settings"
 EXPANSIONS_TABLE = """
     create table if not exists vault_expansions (
