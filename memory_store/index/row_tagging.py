@@ -87,9 +87,8 @@ def _tag_segment(
     snapshot = Snapshot([(segment, alive, row.collection)], untagged=[row.collection])
     living = alive.nonzero()[0].tolist()
     ids = snapshot.ids(living)
-    if any(
-        versions.pop(one, None) != segment.versions[at] for one, at in zip(ids, living, strict=True)
-    ):
+    pairs = zip(ids, segment.versions[alive].tolist(), strict=True)
+    if any(versions.pop(memory, None) != version for memory, version in pairs):
         raise TamperedError(f"vault_segments of {row.id}: has entries of other rows than there are")
     places = dict(zip(ids, living, strict=True))
     tags = np.zeros((segment.count, TAG_BYTES), dtype=np.uint8)  # that of no row
