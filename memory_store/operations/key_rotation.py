@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.index.opened import OpenVault
+from memory_store.index.sealed_segments import collection_tags
 from memory_store.sqlite import sqlite3
 from memory_store.vault import audit, expansions, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
@@ -125,7 +126,8 @@ def begin_in(
         readers = [holder for holder in later.holders if scope in holder.collections]
         grant_all(connection, vault, readers, scope, epoch, bundle)
         if scope != VAULT_SCOPE:
-            new_account(connection, keys, keys.upcoming(epoch, bundle))
+            tags = collection_tags(connection, keys)
+            new_account(connection, keys, keys.upcoming(epoch, bundle), tags)
             topic_hashes.begin_filling(connection, scope, settings.epoch_of(scope).epoch)
 
 

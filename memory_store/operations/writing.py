@@ -153,7 +153,12 @@ def write(
         try:
             with vault.writing() as connection:
                 write_batch(
-                    connection, vault.keyring, prepared, strict=vault.strict, model=preparer.model
+                    connection,
+                    vault.keyring,
+                    prepared,
+                    strict=vault.strict,
+                    model=preparer.model,
+                    row_tags=vault.row_tags,
                 )
                 vault.index.compact(connection)
         finally:

@@ -29,8 +29,12 @@ Step = Callable[[sqlite3.Connection, Keyring, Settings], Settings]
 TO_FORMAT_3: tuple[Step, ...] = ()
 
 
-def upgrade(connection: sqlite3.Connection, keyring: Keyring) -> bool:
+def upgrade(
+    connection: sqlite3.Connection, keyring: Keyring, of_index: tuple[Step, ...] = ()
+) -> bool:
     """Make the vault one of today's format, if it is not. Returns whether it was an earlier one.
+
+    ``of_index`` are the steps that know what the index holds: they come last.
 
     Raises TamperedError where a row is not what its keys sealed: nothing is changed then.
     """
@@ -43,7 +47,7 @@ def upgrade(connection: sqlite3.Connection, keyring: Keyring) -> bool:
             return False
         create_later_tables(connection)
         publish_owner(connection, keyring.root)
-        for step in TO_FORMAT_3:
+        for step in (*TO_FORMAT_3, *of_index):
             settings = step(connection, keyring, settings)
         changed = replace(settings, format=FORMAT_VERSION, revision=settings.revision + 1)
         write_settings(connection, keyring, changed)
