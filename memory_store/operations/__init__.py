@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memory_store.operations import (
         editing,
+        key_devices,
         key_rotation,
         key_sharing,
         key_shredding,
-        key_devices,
         key_slots,
         publishing,
         writing,
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "editing",
+    "key_devices",
     "key_rotation",
     "key_sharing",
     "key_shredding",
-    "key_devices",
     "key_slots",
     "publishing",
     "writing",

@@ -1,4 +1,4 @@
-"""Device keys: what this machine adds to a passphrase, so that the vault's file cannot be guessed at.
+"""Device keys: what this machine adds to a passphrase, so that nobody guesses at the file alone.
 
 Boundary: writes and reads 32 random bytes for each vault, in the state folder, in files that their
 owner alone can read (mode 0600). Messages name files and public ids, never a key. A file that

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, MsgspecError, Struct
+from msgspec.json import decode
 from msgspec.structs import replace
 
 from memory_store.crypto.blinding import Tagger
 from memory_store.crypto.sealing import sealed_epoch
-from memory_store.errors import TamperedError
+from memory_store.errors import FormatError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys
 
@@ -66,9 +68,22 @@ def read_manifest(connection: sqlite3.Connection, keys: CollectionKeys) -> Manif
         raise TamperedError(f"vault_manifests of {keys.collection}: the account is missing")
     counter, sealed = row
     place = keys.place("vault_manifests", "sealed", keys.collection, counter)
-    data = json.loads(bytes(keys.unseal("manifest", place, sealed)))
-    count, total, revision = int(data["count"]), int(data["total"], 16), int(data["revision"])
-    return Manifest(counter, count, total, revision, sealed_epoch(sealed, place))
+    try:
+        told = decode(keys.unseal("manifest", place, sealed), type=_Told)
+        total = int(told.total, 16)
+    except (MsgspecError, ValueError):
+        raise FormatError(
+            f"vault_manifests of {keys.collection}: is nothing that this reads"
+        ) from None
+    return Manifest(counter, told.count, total, told.revision, sealed_epoch(sealed, place))
+
+
+class _Told(Struct):
+    """What an account says under its seal, which any member may have written."""
+
+    count: int
+    total: Annotated[str, Meta(max_length=2 * ELEMENT_BYTES)]
+    revision: int
 
 
 def write_manifest(

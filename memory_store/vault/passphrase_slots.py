@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import Annotated
 
-from msgspec import MsgspecError, Struct
+from msgspec import Meta, MsgspecError, Struct
 from msgspec.json import decode, encode
 
 from memory_store.crypto.keys import Argon2Parameters, SecretKey
@@ -33,7 +34,7 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     memory_kib: int
     iterations: int
     lanes: int
-    device: str = ""
+    device: Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")] = ""
     device_key: str = ""
 
     @property

@@ -271,7 +271,11 @@ def read_slots(connection: sqlite3.Connection) -> tuple[list[Slot], list[Tampere
 
     Raises FormatError for more than a vault ever has.
     """
-    cut = (f"substr(cast({name} as blob), 1, {MOST_CELL + 1})" for name in COLUMNS)
+    cut = (
+        f"iif(length(cast({name} as blob)) > {MOST_CELL}, zeroblob({MOST_CELL + 1}), "
+        f"cast({name} as blob))"
+        for name in COLUMNS
+    )
     rows = connection.execute(
         f"""
         select {", ".join(cut)}, case typeof(principal) when 'integer' then principal end
