@@ -34,7 +34,7 @@ class Parameters(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     memory_kib: int
     iterations: int
     lanes: int
-    device: Annotated[str, Meta(pattern="^([0-9a-f]{32})?$")] = ""
+    device: Annotated[str, Meta(pattern=r"\A([0-9a-f]{32})?\Z")] = ""
     device_key: str = ""
 
     @property

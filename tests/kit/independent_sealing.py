@@ -207,6 +207,8 @@ def _parameters(parameters: str) -> dict[str, Any]:
             raise ValueError
         if not {"memory_kib", "iterations", "lanes"} <= told.keys():
             raise ValueError
+        if not re.fullmatch("([0-9a-f]{32})?", told.get("device", "")):
+            raise ValueError
     except (ValueError, AttributeError, RecursionError):
         raise Refused("unreadable cost") from None
     return dict(told)

@@ -162,7 +162,7 @@ def test_a_wrong_passphrase_is_still_wrong_beside_a_hostile_slot(filled: Filled)
         "insert into vault_slots values ('planted', 0, 'passphrase', ?, x'00', x'00', x'00', '')",
         PARAMETERS["lists in lists"],
     )
-    with pytest.raises(WrongKeyError, match="wrong passphrase.*another key slot was not tried"):
+    with pytest.raises(WrongKeyError, match=r"wrong passphrase.*another key slot was not tried"):
         MemoryStore.open(filled.path, passphrase="not the passphrase of it")
 
 

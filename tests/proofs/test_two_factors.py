@@ -1,9 +1,9 @@
 """A stolen file cannot be guessed at: its passphrase opens it together with a device key alone.
 
-The thief has the file and, since people choose weak ones, the right passphrase. What he has is tried
-with an independent reader, which was written from the documents, and with the program itself on a
-machine of his own. The owner must not be locked out by the same: he has a recovery code, a copy of
-the device key, or a key file.
+The thief has the file and, since people choose weak ones, the right passphrase. What he has is
+tried with an independent reader, which was written from the documents, and with the program itself
+on a machine of his own. The owner must not be locked out by the same: he has a recovery code, a
+copy of the device key, or a key file.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def test_the_file_and_the_right_passphrase_open_nothing(
     device = device_code(path)
     machine("thief")
     assert refusal(path, "passphrase", PASSPHRASE) == "missing device key"
-    with pytest.raises(DeviceKeyError, match="keys device import .*recovery code"):
+    with pytest.raises(DeviceKeyError, match=r"keys device import .*recovery code"):
         MemoryStore.open(path, passphrase=PASSPHRASE)
     assert read(path, "passphrase", PASSPHRASE, device) == [SECRET]  # the reader can, with both
     assert read(path, "recovery", code) == [SECRET]
@@ -178,7 +178,7 @@ def test_a_member_s_passphrase_cannot_be_guessed_from_the_file_or_the_introducti
         owner.create_collection("work")
         owner.add("For both of us.", collection="work")
         machine("alice")
-        introduction, alice, _ = MemoryStore.introduce(path, "Alice", passphrase=OTHER)
+        introduction, _, _ = MemoryStore.introduce(path, "Alice", passphrase=OTHER)
         (named,) = [
             json.loads(s["parameters"])["device"] for s in json.loads(introduction)["slots"]
         ]
