@@ -65,6 +65,10 @@ class WrongKeyError(MemoryStoreError):
     """The key, passphrase or recovery code opens no slot of this vault (CLI exit 3, HTTP 403)."""
 
 
+class DeviceKeyError(WrongKeyError):
+    """The passphrase also needs a device key, which this machine has not, or must not use."""
+
+
 class LockedError(MemoryStoreError):
     """The vault is locked: no key was given, or it was locked again (CLI exit 3, HTTP 423)."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey, encode_key_file
 from memory_store.errors import BadInputError
-from memory_store.paths import home_path
+from memory_store.paths import home_path, make_private_file
 
 KEY_FILE_LIMIT = 256  # bytes: one line of base64 is 44; more is not a key file
 
@@ -26,7 +26,7 @@ def checked_key_file(path: str | Path, database: Path) -> Path:
         status = file.stat()
     except OSError as error:
         raise BadInputError(f"key file {file}: {error.strerror}", "key-file") from error
-    _refuse_beside(file, database)
+    refuse_beside(file, database)
     if not stat.S_ISREG(status.st_mode):
         raise BadInputError(f"key file {file} is not a file", "key-file")
     if os.name == "posix" and status.st_mode & 0o077:
@@ -45,26 +45,18 @@ def made_key_file(path: str | Path, database: Path) -> Path:
     An existing key file is kept and checked, so several vaults may share one.
     """
     file = home_path(path)
-    _refuse_beside(file, database)
+    refuse_beside(file, database)
     if file.exists() or file.is_symlink():
         return checked_key_file(file, database)
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # O_EXCL: never write a key through a link somebody placed here in the meantime
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise BadInputError(f"key file {file}: {error.strerror}", "key-file") from error
-    with os.fdopen(handle, "wb") as out:
-        out.write(encode_key_file(SecretKey.generate()))
-        out.flush()
-        os.fsync(out.fileno())
+    make_private_file(file, encode_key_file(SecretKey.generate()), "key file")
     return file
 
 
-def _refuse_beside(file: Path, database: Path) -> None:
+def refuse_beside(file: Path, database: Path, what: str = "key file") -> None:
+    """Raise BadInputError for a key in the folder of the vault that it opens."""
     if file.resolve().parent == database.resolve().parent:
         raise BadInputError(
-            f"key file {file} lies in the folder of {database}: whoever copies the one has the "
+            f"{what} {file} lies in the folder of {database}: whoever copies the one has the "
             "other. Keep it elsewhere, for example in ~/.config/memory-store",
-            "key-file",
+            what.replace(" ", "-"),
         )

@@ -32,8 +32,11 @@ def secrets_to_create(
     key_file: str | Path | None,
     passphrase: str | None,
     keyring: bool,
+    device_key: bool = True,
 ) -> tuple[list[Secret], str]:
     """The secrets of a new vault's slots, and its recovery code as text (a slot of its own).
+
+    ``device_key``: whether the passphrase also needs a device key.
 
     A key file that is absent is made. Raises BadInputError without any way to open the vault, or
     for a passphrase shorter than 8 characters.
@@ -42,7 +45,7 @@ def secrets_to_create(
     if key_file is not None:
         secrets.append(_key_file_secret(made_key_file(key_file, database)))
     if passphrase is not None:
-        secrets.append(_passphrase_secret(passphrase))
+        secrets.append(passphrase_to_set(passphrase, device_key))
     if keyring:
         secrets.append(Secret(KEYRING, key=_new_keyring_entry(database)))
     if not secrets:
@@ -54,16 +57,24 @@ def secrets_to_create(
 
 
 def secret_to_add(
-    database: Path, *, key_file: str | Path | None, passphrase: str | None, keyring: bool
+    database: Path,
+    *,
+    key_file: str | Path | None,
+    passphrase: str | None,
+    keyring: bool,
+    device_key: bool = True,
 ) -> Secret:
-    """The one secret of a slot that is added. Raises BadInputError unless it is one."""
+    """The one secret of a slot that is added. Raises BadInputError unless it is one.
+
+    ``device_key``: whether a passphrase also needs a device key.
+    """
     given = [name for name in (key_file, passphrase, keyring or None) if name is not None]
     if len(given) != 1:
         raise BadInputError("give one key: a key file, a passphrase or the OS keyring", "key")
     if key_file is not None:
         return _key_file_secret(made_key_file(key_file, database))
     if passphrase is not None:
-        return _passphrase_secret(passphrase)
+        return passphrase_to_set(passphrase, device_key)
     return Secret(KEYRING, key=_new_keyring_entry(database))
 
 
@@ -73,12 +84,13 @@ def new_recovery() -> tuple[Secret, str]:
     return Secret(RECOVERY, key=decode_recovery_code(code)), code
 
 
-def _passphrase_secret(passphrase: str) -> Secret:
+def passphrase_to_set(passphrase: str, device_key: bool) -> Secret:
+    """A new passphrase. Raises BadInputError for one shorter than 8 characters."""
     if len(passphrase) < LEAST_PASSPHRASE:
         raise BadInputError(
             f"a passphrase needs at least {LEAST_PASSPHRASE} characters", "passphrase"
         )
-    return Secret(PASSPHRASE, passphrase=passphrase)
+    return Secret(PASSPHRASE, passphrase=passphrase, two_factors=device_key)
 
 
 def secrets_to_open(

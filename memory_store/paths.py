@@ -1,6 +1,7 @@
 """Where the package keeps its files on each system: cache (models), configuration, state.
 
-Boundary: these folders never hold note text or keys. They are made readable by their owner
+Boundary: these folders never hold note text, and one kind of key alone: device keys, which open
+nothing without a passphrase (``vault/device_keys.py``). They are made readable by their owner
 alone (mode 0700), and a folder that everybody may write to is refused: whoever can replace a
 model file there decides what every search returns.
 """
@@ -35,9 +36,9 @@ def config_folder() -> Path:
 
 
 def state_folder() -> Path:
-    """What must outlive a run (the last counter of each vault). ``MEMORY_STORE_STATE`` overrides.
+    """What must outlive a run: device keys, and the last counter of each vault.
 
-    Raises as :func:`cache_folder` does.
+    ``MEMORY_STORE_STATE`` overrides the place. Raises as :func:`cache_folder` does.
     """
     return _private_folder("MEMORY_STORE_STATE", lambda usual: usual.user_state_path)
 
@@ -51,6 +52,23 @@ def home_path(given: str | Path) -> Path:
         return Path(given).expanduser()
     except (RuntimeError, ValueError):
         return Path(given)
+
+
+def make_private_file(file: Path, content: bytes, what: str) -> None:
+    """Write a new file that its owner alone can read, in folders made like it.
+
+    Raises BadInputError, which calls it ``what``, where it exists or cannot be written.
+    """
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # O_EXCL: never write a key through a link somebody placed here in the meantime
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise BadInputError(f"{what} {file}: {error.strerror}", what.replace(" ", "-")) from error
+    with os.fdopen(handle, "wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
 
 
 def _private_folder(variable: str, default: Callable[[PlatformDirs], Path]) -> Path:

@@ -120,14 +120,23 @@ class MemoryStore(Reading, Writing, Collections, Keys, Checking):
         keyring: bool = False,
         profile: str = "default",
         embedder: str | None = None,
+        device_key: bool = True,
     ) -> tuple[MemoryStore, str]:
         """A new vault, opened, and its recovery code (told once, stored nowhere in clear).
+
+        A passphrase opens it together with a device key, which is made here and kept in the state
+        folder, so that the file alone cannot be guessed at; ``device_key=False`` for a passphrase
+        that opens it on its own.
 
         Raises BadInputError without any key, or when the file holds a vault already.
         """
         database = Path(path)
         secrets, recovery_code = secrets_to_create(
-            database, key_file=key_file, passphrase=passphrase, keyring=keyring
+            database,
+            key_file=key_file,
+            passphrase=passphrase,
+            keyring=keyring,
+            device_key=device_key,
         )
         vault = create_vault(database, secrets, profile)
         return MemoryStore(vault, embedder=embedder), recovery_code
@@ -147,8 +156,8 @@ class MemoryStore(Reading, Writing, Collections, Keys, Checking):
 
         ``expander`` names a language model for its searches to word queries in other ways with.
 
-        Raises NotAVaultError, FormatError, BadInputError (an unusable key file), WrongKeyError,
-        StorageError.
+        Raises NotAVaultError, FormatError, BadInputError (an unusable key file), WrongKeyError
+        (DeviceKeyError where this machine lacks the passphrase's device key), StorageError.
         """
         database = Path(path)
         secrets = secrets_to_open(

@@ -7,6 +7,9 @@ the copy the operating system made at start (``/proc/PID/environ``) stays readab
 user until the process ends. A key file must be private (mode 0600) and must not lie in the
 database's own folder, where whoever takes the one takes the other.
 
+A passphrase may need this machine's device key besides: that is found by itself, in the state
+folder (``vault/device_keys.py``).
+
 Lookup order: ``key_file`` · ``MEMORY_STORE_KEY_FILE`` · ``MEMORY_STORE_PASSPHRASE`` · the OS
 keyring · a prompt, which takes the recovery code too. A key file named in the call must fit. One
 found in the environment may belong to another vault, so the next source is tried.
@@ -20,7 +23,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store.errors import BadInputError, LockedError, MemoryStoreError, WrongKeyError
+from memory_store.errors import (
+    BadInputError,
+    DeviceKeyError,
+    LockedError,
+    MemoryStoreError,
+    WrongKeyError,
+)
 from memory_store.key_files import checked_key_file
 
 if TYPE_CHECKING:
@@ -83,6 +92,14 @@ def key_in_environment() -> bool:
 def take_passphrase() -> str | None:
     """The passphrase from the environment, removed from it; ``None`` when unset or empty."""
     return os.environ.pop(PASSPHRASE_VARIABLE, None) or None
+
+
+def passphrase_refused(path: str | Path) -> str | None:
+    """Why no passphrase can open the vault on this machine, where it lacks every device key that
+    they need; else ``None``. Needs no key."""
+    from memory_store.operations.key_devices import passphrase_refused as refused
+
+    return refused(Path(path))
 
 
 def is_vault(path: str | Path) -> bool:
@@ -159,6 +176,8 @@ def _open(
             keyring=keyring,
             embedder=embedder,
         )
+    except DeviceKeyError:
+        raise
     except WrongKeyError as refusal:
         if key_file is None and passphrase is None:
             raise

@@ -11,7 +11,7 @@ from typing import Any
 
 from datasette import Forbidden, Response
 
-from memory_store.errors import BadInputError, WrongKeyError
+from memory_store.errors import BadInputError, DeviceKeyError, WrongKeyError
 
 from ..permissions.sessions import end_session, grant_session
 from ..requests import asking
@@ -22,6 +22,11 @@ from .errands import Errand, from_form, told
 from .lockbar import may_lock
 
 SECRET_LIMIT = 4096  # characters
+LACKS_DEVICE_KEY = (
+    "A passphrase of this vault also needs its device key, which this server does not have. Use "
+    "the recovery code or a key file, or have the device key put here: memory-store keys device "
+    "import, as the user that runs this server."
+)
 
 
 @page("GET", "HEAD", "POST")
@@ -58,14 +63,17 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: 
             headers={"Retry-After": str(error.seconds)},
             errand=errand,
         )
-    except (WrongKeyError, BadInputError):
+    except (WrongKeyError, BadInputError) as error:
         vault.audit.note("failed unlock")
+        problem = "That does not open this vault. Check for a missing or extra character."
+        if isinstance(error, DeviceKeyError):
+            problem = LACKS_DEVICE_KEY
         return await unlock_page(
             datasette,
             request,
             vault,
             status=403,
-            problem="That does not open this vault. Check for a missing or extra character.",
+            problem=problem,
             errand=errand,
         )
     except AnotherKeyError:

@@ -16,6 +16,7 @@ from typing import Any
 
 from memory_store.errors import (
     BadInputError,
+    DeviceKeyError,
     MemoryStoreError,
     NotAVaultError,
     StorageError,
@@ -65,7 +66,7 @@ def open_configured(path: Path, settings: DatabaseSettings, access: FileAccess) 
         try:
             return Opened(opened(path, read(), access), source)
         except WrongKeyError as refusal:
-            if demanded:
+            if demanded or isinstance(refusal, DeviceKeyError):
                 refusals.append(refusal)
         except MemoryStoreError as refusal:
             refusals.append(refusal)

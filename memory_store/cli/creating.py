@@ -31,6 +31,11 @@ WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief gues
 )
 @click.option("--keyring", is_flag=True, help="Keep a key in the keyring of the operating system")
 @click.option(
+    "--device-key/--no-device-key",
+    default=True,
+    help="Whether the passphrase also needs a key that is kept on this machine (default: it does)",
+)
+@click.option(
     "--profile",
     type=click.Choice(PROFILES),
     default="default",
@@ -43,6 +48,7 @@ def init(
     key_file: Path | None,
     passphrase: bool,
     keyring: bool,
+    device_key: bool,
     profile: str,
     as_json: bool,
 ) -> None:
@@ -54,15 +60,25 @@ def init(
 
     Prints a recovery code once: write it down, it opens the vault when the key is lost. Several
     key options may be combined; each opens the vault on its own.
+
+    A passphrase opens the vault together with a device key, which is made and kept here: whoever
+    takes the file alone cannot guess at it. On another machine the passphrase opens it once that
+    has the device key (keys device export), or with the recovery code.
     """
     from memory_store.store import MemoryStore
 
     _refuse_existing(database)
-    secret = _chosen_passphrase(key_file, passphrase, keyring)
+    secret = _chosen_passphrase(key_file, passphrase, keyring, device_key)
     made = key_file is not None and not home_path(key_file).exists()
     store, recovery_code = MemoryStore.create(
-        database, key_file=key_file, passphrase=secret, keyring=keyring, profile=profile
+        database,
+        key_file=key_file,
+        passphrase=secret,
+        keyring=keyring,
+        profile=profile,
+        device_key=device_key,
     )
+    device = next((one.path for one in store.device_keys(database)), None)
     with store:
         if as_json:
             write_json(
@@ -71,6 +87,7 @@ def init(
                     "vault_id": store.vault_id,
                     "profile": store.profile,
                     "recovery_code": recovery_code,
+                    "device_key": device,
                 }
             )
             return
@@ -78,6 +95,9 @@ def init(
     click.echo(f"Recovery code, shown only this once:\n\n    {recovery_code}\n")
     click.echo("Write it down and keep it apart from this machine: it opens the vault when the key")
     click.echo("is lost, and nothing else can.\n")
+    if device is not None:
+        click.echo(f"Device key, without which the passphrase opens nothing: {device}")
+        click.echo("If that file is lost, only the recovery code opens the vault.\n")
     _print_how_to_open(database, key_file, made, secret is not None, keyring)
 
 
@@ -90,7 +110,9 @@ def _refuse_existing(database: Path) -> None:
         raise BadInputError(f"the folder {database.parent} does not exist", "DB")
 
 
-def _chosen_passphrase(key_file: Path | None, passphrase: bool, keyring: bool) -> str | None:
+def _chosen_passphrase(
+    key_file: Path | None, passphrase: bool, keyring: bool, device_key: bool
+) -> str | None:
     """The new passphrase where one is wanted. Asked when no key option was given at all."""
     from memory_store.unlocking import PASSPHRASE_VARIABLE, take_passphrase
 
@@ -104,7 +126,7 @@ def _chosen_passphrase(key_file: Path | None, passphrase: bool, keyring: bool) -
             "key-file",
         )
     if found is not None:
-        return _judged(found)
+        return _judged(found, device_key)
     if not at_terminal():
         raise BadInputError(
             f"--passphrase needs a terminal to ask at; or set {PASSPHRASE_VARIABLE}", "passphrase"
@@ -112,14 +134,15 @@ def _chosen_passphrase(key_file: Path | None, passphrase: bool, keyring: bool) -
     typed: str = click.prompt(
         "New passphrase", hide_input=True, confirmation_prompt="Once more", err=True
     )
-    return _judged(typed)
+    return _judged(typed, device_key)
 
 
-def _judged(passphrase: str) -> str:
+def _judged(passphrase: str, device_key: bool) -> str:
     if len(passphrase) < WEAK_PASSPHRASE:
+        thief = "has both the file and the device key" if device_key else "has the file"
         click.echo(
-            f"Note: a passphrase under {WEAK_PASSPHRASE} characters can be guessed by whoever "
-            "has the file; five random words are better.",
+            f"Note: a passphrase under {WEAK_PASSPHRASE} characters can be guessed by a thief who "
+            f"{thief}; five random words are better.",
             err=True,
         )
     return passphrase

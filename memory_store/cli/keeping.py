@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from memory_store.doctor import Check
     from memory_store.store import MemoryStore
 
+NEEDS_DEVICE_KEY = (
+    "Restored on another machine, it opens with the recovery code or a key file, and with the "
+    "passphrase once that machine has the device key: memory-store keys device export {}"
+)
 STANDARD_OUTPUT = Path("-")
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "off": "off    "}
 
@@ -162,9 +166,12 @@ def backup(database: Path, target: Path) -> None:
     and opens with the same keys.
     """
     from memory_store.cli.copying import copy_vault
+    from memory_store.store import MemoryStore
 
     size = copy_vault(database, target)
     click.echo(f"{target}: {_bytes(size)}, checked")
+    if MemoryStore.device_keys(target):
+        click.echo(NEEDS_DEVICE_KEY.format(printable_line(str(database))), err=True)
 
 
 def _opened_if_possible(database: Path | None, key_file: Path | None, passphrase: bool) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict
 
+from memory_store.cli.device_keys import device
 from memory_store.cli.options import (
     at_terminal,
     database_argument,
@@ -55,6 +56,9 @@ def keys() -> None:
     """
 
 
+keys.add_command(device)
+
+
 @keys.command("list")
 @database_argument
 @json_option("Print an array as JSON")
@@ -94,6 +98,11 @@ def list_(store: MemoryStore, as_json: bool) -> None:
 )
 @click.option("--keyring", is_flag=True, help="Add a key in the keyring of the operating system")
 @click.option("--recovery", is_flag=True, help="Add a recovery code, printed once")
+@click.option(
+    "--device-key/--no-device-key",
+    default=None,
+    help="Whether the passphrase also needs this machine's device key (default: as chosen before)",
+)
 @json_option("Print the new key's id (and the recovery code) as JSON")
 def add(
     database: Path,
@@ -102,6 +111,7 @@ def add(
     passphrase: bool,
     keyring: bool,
     recovery: bool,
+    device_key: bool | None,
     as_json: bool,
 ) -> None:
     """Add a key that opens the vault beside those there are.
@@ -124,7 +134,9 @@ def add(
             slot, code = store.add_recovery_code()
         else:
             chosen = _new_passphrase() if passphrase else None
-            slot = store.add_key(key_file=new_key_file, passphrase=chosen, keyring=keyring)
+            slot = store.add_key(
+                key_file=new_key_file, passphrase=chosen, keyring=keyring, device_key=device_key
+            )
     if as_json:
         write_json({**asdict(slot), **({"recovery_code": code} if code else {})})
         return
@@ -218,8 +230,18 @@ def identity(store: MemoryStore, as_json: bool) -> None:
     is_flag=True,
     help=f"A passphrase of your own, asked for twice (or taken from {NEW_PASSPHRASE_VARIABLE})",
 )
+@click.option(
+    "--device-key/--no-device-key",
+    default=True,
+    help="Whether the passphrase also needs a key that is kept on this machine (default: it does)",
+)
 def introduce(
-    database: Path, file: Path, name: str, key_file: Path | None, passphrase: bool
+    database: Path,
+    file: Path,
+    name: str,
+    key_file: Path | None,
+    passphrase: bool,
+    device_key: bool,
 ) -> None:
     """Write a file with which the owner of a vault can share collections with you.
 
@@ -229,6 +251,10 @@ def introduce(
     It needs no key of the vault. Give the file to the owner and tell him the fingerprint by voice;
     he tells you his. Once he has shared something, the same vault opens with your key, and what is
     shared with you is all you see.
+
+    A passphrase also needs a device key, which is made here: on another machine it opens nothing
+    until that has it (keys device export). Add a recovery code of your own once something is
+    shared with you: keys add --recovery.
     """
     from memory_store.store import MemoryStore
 
@@ -237,7 +263,9 @@ def introduce(
     if file.exists():
         raise BadInputError(f"{file} exists already", "FILE")
     chosen = _new_passphrase() if passphrase else None
-    data, own, owner = MemoryStore.introduce(database, name, key_file=key_file, passphrase=chosen)
+    data, own, owner = MemoryStore.introduce(
+        database, name, key_file=key_file, passphrase=chosen, device_key=device_key
+    )
     file.write_bytes(data)
     click.echo(f"Wrote {file}: give it to the owner of {database.name}. It holds no secret.\n")
     click.echo(f"Your fingerprint:       {own.fingerprint}")
@@ -378,8 +406,10 @@ def _new_passphrase() -> str:
 
 
 def _line(slot: KeySlot) -> str:
+    device = "  with a device key" if slot.device else ""
     now = "  (opened the vault now)" if slot.opened else ""
-    return f"{slot.id[:SHORT_ID]}  {KIND_NAMES[slot.kind]:<13}  added {slot.created[:10]}{now}"
+    kind = f"{KIND_NAMES[slot.kind]:<13}"
+    return f"{slot.id[:SHORT_ID]}  {kind}  added {slot.created[:10]}{device}{now}"
 
 
 def _rotated(one: Rotation) -> str:

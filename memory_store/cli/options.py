@@ -56,9 +56,18 @@ def with_store(function: Callable[..., None]) -> Callable[..., None]:
         with unlocked(database, key_file, passphrase) as store:
             if (warning := store.untold()) is not None:
                 click.echo(f"Warning: {printable_line(warning)}.", err=True)
+            if store.lacks_device_key():
+                click.echo(_restoring(store.path), err=True)
             function(store, **parameters)
 
     return key_options(command)
+
+
+def _restoring(database: Path) -> str:
+    return (
+        "Note: this machine lacks the device key that the vault's passphrase needs. "
+        f"memory-store keys device restore {printable_line(str(database))} puts it here."
+    )
 
 
 def _refuse_bytes(parameters: Mapping[str, Any]) -> None:
@@ -91,8 +100,14 @@ def at_terminal() -> bool:
 
 def asked_passphrase(database: Path) -> str:
     """The passphrase or recovery code typed at a hidden prompt (on stderr: stdout stays data)."""
+    from memory_store.unlocking import passphrase_refused
+
+    refusal = passphrase_refused(database)
+    if refusal is not None:
+        click.echo(f"Note: {printable_line(refusal)}.", err=True)
+    wanted = "Passphrase or recovery code" if refusal is None else "Recovery code"
     answer: str = click.prompt(
-        f"Passphrase or recovery code for {database.name}",
+        f"{wanted} for {database.name}",
         hide_input=True,
         err=True,
         default="",

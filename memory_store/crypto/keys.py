@@ -24,7 +24,8 @@ KEY_BYTES = 32
 SALT_BYTES = 16
 LABEL_PREFIX = "memory-store/1/"
 RECOVERY_BYTES = 20  # 160 bits: beyond guessing, so no slow derivation is needed
-RECOVERY_GROUP = 4
+CODE_GROUP = 4
+DEVICE_ID_BYTES = 16
 
 ARGON2_MEMORY_KIB = 65_536  # RFC 9106, second recommended choice: 64 MiB, t = 3, p = 4
 ARGON2_ITERATIONS = 3
@@ -113,8 +114,12 @@ class Argon2Parameters(Struct, frozen=True):
             raise FormatError("this vault's passphrase slot asks for an unreasonable Argon2id cost")
 
 
-def key_from_passphrase(passphrase: str, salt: bytes, cost: Argon2Parameters) -> SecretKey:
+def key_from_passphrase(
+    passphrase: str, salt: bytes, cost: Argon2Parameters, device: SecretKey | None = None
+) -> SecretKey:
     """The key-encryption key of a passphrase (Argon2id). One derivation at a time in a process.
+
+    With a ``device`` key it is the key of both: see :func:`key_from_both`.
 
     Raises FormatError for a cost out of bounds or a salt that is none of ours, MemoryStoreError
     ("busy") when too many derivations wait already.
@@ -137,9 +142,31 @@ def key_from_passphrase(passphrase: str, salt: bytes, cost: Argon2Parameters) ->
             )
             derived = SecretKey(bytes(KEY_BYTES))
             derivation.derive_into(passphrase.encode("utf-8", "surrogatepass"), derived.buffer)
-            return derived
     finally:
         _admitted.release()
+    return derived if device is None else key_from_both(derived, device, salt)
+
+
+def key_from_both(derived: SecretKey, device: SecretKey, salt: bytes) -> SecretKey:
+    """The key-encryption key of a passphrase's key and a device key. ``derived`` is wiped.
+
+    Both are joined and go through HKDF (NIST SP 800-133r2, 6.3), so that whoever lacks one of
+    them knows nothing of the result. Argon2's own ``secret`` would do the same, but many libraries
+    do not offer it, and ``cryptography`` takes it in a buffer alone that cannot be wiped.
+    """
+    joined = SecretKey(bytes(2 * KEY_BYTES))
+    joined.buffer[:KEY_BYTES], joined.buffer[KEY_BYTES:] = derived.buffer, device.buffer
+    try:
+        return joined.derive("two-factors", salt)
+    finally:
+        joined.wipe()
+        derived.wipe()
+
+
+def device_id(device: SecretKey, vault: bytes) -> str:
+    """The public name of a device key in one vault, in hex. It says nothing of the key."""
+    derived = device.derive("device-id", vault)
+    return bytes(derived.buffer[:DEVICE_ID_BYTES]).hex()
 
 
 def key_from_strong_secret(secret: SecretKey, salt: bytes) -> SecretKey:
@@ -168,10 +195,7 @@ def decode_key_file(data: bytes, name: str) -> SecretKey:
 
 def new_recovery_code() -> str:
     """160 random bits as base32 in groups of four, to be written down."""
-    text = base64.b32encode(os.urandom(RECOVERY_BYTES)).decode()
-    return "-".join(
-        text[start : start + RECOVERY_GROUP] for start in range(0, len(text), RECOVERY_GROUP)
-    )
+    return _grouped(os.urandom(RECOVERY_BYTES))
 
 
 def decode_recovery_code(code: str) -> SecretKey | None:
@@ -180,9 +204,28 @@ def decode_recovery_code(code: str) -> SecretKey | None:
     Letters may be lower case, groups may be apart by spaces or dashes; 0, 1 and 8 are read as
     O, I and B, which base32 does not hold.
     """
+    return _decoded_code(code, RECOVERY_BYTES)
+
+
+def encode_device_key(device: SecretKey) -> str:
+    """The 256 bits of a device key, written as a recovery code is."""
+    return _grouped(device.buffer)
+
+
+def decode_device_key(code: str) -> SecretKey | None:
+    """The device key behind its code, or None where the text is no such code."""
+    return _decoded_code(code, KEY_BYTES)
+
+
+def _grouped(data: bytes | bytearray) -> str:
+    text = base64.b32encode(data).decode().rstrip("=")
+    return "-".join(text[start : start + CODE_GROUP] for start in range(0, len(text), CODE_GROUP))
+
+
+def _decoded_code(code: str, length: int) -> SecretKey | None:
     folded = "".join(code.upper().split()).replace("-", "").translate(str.maketrans("018", "OIB"))
     try:
-        raw = base64.b32decode(folded)
+        raw = base64.b32decode(folded + "=" * (-len(folded) % 8))
     except (binascii.Error, ValueError):
         return None
-    return SecretKey(raw) if len(raw) == RECOVERY_BYTES else None
+    return SecretKey(raw) if len(raw) == length else None

@@ -9,10 +9,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store.doctor.checks import Check
+from memory_store.doctor.checks import Check, State
 from memory_store.errors import MemoryStoreError, ModelUnavailableError
 
 if TYPE_CHECKING:
+    from memory_store.operations.key_devices import DeviceKey
     from memory_store.records import CollectionInfo
     from memory_store.store import MemoryStore
 
@@ -25,7 +26,7 @@ def vault(path: Path, store: MemoryStore | None) -> list[Check]:
         check_is_vault(path)
     except MemoryStoreError as error:
         return [Check("vault", "missing", str(error), "nothing to search", _make(path))]
-    checks = [Check("vault", "ok", str(path.resolve())), _file_mode(path)]
+    checks = [Check("vault", "ok", str(path.resolve())), _file_mode(path), *_device_keys(path)]
     if store is None:
         return [
             *checks,
@@ -49,6 +50,31 @@ def _file_mode(path: Path) -> Check:
             f"chmod go-w {path}",
         )
     return Check("file mode", "ok", f"{mode:04o}")
+
+
+def _device_keys(path: Path) -> list[Check]:
+    """Whether this machine has the device keys that passphrases need, and another way to them."""
+    from memory_store.store import MemoryStore
+
+    try:
+        return [_device_key(path, one) for one in MemoryStore.device_keys(path)]
+    except MemoryStoreError as error:
+        return [Check("device key", "missing", str(error), "passphrases may not open it here")]
+
+
+def _device_key(path: Path, one: DeviceKey) -> Check:
+    whose = "the owner's" if one.owner else "a member's"
+    name, detail = "device key", f"{whose}, {one.id[:8]}"
+    if not one.here:
+        state: State = "missing" if one.owner else "off"
+        effect = f"{whose} passphrase opens nothing on this machine"
+        remedy = f"memory-store keys device import {path} FILE, or keys device restore {path}"
+        return Check(name, state, f"{detail}: not on this machine", effect, remedy)
+    if not one.otherwise:
+        effect = "if this machine is lost, and you exported it nowhere, so is the vault"
+        remedy = f"memory-store keys add {path} --recovery"
+        return Check(name, "missing", f"{detail}: no other key leads to it", effect, remedy)
+    return Check(name, "ok", f"{detail}, in {one.path}")
 
 
 def _opened(path: Path, store: MemoryStore) -> list[Check]:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from memory_store import operations
 from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.facade.opened import OpenedStore, inside
-from memory_store.keys import new_recovery, secret_to_add
+from memory_store.keys import new_recovery, passphrase_to_set, secret_to_add
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Progress
+    from memory_store.operations.key_devices import DeviceKey
     from memory_store.operations.key_rotation import Rotation
     from memory_store.operations.key_sharing import Holder
     from memory_store.operations.key_slots import KeySlot, NewRoot
@@ -37,14 +38,24 @@ class Keys(OpenedStore):
         key_file: str | Path | None = None,
         passphrase: str | None = None,
         keyring: bool = False,
+        device_key: bool | None = None,
     ) -> KeySlot:
         """Let one more key open the vault. A key file that is absent is made.
+
+        ``device_key``: whether a passphrase also needs a device key, which is then on this
+        machine; ``None`` as was chosen for the vault.
 
         Raises BadInputError unless exactly one is given, for a passphrase that is too short, a key
         file beside the vault, or too many slots; ReadOnlyError.
         """
+        if device_key is None:
+            device_key = operations.key_slots.wants_device_key(self._vault)
         secret = secret_to_add(
-            self._vault.path, key_file=key_file, passphrase=passphrase, keyring=keyring
+            self._vault.path,
+            key_file=key_file,
+            passphrase=passphrase,
+            keyring=keyring,
+            device_key=device_key,
         )
         return operations.key_slots.add(self._vault, secret)
 
@@ -97,6 +108,56 @@ class Keys(OpenedStore):
             return False  # whatever else is wrong, whoever uses the vault is told
         return False
 
+    # -- device keys --------------------------------------------------------------------
+
+    @staticmethod
+    def device_keys(path: str | Path) -> list[DeviceKey]:
+        """The device keys that a vault's passphrases need, and whether this machine has them.
+
+        Needs no key. Raises NotAVaultError, FormatError, BadInputError without a state folder.
+        """
+        with vault_faults(Path(path)):
+            return operations.key_devices.listed(Path(path))
+
+    @staticmethod
+    def import_device_key(path: str | Path, code: str) -> list[DeviceKey]:
+        """Keep a vault's device key on this machine, from the code that another one exported.
+
+        Needs no key. Raises BadInputError for a code that is none of this vault's.
+        """
+        with vault_faults(Path(path)):
+            return operations.key_devices.imported(Path(path), code)
+
+    @inside
+    def export_device_key(self) -> str:
+        """The code of the device key that your passphrase needs, for another machine. A secret.
+
+        Raises NotFoundError where it needs none.
+        """
+        return operations.key_devices.exported(self._vault)
+
+    @inside
+    def restore_device_key(self) -> list[DeviceKey]:
+        """Keep the device key on this machine, as after the recovery code opened the vault here.
+
+        Raises NotFoundError where your passphrase needs none.
+        """
+        return operations.key_devices.restored(self._vault)
+
+    @inside
+    def add_device_key(self, passphrase: str) -> KeySlot:
+        """Make a passphrase need a device key, or a new one in the place of the one it needs.
+
+        Raises WrongKeyError where that is no passphrase of yours; BadInputError.
+        """
+        secret = passphrase_to_set(passphrase, device_key=True)
+        return operations.key_slots.give_device_key(self._vault, secret)
+
+    @inside
+    def lacks_device_key(self) -> bool:
+        """Whether the recovery code opened the vault on a machine without its device key."""
+        return operations.key_devices.lacking(self._vault)
+
     # -- sharing ------------------------------------------------------------------------
 
     @staticmethod
@@ -106,15 +167,23 @@ class Keys(OpenedStore):
         *,
         key_file: str | Path | None = None,
         passphrase: str | None = None,
+        device_key: bool = True,
     ) -> tuple[bytes, Holder, str]:
         """Introduce oneself to the owner of a vault, with a key of one's own that will open it.
 
         Returns a small public file's content for the owner, who one is in it, and the owner's
-        fingerprint. People compare both fingerprints, by voice. Needs no key of the vault. Raises
+        fingerprint. People compare both fingerprints, by voice. Needs no key of the vault.
+        ``device_key``: whether a passphrase also needs a device key, which is made here. Raises
         BadInputError, NotAVaultError.
         """
         database = Path(path)
-        secret = secret_to_add(database, key_file=key_file, passphrase=passphrase, keyring=False)
+        secret = secret_to_add(
+            database,
+            key_file=key_file,
+            passphrase=passphrase,
+            keyring=False,
+            device_key=device_key,
+        )
         with vault_faults(database):
             return operations.key_sharing.introduce(database, name, [secret])
 

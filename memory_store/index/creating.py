@@ -16,12 +16,13 @@ from memory_store.errors import BadInputError, NotAVaultError
 from memory_store.index.opened import OpenVault, open_vault
 from memory_store.sqlite import connect, sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
+from memory_store.vault import device_keys
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.identities import publish_owner
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.schema import FORMAT_VERSION, create_schema
 from memory_store.vault.settings import PROFILES, Settings, write_settings
-from memory_store.vault.slots import Secret, add_slot
+from memory_store.vault.slots import OWNER, PASSPHRASE, Secret, add_slot
 from memory_store.vault.transactions import transaction
 
 PERSONAL = "personal"
@@ -37,20 +38,25 @@ def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVau
     if profile not in PROFILES:
         raise BadInputError(f"no profile {profile!r}; there is: {', '.join(PROFILES)}", "profile")
     secrets = list(secrets)
-    fresh = not path.exists()
+    vault, device, fresh = os.urandom(16), None, not path.exists()
     if fresh:
         _make_private_file(path)
     try:
-        _fill_new_vault(path, secrets, profile)
+        if any(secret.two_factors for secret in secrets):
+            device = device_keys.made(vault, path)
+        _fill_new_vault(path, vault, secrets, device, profile)
     except BaseException:
         if fresh:
             path.unlink(missing_ok=True)
+        if device is not None:
+            device_keys.forget(vault, device)
         raise
     return open_vault(path, secrets[:1])
 
 
-def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
-    vault = os.urandom(16)
+def _fill_new_vault(
+    path: Path, vault: bytes, secrets: list[Secret], device: SecretKey | None, profile: str
+) -> None:
     connection = connect(path)
     try:
         connection.execute(f"pragma page_size = {PAGE_BYTES}")  # of a new file alone
@@ -70,7 +76,8 @@ def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
             root = SecretKey.generate()
             publish_owner(connection, root)
             for secret in secrets:
-                add_slot(connection, vault, 0, secret, root)
+                needed = device if secret.two_factors else None
+                add_slot(connection, vault, OWNER, secret, root, device=needed)
             keyring = Keyring(vault, 0, root)
             keyring.create_collection_key(connection, VAULT_SCOPE)
             personal = insert_collection(connection, keyring, PERSONAL)
@@ -81,6 +88,9 @@ def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
                 analyser=ANALYSER_VERSION,
                 collections=(personal,),
                 format=FORMAT_VERSION,
+                passphrase_alone=any(
+                    one.kind == PASSPHRASE and not one.two_factors for one in secrets
+                ),
             )
             write_settings(connection, keyring, settings)
             keyring.wipe()

@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from memory_store.crypto.keys import SecretKey
-from memory_store.errors import ModelMismatchError, SupersededError, TamperedError
+from memory_store.errors import (
+    MemoryStoreError,
+    ModelMismatchError,
+    SupersededError,
+    TamperedError,
+)
 from memory_store.index.collections import Collections
 from memory_store.index.gate import Gate
 from memory_store.index.known_rows import KnownRows
@@ -31,6 +36,7 @@ from memory_store.vault.expansions import Expansions
 from memory_store.vault.file_access import file_access
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import accept, counters, remember, rollback_warning
+from memory_store.vault.opened_slots import OpenedSlot, is_cheap, open_root, strengthened
 from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import (
     Settings,
@@ -39,7 +45,7 @@ from memory_store.vault.settings import (
     stored_revision,
     write_settings,
 )
-from memory_store.vault.slots import Secret, open_root
+from memory_store.vault.slots import Secret
 from memory_store.vault.transactions import erase_traces, keep_log, reading
 from memory_store.vault.upgrade import upgrade
 
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from memory_store.vault.audit_events import AuditEvent
 
 MOST_MOMENTS = 64  # tries to read rows and index of one moment, beside a busy writer
+SLOT_PATIENCE = 1.0  # seconds that wrapping a slot anew waits for another writer, at most
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
 
 
@@ -386,9 +393,12 @@ def open_vault(
     try:
         vault = read_vault_id(connection)
         with reading(connection):
-            keyring = Keyring.of_slot(connection, vault, open_root(connection, vault, secrets))
+            slot = open_root(connection, vault, secrets, path)
+            keyring = Keyring.of_slot(connection, vault, slot)
     finally:
         connection.close()
+    if is_cheap(slot.slot) and not access.read_only:
+        keyring.slot_key = _strengthened(path, vault, slot, access).key
     if keyring.is_owner and not access.read_only:
         access = _upgraded(path, keyring, access)
     opened = OpenVault(path, vault, keyring, access)
@@ -413,6 +423,17 @@ def _tag_rows(connection: sqlite3.Connection, keyring: Keyring, settings: Settin
     from memory_store.index.row_tagging import tag_rows  # analyses texts: seldom needed
 
     return tag_rows(connection, keyring, settings)
+
+
+def _strengthened(path: Path, vault: bytes, slot: OpenedSlot, access: FileAccess) -> OpenedSlot:
+    """The slot at today's cost; as it was, where that cannot be written: it did open the vault."""
+    try:
+        with contextlib.closing(connect(path, access=access, patience=SLOT_PATIENCE)) as connection:
+            slot = strengthened(connection, vault, slot)
+            erase_traces(connection)
+    except (sqlite3.Error, MemoryStoreError):
+        return slot
+    return slot
 
 
 def open_with_root(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memory_store.operations import (
         editing,
+        key_devices,
         key_rotation,
         key_sharing,
         key_shredding,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "editing",
+    "key_devices",
     "key_rotation",
     "key_sharing",
     "key_shredding",

@@ -40,6 +40,7 @@ from memory_store.operations.key_rotation import (
     rotate_scope,
 )
 from memory_store.sqlite import connect, sqlite3
+from memory_store.vault import device_keys
 from memory_store.vault.file_access import file_access
 from memory_store.vault.grants import length_prefixed
 from memory_store.vault.identities import (
@@ -128,7 +129,11 @@ def introduce(path: Path, name: str, secrets: Sequence[Secret]) -> tuple[bytes, 
     root = SecretKey.generate()
     identity = identity_of(root, strongest_kem())
     principal, pin = identity.principal(), owner.digest()
-    slots = tuple(made_slot(vault, principal, secret, root, pin) for secret in secrets)
+    device = device_keys.made(vault, path) if any(one.two_factors for one in secrets) else None
+    slots = tuple(
+        made_slot(vault, principal, one, root, pin, device if one.two_factors else None)
+        for one in secrets
+    )
     introduction = Introduction(vault, _checked_name(name), identity, slots)
     signed = signature(root, introduction.message())
     root.wipe()

@@ -26,7 +26,8 @@ from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CARRIED, Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace, make_grant, open_grant
 from memory_store.vault.identities import known_identity, read_identity
-from memory_store.vault.slots import OWNER, OpenedSlot
+from memory_store.vault.opened_slots import OpenedSlot
+from memory_store.vault.slots import OWNER
 from memory_store.vault.wrapped_keys import insert_key, root_generation
 
 __all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring"]

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, MsgspecError, Struct
+from msgspec.json import decode
 from msgspec.structs import replace
 
 from memory_store.crypto.blinding import SUM_MODULUS
 from memory_store.crypto.sealing import sealed_epoch
-from memory_store.errors import ReadOnlyError, TamperedError
+from memory_store.errors import FormatError, ReadOnlyError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys
 
@@ -56,15 +58,24 @@ def read_manifest(connection: sqlite3.Connection, keys: CollectionKeys) -> Manif
         raise TamperedError(f"vault_manifests of {keys.collection}: the account is missing")
     counter, sealed = row
     place = keys.place("vault_manifests", "sealed", keys.collection, counter)
-    data = json.loads(bytes(keys.unseal("manifest", place, sealed)))
-    return Manifest(
-        counter=counter,
-        count=int(data["count"]),
-        total=int(data["total"], 16),
-        revision=int(data["revision"]),
-        epoch=sealed_epoch(sealed, place),
-        format=int(data.get("format", 2)),
-    )
+    try:
+        told = decode(keys.unseal("manifest", place, sealed), type=_Told)
+        total = int(told.total, 16)
+    except (MsgspecError, ValueError):
+        raise FormatError(
+            f"vault_manifests of {keys.collection}: is nothing that this reads"
+        ) from None
+    epoch = sealed_epoch(sealed, place)
+    return Manifest(counter, told.count, total, told.revision, epoch, told.format)
+
+
+class _Told(Struct):
+    """What an account says under its seal, which any member may have written."""
+
+    count: int
+    total: Annotated[str, Meta(max_length=2 * EARLIER_BYTES)]
+    revision: int
+    format: int = 2
 
 
 def write_manifest(

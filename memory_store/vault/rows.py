@@ -301,7 +301,10 @@ def opened_head(keyring: Keyring, row: MemoryRow) -> bytes:
 
 def head_of(keyring: Keyring, row: MemoryRow, opened: bytes) -> dict[str, Any]:
     """What an opened head says. Raises TamperedError where the row beside it says otherwise."""
-    head = read_stored_json(opened, verbatim="source")  # a path leads back to its file
+    try:  # under the collection's key any member may have written it
+        head = read_stored_json(opened, verbatim="source")  # a path leads back to its file
+    except (ValueError, TypeError, RecursionError):
+        raise TamperedError(f"memories.head of {row.id}: is nothing that this reads") from None
     if row.content != head["content"]:
         raise TamperedError(f"memories.content of {row.id}: names another memory's body")
     for name in ("type", "created", "updated"):

@@ -87,7 +87,8 @@ class Settings(Struct, frozen=True):
     taken away unnoticed; ``choices`` the settings of those that differ from the vault;
     ``members`` those of closed collections. ``epochs`` are those of keys that were replaced,
     ``holders`` with whom collections are shared; ``slots`` the ids of the owner's key slots (empty
-    where they never changed), so that none that was removed can be put back.
+    where they never changed), so that none that was removed can be put back. ``passphrase_alone``:
+    whether the owner wants passphrases that need no device key.
     ``revision`` grows with every change; the personal collection's account knows the newest.
     ``format`` says by which rules the rows are read: 0 before there was a third.
     """
@@ -106,13 +107,14 @@ class Settings(Struct, frozen=True):
     epochs: tuple[Epoch, ...] = ()
     holders: tuple[KeyHolder, ...] = ()
     slots: tuple[str, ...] = ()
+    passphrase_alone: bool = False
     format: int = 0
 
     @property
     def indexing(self) -> Settings:
         """These settings as far as they say how memories are indexed."""
         kept = replace(self, revision=0, collections=(), members=())
-        return replace(kept, epochs=(), holders=(), slots=())
+        return replace(kept, epochs=(), holders=(), slots=(), passphrase_alone=False)
 
     def epoch_of(self, collection: str) -> Epoch:
         """The epoch of a collection's key, or of the vault's own."""
@@ -324,7 +326,10 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", settings.revision)
     data = to_builtins(settings)
-    for later in ("choices", "members", "epochs", "holders", "slots", "format"):
+    for later in (
+        *("choices", "members", "epochs", "holders", "slots"),
+        *("passphrase_alone", "format"),
+    ):
         if not data[later]:
             del data[later]  # as every vault was written before there were any
     sealed = keys.seal("head", place, json.dumps(data).encode())

@@ -1,18 +1,15 @@
 """Key slots: several secrets, each of which opens the same principal's root key (as LUKS does).
 
-Boundary: takes a secret, gives a root key. Which slots exist, of what kind, is in clear; nothing
-here is logged, and a wrong secret is told apart from a right one only by a commitment compared in
-constant time. AES-GCM does not commit to its key, so the commitment is checked first.
+Boundary: takes a secret and a root key, and wraps the one in the other. Which slots exist, of what
+kind, is in clear; nothing here is logged. How they are opened: ``opened_slots.py``.
 """
 
 from __future__ import annotations
 
 import hmac
-import json
 import os
 import uuid
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,12 +22,21 @@ from memory_store.crypto.keys import (
     Argon2Parameters,
     SecretKey,
     decode_recovery_code,
+    device_id,
     key_from_passphrase,
     key_from_strong_secret,
 )
 from memory_store.crypto.sealing import Place, SealingKey, seal, unseal
 from memory_store.errors import BadInputError, FormatError, TamperedError, WrongKeyError
 from memory_store.sqlite import sqlite3
+from memory_store.vault.passphrase_slots import (
+    COSTLIEST,
+    open_device_key,
+    read_parameters,
+    seal_device_key,
+    times_our_own,
+    written,
+)
 
 PASSPHRASE = "passphrase"
 KEY_FILE = "key-file"
@@ -39,9 +45,8 @@ RECOVERY = "recovery"
 KINDS = (PASSPHRASE, KEY_FILE, KEYRING, RECOVERY)
 OWNER = 0  # the principal who made the vault and may read all of it
 MOST_SLOTS = 64  # a hostile file must not make every try cost thousands of derivations
-COSTLIEST = 4  # times our own passphrase's: of a slot that comes from somebody else
-COSTLIEST_FILE = 512  # times our own: of all slots together, a minute or two where all are tried
 COMMITMENT_BYTES = KEY_BYTES
+MOST_CELL = 4_096  # bytes of any column of a row; ours have 270
 
 
 class Slot(Struct, frozen=True):
@@ -61,13 +66,25 @@ class Slot(Struct, frozen=True):
         tuned = f"{self.kind}|{self.principal}|{self.parameters}|{self.salt.hex()}"
         return Place(vault, tuned, "vault_slots", "wrapped", self.id)
 
+    def device_place(self, vault: bytes) -> Place:
+        """Where the device key is sealed that the slot's passphrase needs."""
+        return Place(vault, f"principal {self.principal}", "vault_slots", "device", self.id)
+
+    def device(self) -> str:
+        """The public id of the device key that is needed; empty for none. Raises FormatError."""
+        return read_parameters(self.parameters).device if self.kind == PASSPHRASE else ""
+
 
 class Secret(Struct, frozen=True):
-    """What a user gave to open a vault: a passphrase as text, or random bytes, of some kind."""
+    """What a user gave to open a vault: a passphrase as text, or random bytes, of some kind.
+
+    ``two_factors``: whether a slot that is made of the passphrase also needs a device key.
+    """
 
     kind: str
     passphrase: str | None = None
     key: SecretKey | None = None
+    two_factors: bool = False
 
     @staticmethod
     def typed(text: str) -> Iterable[Secret]:
@@ -77,10 +94,12 @@ class Secret(Struct, frozen=True):
             yield Secret(RECOVERY, key=recovery)
         yield Secret(PASSPHRASE, passphrase=text)
 
-    def key_for(self, salt: bytes, parameters: str) -> SecretKey:
-        """The key-encryption key of this secret for a slot."""
+    def key_for(
+        self, salt: bytes, cost: Argon2Parameters, device: SecretKey | None = None
+    ) -> SecretKey:
+        """The key-encryption key of this secret for a slot. The cost is a passphrase's."""
         if self.kind == PASSPHRASE:
-            return key_from_passphrase(self.passphrase or "", salt, _argon2(parameters))
+            return key_from_passphrase(self.passphrase or "", salt, cost, device)
         if self.key is None:
             raise WrongKeyError("no secret was given")
         return key_from_strong_secret(self.key, salt)
@@ -93,21 +112,6 @@ class Secret(Struct, frozen=True):
         return []
 
 
-def _argon2(parameters: str) -> Argon2Parameters:
-    try:
-        cost = Argon2Parameters(**json.loads(parameters))
-        cost.check()
-    except (TypeError, ValueError):
-        raise FormatError("this vault's passphrase slot has parameters nobody can read") from None
-    return cost
-
-
-def _times_our_own(cost: Argon2Parameters) -> float:
-    """How many derivations of our own parameters would take as long."""
-    usual = Argon2Parameters()
-    return cost.memory_kib * cost.iterations / (usual.memory_kib * usual.iterations)
-
-
 def check_of_another(slot: Slot) -> None:
     """Raise FormatError for a slot that keeps those from opening the vault whom it is not for.
 
@@ -118,7 +122,9 @@ def check_of_another(slot: Slot) -> None:
         raise FormatError("this key slot is none that this version makes")
     if len(slot.commitment) != COMMITMENT_BYTES or not slot.wrapped:
         raise FormatError("this key slot is none that this version makes")
-    if slot.kind == PASSPHRASE and _times_our_own(_argon2(slot.parameters)) > COSTLIEST:
+    if slot.kind != PASSPHRASE:
+        return
+    if times_our_own(read_parameters(slot.parameters).cost) > COSTLIEST:
         raise FormatError("this key slot takes everybody too long to try")
 
 
@@ -129,13 +135,11 @@ def add_slot(
     secret: Secret,
     root: SecretKey,
     pin: bytes = b"",
+    device: SecretKey | None = None,
 ) -> str:
-    """Let ``secret`` open the principal's root key. Returns the new slot's id.
-
-    ``pin`` is sealed with it: what a principal who is not the owner knows the owner by.
-    """
+    """Let ``secret`` open the principal's root key. Returns the new slot's id. See made_slot."""
     check_room(connection)
-    slot = made_slot(vault, principal, secret, root, pin)
+    slot = made_slot(vault, principal, secret, root, pin, device)
     insert_slot(connection, slot)
     return slot.id
 
@@ -148,20 +152,84 @@ def check_room(connection: sqlite3.Connection) -> None:
 
 
 def made_slot(
-    vault: bytes, principal: int, secret: Secret, root: SecretKey, pin: bytes = b""
+    vault: bytes,
+    principal: int,
+    secret: Secret,
+    root: SecretKey,
+    pin: bytes = b"",
+    device: SecretKey | None = None,
 ) -> Slot:
-    """A new slot that ``secret`` opens, not stored yet."""
-    parameters = json.dumps(asdict(Argon2Parameters())) if secret.kind == PASSPHRASE else "{}"
-    salt = os.urandom(SALT_BYTES)
-    encryption_key = secret.key_for(salt, parameters)
-    commitment = bytes(encryption_key.derive("commitment").buffer)
+    """A new slot that ``secret`` opens, not stored yet.
+
+    ``pin`` is sealed with it: what a principal who is not the owner knows the owner by. A
+    passphrase opens it with the ``device`` key alone, if there is one.
+    """
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    slot = Slot(
-        str(uuid.uuid4()), principal, secret.kind, parameters, salt, commitment, b"", created
-    )
-    wrapped = rewrapped(slot, vault, encryption_key, root, pin)
+    empty = Slot(str(uuid.uuid4()), principal, secret.kind, "{}", b"", b"", b"", created)
+    slot, encryption_key = filled(empty, vault, secret, root, pin, device)
     encryption_key.wipe()
-    return wrapped
+    return slot
+
+
+def filled(
+    slot: Slot,
+    vault: bytes,
+    secret: Secret,
+    root: SecretKey,
+    pin: bytes,
+    device: SecretKey | None,
+) -> tuple[Slot, SecretKey]:
+    """The slot with a new salt, at today's cost, and its key-encryption key."""
+    cost, salt = Argon2Parameters(), os.urandom(SALT_BYTES)
+    encryption_key = secret.key_for(salt, cost, device)
+    commitment = bytes(encryption_key.derive("commitment").buffer)
+    slot = replace(slot, salt=salt, commitment=commitment)
+    if secret.kind == PASSPHRASE:
+        slot = replace(slot, parameters=_told(slot, vault, cost, root, device))
+    return rewrapped(slot, vault, encryption_key, root, pin), encryption_key
+
+
+def _told(
+    slot: Slot, vault: bytes, cost: Argon2Parameters, root: SecretKey, device: SecretKey | None
+) -> str:
+    if device is None:
+        return written(cost)
+    sealed = seal_device_key(slot.device_place(vault), root, device)
+    return written(cost, device_id(device, vault), sealed)
+
+
+def device_key_of(slot: Slot, vault: bytes, root: SecretKey) -> SecretKey | None:
+    """The device key that a passphrase's slot needs, by the principal's root key; None for none.
+
+    Raises TamperedError where it is another's, FormatError for parameters that nobody can read.
+    """
+    if slot.kind != PASSPHRASE:
+        return None
+    told = read_parameters(slot.parameters)
+    if not told.device:
+        return None
+    device = open_device_key(slot.device_place(vault), root, told.device_key)
+    if device_id(device, vault) != told.device:
+        raise TamperedError(f"vault_slots.parameters of {slot.id}: name another device key")
+    return device
+
+
+def with_new_root(
+    slot: Slot, vault: bytes, encryption_key: SecretKey, before: SecretKey, root: SecretKey
+) -> Slot:
+    """The owner's same slot with another root key in it. Raises TamperedError, FormatError.
+
+    ``before`` is the root key of until now, ``encryption_key`` the slot's.
+    """
+    commitment = encryption_key.derive("commitment")
+    if not hmac.compare_digest(commitment.buffer, slot.commitment):
+        raise BadInputError("this key was wrapped anew meanwhile: unlock the vault again", "slot")
+    unseal(SealingKey(encryption_key.derive("wrap")), slot.place(vault), slot.wrapped)
+    device = device_key_of(slot, vault, before)
+    if device is not None:
+        cost = read_parameters(slot.parameters).cost
+        slot = replace(slot, parameters=_told(slot, vault, cost, root, device))
+    return rewrapped(slot, vault, encryption_key, root)
 
 
 def rewrapped(
@@ -190,93 +258,58 @@ def insert_slot(connection: sqlite3.Connection, slot: Slot) -> None:
 
 
 def list_slots(connection: sqlite3.Connection, principal: int | None = None) -> list[Slot]:
-    """Every slot, or those of a principal. Raises FormatError for more than a vault ever has."""
+    """Every slot that can be read, or those of a principal.
+
+    Raises FormatError for more than a vault ever has.
+    """
+    slots, _ = read_slots(connection)
+    return [slot for slot in slots if principal is None or slot.principal == principal]
+
+
+def read_slots(connection: sqlite3.Connection) -> tuple[list[Slot], list[TamperedError]]:
+    """Every slot that can be read, oldest first, and what is wrong with the other rows.
+
+    Raises FormatError for more than a vault ever has.
+    """
+    cut = (
+        f"iif(length(cast({name} as blob)) > {MOST_CELL}, zeroblob({MOST_CELL + 1}), "
+        f"cast({name} as blob))"
+        for name in COLUMNS
+    )
     rows = connection.execute(
-        """
-        select id, principal, kind, parameters, salt, commitment, wrapped, created
+        f"""
+        select {", ".join(cut)}, case typeof(principal) when 'integer' then principal end
         from vault_slots order by created, id limit ?
         """,
         (MOST_SLOTS + 1,),
     ).fetchall()
     if len(rows) > MOST_SLOTS:
         raise FormatError(f"this vault has more than {MOST_SLOTS} key slots")
-    slots = [_whole(Slot(*row)) for row in rows]
-    return [slot for slot in slots if principal is None or slot.principal == principal]
+    slots: list[Slot] = []
+    damaged: list[TamperedError] = []
+    for row in rows:
+        try:
+            slots.append(_slot(*row))
+        except TamperedError as error:
+            damaged.append(error)
+    return slots, damaged
 
 
-def _whole(slot: Slot) -> Slot:
-    if all(isinstance(part, bytes) for part in (slot.salt, slot.commitment, slot.wrapped)):
-        return slot
-    raise TamperedError(f"vault_slots of {slot.id}: a part of it was taken away")
+TEXTS = ("id", "kind", "parameters", "created")
+COLUMNS = (*TEXTS, "salt", "commitment", "wrapped")
 
 
-class OpenedSlot(Struct, frozen=True):
-    """What a slot held: the principal's root key, and how the owner is known (not for owners).
-
-    ``key`` is the slot's key-encryption key.
-    """
-
-    slot: Slot
-    key: SecretKey
-    root: SecretKey
-    pin: bytes = b""
-
-    __repr__ = object.__repr__
-
-
-def open_root(
-    connection: sqlite3.Connection, vault: bytes, secrets: Iterable[Secret]
-) -> OpenedSlot:
-    """The slot that one of the secrets opens. Raises WrongKeyError."""
-    slots = list_slots(connection)
-    tried: set[str] = set()
-    for secret in secrets:
-        tried.add(secret.kind)
-        matching = [slot for slot in slots if slot.kind == secret.kind]
-        if secret.kind == PASSPHRASE:
-            _check_tries(matching)
-        for slot in matching:
-            opened = _try_slot(slot, vault, secret)
-            if opened is not None:
-                return opened
-    raise WrongKeyError(_wrong_key_message(tried, {slot.kind for slot in slots}))
-
-
-def _check_tries(slots: Iterable[Slot]) -> None:
-    """Raise FormatError where a passphrase that opens none of these slots would take very long."""
-    cost = 0.0
-    for slot in slots:
-        with suppress(FormatError):  # refused when its turn comes: one before it may open
-            cost += _times_our_own(_argon2(slot.parameters))
-    if cost > COSTLIEST_FILE:
-        raise FormatError("this vault's passphrase slots together ask for an unreasonable cost")
-
-
-def _try_slot(slot: Slot, vault: bytes, secret: Secret) -> OpenedSlot | None:
-    encryption_key = secret.key_for(slot.salt, slot.parameters)
+def _slot(*cells: Any) -> Slot:
+    """A row of :data:`COLUMNS`, and the principal. Raises TamperedError for one that is none."""
+    *found, principal = cells
+    name = found[0].decode("utf-8", "replace")[:36] if found[0] else "?"
+    if any(cell is None for cell in cells):
+        raise TamperedError(f"vault_slots of {name}: a part of it was taken away")
+    if any(len(cell) > MOST_CELL for cell in found):
+        raise TamperedError(f"vault_slots of {name}: is larger than a key slot is")
     try:
-        commitment = encryption_key.derive("commitment")
-        if not hmac.compare_digest(commitment.buffer, slot.commitment):
-            return None
-        opened = unseal(SealingKey(encryption_key.derive("wrap")), slot.place(vault), slot.wrapped)
-        root, pin = SecretKey(opened[:KEY_BYTES]), bytes(opened[KEY_BYTES:])
-        return OpenedSlot(slot, SecretKey(encryption_key.buffer), root, pin)
-    finally:
-        encryption_key.wipe()
-
-
-_NAMES: dict[str, str] = {
-    PASSPHRASE: "passphrase",
-    KEY_FILE: "key file",
-    KEYRING: "key in the OS keyring",
-    RECOVERY: "recovery code",
-}
-
-
-def _wrong_key_message(tried: set[str], present: set[str]) -> str:
-    def listed(kinds: set[str]) -> str:
-        return " or ".join(_NAMES[kind] for kind in KINDS if kind in kinds)
-
-    if tried & present:
-        return f"wrong {listed(tried & present)}: it opens no key slot of this vault"
-    return f"this vault is not opened by a {listed(tried)}; it has: {listed(present)}"
+        id, kind, parameters, created = (cell.decode() for cell in found[: len(TEXTS)])
+    except UnicodeDecodeError:
+        raise TamperedError(f"vault_slots of {name}: holds what is no text") from None
+    salt, commitment, wrapped = found[len(TEXTS) :]
+    return Slot(id, principal, kind, parameters, salt, commitment, wrapped, created)

@@ -314,8 +314,13 @@ class Vault:
                 yield Cell(table, column, rowid, key, bundle.epoch, place, blob)
 
 
-def open_vault(connection: sqlite3.Connection, kind: str, secret: str) -> Vault:
-    """The vault that a secret of some kind opens, its keys and settings checked."""
+def open_vault(
+    connection: sqlite3.Connection, kind: str, secret: str, device: str | None = None
+) -> Vault:
+    """The vault that a secret of some kind opens, its keys and settings checked.
+
+    ``device`` is the code of a device key, for a passphrase that needs one.
+    """
     check_file(connection)
     (vault,) = connection.execute(
         "select value from vault_settings where name = 'vault'"
@@ -324,12 +329,12 @@ def open_vault(connection: sqlite3.Connection, kind: str, secret: str) -> Vault:
     rows = connection.execute(
         "select id, principal, kind, parameters, salt, commitment, wrapped from vault_slots"
     ).fetchall()
+    refusals = []
     for slot in (Slot(*row) for row in rows):
         try:
-            content = slot.content(identity, kind, secret)
-        except Refused as refusal:
-            if refusal.outcome != "wrong secret":
-                raise
+            content = slot.content(identity, kind, secret, device)
+        except Refused as refusal:  # another slot may be what was written
+            refusals.append(refusal)
             continue
         opened_vault = Vault(connection, identity, slot.principal, content[:32], content[32:])
         opened_vault.load_keys()
@@ -337,7 +342,8 @@ def open_vault(connection: sqlite3.Connection, kind: str, secret: str) -> Vault:
         for collection in opened_vault.settings["collections"]:
             opened_vault.check_account(collection)
         return opened_vault
-    raise Refused("wrong secret")
+    others = [refusal for refusal in refusals if refusal.outcome != "wrong secret"]
+    raise next(iter(others), Refused("wrong secret"))
 
 
 def check_file(connection: sqlite3.Connection) -> None:

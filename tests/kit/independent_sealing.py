@@ -172,27 +172,57 @@ def key_file_secret(content: bytes) -> bytes:
 
 
 def recovery_secret(code: str) -> bytes:
+    return _of_code(code, 20, "not a recovery code")
+
+
+def device_secret(code: str) -> bytes:
+    return _of_code(code, 32, "not a device key")
+
+
+def _of_code(code: str, length: int, refusal: str) -> bytes:
     folded = "".join(code.upper().split()).replace("-", "")
     for read, meant in zip("018", "OIB", strict=True):
         folded = folded.replace(read, meant)
     try:
-        secret = base64.b32decode(folded)
+        secret = base64.b32decode(folded + "=" * (-len(folded) % 8))
     except (binascii.Error, ValueError):
-        raise Refused("not a recovery code") from None
-    if len(secret) != 20:
-        raise Refused("not a recovery code")
+        raise Refused(refusal) from None
+    if len(secret) != length:
+        raise Refused(refusal)
     return secret
 
 
-def argon2id(passphrase: str, salt: bytes, parameters: str) -> bytes:
-    """The key-encryption key of a passphrase, unless its cost is out of bounds."""
+def needed_device(parameters: str) -> tuple[str, str]:
+    """The id of the device key that a passphrase needs besides, and that key, sealed; or none."""
+    told = _parameters(parameters)
+    return told.get("device", ""), told.get("device_key", "")
+
+
+def _parameters(parameters: str) -> dict[str, Any]:
+    """What a passphrase's slot says, if it is of the fields and kinds that there are."""
+    kinds = {"memory_kib": int, "iterations": int, "lanes": int, "device": str, "device_key": str}
     try:
-        cost = json.loads(parameters)
-        memory, passes, lanes = (cost[n] for n in ("memory_kib", "iterations", "lanes"))
-        if len(cost) != 3 or any(type(part) is not int for part in (memory, passes, lanes)):
+        told = json.loads(parameters) if len(parameters) <= 512 else None
+        if any(type(value) is not kinds.get(name) for name, value in told.items()):
             raise ValueError
-    except (ValueError, TypeError, KeyError, RecursionError):
+        if not {"memory_kib", "iterations", "lanes"} <= told.keys():
+            raise ValueError
+        if not re.fullmatch("([0-9a-f]{32})?", told.get("device", "")):
+            raise ValueError
+    except (ValueError, AttributeError, RecursionError):
         raise Refused("unreadable cost") from None
+    return dict(told)
+
+
+def device_id(device: bytes, vault: bytes) -> str:
+    """The public name of a device key in a vault."""
+    return derived(device, "device-id", vault)[:16].hex()
+
+
+def argon2id(passphrase: str, salt: bytes, parameters: str) -> bytes:
+    """The key of a passphrase, unless its cost is out of bounds."""
+    cost = _parameters(parameters)
+    memory, passes, lanes = (cost[name] for name in ("memory_kib", "iterations", "lanes"))
     if memory < 19_456 or passes < 2:
         raise Refused("weak cost")
     if memory > 1_048_576 or passes > 64 or not 1 <= lanes <= 16:
@@ -215,16 +245,19 @@ class Slot:
     commitment: bytes
     wrapped: bytes
 
-    def root(self, vault: bytes, kind: str, secret: str) -> bytes:
+    def root(self, vault: bytes, kind: str, secret: str, device: str | None = None) -> bytes:
         """The principal's root key, by a secret as its user writes it."""
-        return self.content(vault, kind, secret)[:32]
+        return self.content(vault, kind, secret, device)[:32]
 
-    def content(self, vault: bytes, kind: str, secret: str) -> bytes:
-        """The root key, and behind it, for others than the owner, the digest of his identity."""
+    def content(self, vault: bytes, kind: str, secret: str, device: str | None = None) -> bytes:
+        """The root key, and behind it, for others than the owner, the digest of his identity.
+
+        ``device`` is the code of a device key that is at hand.
+        """
         if self.kind != kind:
             raise Refused("wrong secret")
         if kind == "passphrase":
-            encryption_key = argon2id(secret, self.salt, self.parameters)
+            encryption_key = self._of_passphrase(vault, secret, device)
         else:
             raw = (
                 recovery_secret(secret) if kind == "recovery" else key_file_secret(secret.encode())
@@ -235,6 +268,20 @@ class Slot:
         tuned = f"{self.kind}|{self.principal}|{self.parameters}|{self.salt.hex()}"
         place = Place(vault, tuned, "vault_slots", "wrapped", self.id)
         return opened(derived(encryption_key, "wrap"), place, self.wrapped)
+
+    def _of_passphrase(self, vault: bytes, secret: str, device: str | None) -> bytes:
+        needed, _ = needed_device(self.parameters)
+        key = device_secret(device) if device else b""
+        if needed and (not key or device_id(key, vault) != needed):
+            raise Refused("missing device key")
+        slow = argon2id(secret, self.salt, self.parameters)
+        return derived(slow + key, "two-factors", self.salt) if needed else slow
+
+    def device_key(self, vault: bytes, root: bytes) -> bytes:
+        """The device key that the passphrase needs, by the principal's root key."""
+        _, sealed = needed_device(self.parameters)
+        place = Place(vault, f"principal {self.principal}", "vault_slots", "device", self.id)
+        return opened(derived(root, "device-wrap"), place, base64.b64decode(sealed, validate=True))
 
 
 # -- topics ---------------------------------------------------------------------------------

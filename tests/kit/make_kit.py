@@ -24,6 +24,8 @@ from independent_sealing import (
     argon2id,
     content_hash,
     derived,
+    device_id,
+    device_secret,
     element,
     key_file_secret,
     normalised_topic,
@@ -225,7 +227,7 @@ def sealed_values() -> Iterator[Vector]:
 # -- derivations ----------------------------------------------------------------------------
 
 LABELS = (
-    *("slot", "commitment", "wrap", "principal-wrap"),
+    *("slot", "commitment", "wrap", "principal-wrap", "two-factors", "device-id", "device-wrap"),
     *("body", "head", "segment", "manifest", "name", "expansion", "page", "audit"),
     *("blind", "term", "topic", "pair", "dedupe", "source"),
     *("manifest-element", "page-tag", "expansion-question"),
@@ -257,6 +259,7 @@ def key_derivations() -> Iterator[Vector]:
         yield derivation("argon2id", given, argon2id(passphrase, salt, parameters).hex())
 
 
+DEVICE = base64.b32encode(drawn("device")).decode().rstrip("=")
 CODE = base64.b32encode(drawn("recovery", 20)).decode()
 GROUPED = "-".join(CODE[start : start + 4] for start in range(0, 32, 4))
 LINE = base64.b64encode(drawn("key file")).decode()
@@ -332,12 +335,15 @@ SECRETS = {"passphrase": "correct horse battery staple", "key-file": LINE, "reco
 ROOT = drawn("root")
 
 
-def slot_of(kind: str, parameters: str = "{}") -> Slot:
-    """A whole slot that the kind's secret opens."""
+def slot_of(kind: str, parameters: str = "{}", device: str = "") -> Slot:
+    """A whole slot that the kind's secret opens, a passphrase with a device key if one is given."""
     salt = drawn(f"salt of {kind}", 16)
     if kind == "passphrase":
-        parameters = CHEAP
+        parameters = with_device(device) if device else CHEAP
         encryption_key = argon2id(SECRETS[kind], salt, parameters)
+        if device:
+            both = encryption_key + device_secret(device)
+            encryption_key = derived(both, "two-factors", salt)
     else:
         read = recovery_secret(GROUPED) if kind == "recovery" else key_file_secret(LINE.encode())
         encryption_key = derived(read, "slot", salt)
@@ -348,14 +354,53 @@ def slot_of(kind: str, parameters: str = "{}") -> Slot:
     return Slot("7a1b", 0, kind, parameters, salt, commitment, wrapped)
 
 
-def slot_vector(outcome: str, what: str, slot: Slot, secret: str | None = None) -> Vector:
+def with_device(device: str) -> str:
+    """The parameters of a passphrase's slot that needs a device key."""
+    key = device_secret(device)
+    place = Place(VAULT, "principal 0", "vault_slots", "device", "7a1b")
+    kept = sealed(padding(key), "device key", place=place, key=derived(ROOT, "device-wrap"))
+    told = {"device": device_id(key, VAULT), "device_key": base64.b64encode(kept).decode()}
+    return json.dumps({**json.loads(CHEAP), **told}, separators=(",", ":"))
+
+
+def slot_vector(
+    outcome: str, what: str, slot: Slot, secret: str | None = None, device: str | None = None
+) -> Vector:
     row = {n: v.hex() if isinstance(v, bytes) else v for n, v in asdict(slot).items()}
     given = {"kind": slot.kind, "secret": SECRETS[slot.kind] if secret is None else secret}
+    if device is not None:
+        given["device"] = device
     result = {"root": ROOT.hex()} if outcome == "opens" else {}
     return {
         "outcome": outcome, "what": f"{slot.kind}: {what}", "vault": VAULT.hex(),
         "slot": row, "given": given, **result,
     }  # fmt: skip
+
+
+def two_factors() -> Iterator[Vector]:
+    slot = slot_of("passphrase", device=DEVICE)
+    other = base64.b32encode(drawn("another device")).decode().rstrip("=")
+    yield slot_vector("opens", "it and its device key", slot, device=DEVICE)
+    yield slot_vector("missing device key", "without its device key", slot)
+    yield slot_vector("missing device key", "another device key", slot, device=other)
+    wrong = "correct horse battery stapler"
+    yield slot_vector("wrong secret", "another one, its device key", slot, wrong, DEVICE)
+    told = json.loads(slot.parameters)
+    stripped = replace(slot, parameters=CHEAP)
+    for device, where in ((None, "not"), (DEVICE, "still")):
+        what = f"its device key taken out, {where} at hand"
+        yield slot_vector("wrong secret", what, stripped, device=device)
+    renamed = json.dumps({**told, "device": device_id(device_secret(other), VAULT)})
+    swapped = replace(slot, parameters=renamed)
+    yield slot_vector("missing device key", "the id of another device key", swapped, device=DEVICE)
+    yield slot_vector("wrong secret", "the id of another that is there", swapped, device=other)
+    resealed = replace(slot, parameters=json.dumps({**told, "device_key": "AAAA"}))
+    yield slot_vector("not authentic", "another sealed device key", resealed, device=DEVICE)
+    for name in ("../../secret", "AB" * 16, "ab" * 15, "ab" * 17):
+        named = replace(slot, parameters=json.dumps({**told, "device": name}))
+        yield slot_vector("unreadable cost", f"a device key named {name}", named, device=DEVICE)
+    given = replace(slot_of("passphrase"), parameters=CHEAP)
+    yield slot_vector("opens", "it alone, a device key at hand", given, device=DEVICE)
 
 
 def costs(slot: Slot) -> Iterator[Vector]:
@@ -378,9 +423,12 @@ def costs(slot: Slot) -> Iterator[Vector]:
         *(
             '{"memory_kib": 19456.0, "iterations": 2, "lanes": 1}',
             CHEAP.replace("}", ', "more": 1}'),
+            CHEAP.replace("}", ', "device": 1}'),
+            CHEAP + " " * 500,
+            "[" * 4_000,
         ),
     ):
-        what = f"parameters {parameters or 'empty'}"
+        what = f"parameters {parameters[:80] or 'empty'}"
         yield slot_vector("unreadable cost", what, replace(slot, parameters=parameters))
 
 
@@ -405,6 +453,7 @@ def slots() -> Iterator[Vector]:
             moved = replace(slot, **{name: there})
             yield slot_vector("not authentic", f"another {name}", moved)
     yield from costs(slot_of("passphrase"))
+    yield from two_factors()
     short = replace(slot_of("passphrase"), salt=bytes(8))
     yield slot_vector("bad salt", "a salt of 8 bytes", short)
     tuned = replace(slot_of("key-file"), parameters='{"x": 1}')
@@ -432,8 +481,9 @@ ABOUT = {
     "`opens` gives `content`; every other outcome is how it must be refused.",
     "derivations": "Compute `result` from what is given; `what` names the derivation. Any outcome "
     "but `gives` is how the text must be refused.",
-    "slots": "Open the row of vault_slots with the secret as its user writes it. Outcome `opens` "
-    "gives `root`; every other outcome is how it must be refused.",
+    "slots": "Open the row of vault_slots with the secret as its user writes it, and the code of "
+    "the `device` key that is at hand, if any. Outcome `opens` gives `root`; every other outcome "
+    "is how it must be refused.",
 }
 
 

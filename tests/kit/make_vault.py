@@ -12,15 +12,16 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from memory_store.crypto.keys import Argon2Parameters
 from memory_store.records import MemoryDraft
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
-from memory_store.vault import slots
+from memory_store.vault import device_keys, opened_slots, passphrase_slots, slots
 
 HERE = Path(__file__).parent
 PASSPHRASE = "a published passphrase"
@@ -59,9 +60,11 @@ def cheaper(path: Path) -> None:
             ]
         )
         secret = slots.Secret(slots.PASSPHRASE, passphrase=PASSPHRASE)
-        opened = slots.open_root(connection, vault, [secret])
-        parameters = json.dumps(asdict(CHEAP))
-        key = secret.key_for(opened.slot.salt, parameters)
+        opened = opened_slots.open_root(connection, vault, [secret])
+        told = passphrase_slots.read_parameters(opened.slot.parameters)
+        parameters = passphrase_slots.written(CHEAP, told.device, told.device_key)
+        device = device_keys.read(vault, told.device)
+        key = secret.key_for(opened.slot.salt, CHEAP, device)
         commitment = bytes(key.derive("commitment").buffer)
         tuned = replace(opened.slot, parameters=parameters, commitment=commitment)
         slots.insert_slot(connection, slots.rewrapped(tuned, vault, key, opened.root))
@@ -180,7 +183,8 @@ def made(folder: Path) -> tuple[Path, dict[str, str]]:
         fill(store)
     cheaper(path)
     return path, {
-        "key-file": key_file.read_text(), "recovery": code, "passphrase": PASSPHRASE
+        "key-file": key_file.read_text(), "recovery": code, "passphrase": PASSPHRASE,
+        "device": Path(store.device_keys(path)[0].path).read_text().strip(),
     }  # fmt: skip
 
 
@@ -193,11 +197,16 @@ def vectors(
         "passphrase": PASSPHRASE + " ",
     }
     found: list[Vector] = []
+    device = secrets.pop("device")
     for kind, secret in secrets.items():
         given = {"kind": kind, "secret": secret}
+        if kind == "passphrase":
+            alone = {"what": "its passphrase without the device key", "change": "", "given": given}
+            found.append({"outcome": "missing device key", **alone})
+            given = {**given, "device": device}
         whole = {"what": f"opened by its {kind}", "change": "", "given": given}
         found.append({"outcome": "opens", **whole, "memories": held})
-        other = {"kind": kind, "secret": wrong[kind]}
+        other = {**given, "secret": wrong[kind]}
         found.append(
             {"outcome": "wrong secret", "what": f"another {kind}", "change": "", "given": other}
         )
@@ -238,8 +247,8 @@ def main() -> None:
 
 ABOUT = (
     "Make the vault of vault.sql, run `change` on it, open it with the secret as its user writes "
-    "it and read everything. Outcome `opens` gives `memories`; every other outcome is how it must "
-    "be refused."
+    "it (and the code of the `device` key at hand, if any) and read everything. Outcome `opens` "
+    "gives `memories`; every other outcome is how it must be refused."
 )
 
 if __name__ == "__main__":

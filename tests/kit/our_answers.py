@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from contextlib import closing
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from memory_store.crypto.blinding import Blinder, Tagger
 from memory_store.crypto.keys import (
     SecretKey,
+    decode_device_key,
     decode_key_file,
     decode_recovery_code,
     key_from_passphrase,
@@ -20,11 +22,14 @@ from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.text.canonical import normalise_topic
+from memory_store.vault import device_keys
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.manifest import element
+from memory_store.vault.opened_slots import open_root
+from memory_store.vault.passphrase_slots import read_parameters
 from memory_store.vault.rows import content_tag
 from memory_store.vault.schema import create_schema
-from memory_store.vault.slots import Argon2Parameters, Secret, Slot, insert_slot, open_root
+from memory_store.vault.slots import Secret, Slot, insert_slot
 
 Vector = Mapping[str, Any]
 
@@ -50,6 +55,7 @@ COMPLAINTS = {
     "parameters nobody can read": "unreadable cost",
     "no salt of 16 bytes": "bad salt",
     "it opens no key slot": "wrong secret",
+    "also needs the device key": "missing device key",
     "is not a key file": "not a key file",
 }
 
@@ -104,7 +110,7 @@ def _subkey(vector: Vector) -> str:
 
 
 def _argon2id(vector: Vector) -> str:
-    cost = Argon2Parameters(**json.loads(vector["parameters"]))
+    cost = read_parameters(vector["parameters"]).cost
     salt = bytes.fromhex(vector["salt"])
     return key_from_passphrase(vector["passphrase"], salt, cost).buffer.hex()
 
@@ -154,6 +160,23 @@ def secret_of(kind: str, text: str) -> Secret:
     return Secret(kind, key=decode_key_file(text.encode(), "kit.key"))
 
 
+@contextmanager
+def this_machine(vault: bytes, device: str | None) -> Iterator[None]:
+    """A machine of its own, which has a device key of the vault, or none."""
+    before = os.environ.get("MEMORY_STORE_STATE")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["MEMORY_STORE_STATE"] = folder
+        try:
+            key = decode_device_key(device or "")
+            if key is not None:
+                device_keys.keep(vault, key)
+            yield
+        finally:
+            os.environ.pop("MEMORY_STORE_STATE")
+            if before is not None:
+                os.environ["MEMORY_STORE_STATE"] = before
+
+
 def slot(vector: Vector) -> dict[str, str]:
     row = {
         name: bytes.fromhex(cell) if name in ("salt", "commitment", "wrapped") else cell
@@ -164,7 +187,9 @@ def slot(vector: Vector) -> dict[str, str]:
         create_schema(connection)
         insert_slot(connection, Slot(**row, created="2024-01-01T00:00:00+00:00"))
         secret = secret_of(vector["given"]["kind"], vector["given"]["secret"])
-        opened = open_root(connection, bytes.fromhex(vector["vault"]), [secret])
+        vault = bytes.fromhex(vector["vault"])
+        with this_machine(vault, vector["given"].get("device")):
+            opened = open_root(connection, vault, [secret])
         return {"root": opened.root.buffer.hex()}
     finally:
         connection.close()
@@ -181,8 +206,12 @@ def vault_file(path: Path, change: str) -> Path:
     return path
 
 
-def opened_vault(path: Path, key_file: Path, kind: str, secret: str) -> MemoryStore:
-    """The vault, opened by a secret as its user writes it."""
+def opened_vault(
+    path: Path, key_file: Path, kind: str, secret: str, device: str | None = None
+) -> MemoryStore:
+    """The vault, opened by a secret as its user writes it, and the code of a device key."""
+    if device is not None:
+        MemoryStore.import_device_key(path, device)
     if kind == "key-file":
         key_file.write_text(secret)
         key_file.chmod(0o600)

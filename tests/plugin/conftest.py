@@ -167,6 +167,9 @@ def copied(original: Filled, folder: Path) -> Filled:
     path = folder / "vaults" / "notes.db"
     path.parent.mkdir(parents=True)
     shutil.copy(original.path, path)
+    kept, state = original.path.parents[1] / "state", folder / "private" / "state"
+    if (kept / "device-keys").exists():  # of the machine that the vault was made on
+        shutil.copytree(kept / "device-keys", state / "device-keys")
     return Filled(path, original.key_file, original.recovery_code)
 
 
