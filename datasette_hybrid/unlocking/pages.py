@@ -106,19 +106,22 @@ async def _onward(datasette: Any, request: Any, vault: Vault, errand: Errand) ->
 
 @page("POST")
 async def lock(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/lock``: see :func:`may_lock`."""
+    """``/{db}/-/hybrid/lock``: see :func:`may_lock`; ``only=session`` ends this session alone."""
     vault = await asking.visible_vault(datasette, request)
+    given = await asking.parameters(request)
+    only = "session" in given.get("only", ())
     if not may_lock(vault.database):
         raise Forbidden(
             f"{vault.database}: to lock it for everybody, unlock it with its secret, or have the "
             "permission hybrid-write or hybrid-audit on the database"
         )
-    if not vault.locked:
-        vault.audit.note("lock")
-    await asyncio.to_thread(vault.lock)  # in no queue: locking must never have to wait for a turn
+    if not only:
+        if not vault.locked:
+            vault.audit.note("lock")
+        await asyncio.to_thread(vault.lock)  # in no queue: locking must never wait for a turn
     path = hybrid_path(datasette, vault.database)
     response = Response.redirect(
         f"{path}/unlock", status=303, headers={"Cache-Control": "no-store"}
     )
-    end_session(datasette, response, vault)
+    end_session(datasette, request, response, vault)
     return response

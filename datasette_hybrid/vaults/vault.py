@@ -30,6 +30,7 @@ from .. import background
 from ..auditing.noting import Recorder
 from ..configuration import DatabaseSettings
 from ..permissions.membership import Membership
+from ..permissions.sessions import Sessions
 from . import opening
 from .questions import Pairs, Questions
 from .views import Views
@@ -86,6 +87,7 @@ class Vault:
         self.opened_by: str | None = None
         self.audit = Recorder(database, settings.audit)
         self.questions = Questions()
+        self.sessions = Sessions()
         self.views = Views()
         self.vault_id = ""
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
@@ -382,6 +384,7 @@ class Vault:
         store, self._store, self.unlock_id = self._store, None, None
         searchers, self._searchers = self._searchers, None
         self._membership = self._revision = None
+        self.sessions.wipe()
         self.questions.wipe()
         self.views.wipe()
         if store is not None:  # whatever goes wrong from here on, no key stays
