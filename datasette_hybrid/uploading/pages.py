@@ -12,7 +12,7 @@ from typing import Any
 
 from datasette import Forbidden, NotFound, Response
 
-from memory_store.errors import BadInputError, ConflictError
+from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.importing.drafts import checked_type, clean_topics
 from memory_store.importing.twins import KEEP, checked_differing
 from memory_store.index.creating import PERSONAL
@@ -179,10 +179,14 @@ def _check_collection(vault: Vault, grants: Grants, given: Mapping[str, Any]) ->
     collection, new = (last(given, name).strip() for name in ("collection", "new_collection"))
     if new and not grants.create:
         raise BadInputError("new_collection: you may not make collections here", "new_collection")
-    known = vault.use(grants.write).collections()
-    named = {one.id for one in known} | {one.name for one in known}
-    if collection and not new and collection not in named:
-        raise BadInputError("collection: no such collection that you may write to", "collection")
+    if not collection or new:
+        return
+    try:
+        vault.use(grants.write).collection_id(collection)
+    except NotFoundError:
+        raise BadInputError(
+            "collection: no such collection that you may write to", "collection"
+        ) from None
 
 
 async def _names(vault: Vault, grants: Grants) -> Sequence[str]:

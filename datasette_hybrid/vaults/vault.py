@@ -29,6 +29,7 @@ from memory_store.store import MemoryStore
 from .. import background
 from ..auditing.noting import Recorder
 from ..configuration import DatabaseSettings
+from ..permissions.grants import NOBODY, asker
 from ..permissions.membership import Membership
 from ..permissions.sessions import Sessions
 from . import opening
@@ -141,14 +142,21 @@ class Vault:
 
         Of collections outside of ``readable`` (the decrypt grant, where ``scope`` is another one)
         no memory is opened.
-        ``creating``: whether whoever asks may make collections. Raises :class:`LockedError`.
+        ``creating``: whether whoever asks may make collections. Writing tells nothing of what is
+        outside of the running request's decrypt grant. Raises :class:`LockedError`.
         """
+        known = asker.get()
+        whole = scope == EVERYTHING or known is NOBODY
+        told = EVERYTHING if whole else known.on(self.database).decrypt
+        writer = secrets.token_urlsafe(16) if known.actor_id is None else f"actor {known.actor_id}"
         if self._rests_now():
             self.open_configured()
         with self._held():
             store = self._present()
             self._used = Moment()
-            return store.limited_to(scope, creating=creating, readable=readable)
+            return store.limited_to(
+                scope, creating=creating, readable=readable, told=told, writer=writer
+            )
 
     def _present(self) -> MemoryStore:
         if self._store is None:

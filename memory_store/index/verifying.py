@@ -17,7 +17,7 @@ from memory_store.vault import audit
 from memory_store.vault.damage import UNFORESEEN, damage
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import read_manifest, recount
-from memory_store.vault.rows import content_tag, open_memories, topic_tags
+from memory_store.vault.rows import content_tag, open_memories, own_tag, topic_tags
 from memory_store.vault.segments import list_segments
 from memory_store.vault.transactions import reading
 
@@ -130,7 +130,8 @@ def _memory_check(vault: OpenVault, connection: sqlite3.Connection, memory: str)
             """,
             (memory,),
         ).fetchone()
-        _refuse_unless(stored in keys.stored_forms(tag), "its content tag is another's")
+        known = [*keys.stored_forms(tag), *keys.stored_forms(own_tag(keys, memory))]
+        _refuse_unless(stored in known, "its content tag is another's")
         if not vault.strict:
             topics = {
                 bytes(row[0])

@@ -76,6 +76,14 @@ def content_tag(keys: CollectionKeys, title: str, text: str) -> bytes:
     return keys.dedupe.tag(kind, content.encode("utf-8", "surrogatepass"))
 
 
+def own_tag(keys: CollectionKeys, memory: str) -> bytes:
+    """The tag of a body that a memory shares with no other, whatever they say.
+
+    It is that of a writer who may not read: a shared body would confirm a guess.
+    """
+    return keys.plain_dedupe.tag(b"own", memory.encode())
+
+
 def insert_memory(
     connection: sqlite3.Connection,
     keys: CollectionKeys,
@@ -113,8 +121,9 @@ def topic_tags(keys: CollectionKeys, topics: Iterable[str]) -> list[bytes]:
 
 
 def _store_body(connection: sqlite3.Connection, keys: CollectionKeys, memory: Memory) -> str:
-    bare = content_tag(keys, memory.title, memory.text)
-    for form in keys.stored_forms(bare):
+    alone = keys.is_apart
+    bare = own_tag(keys, memory.id) if alone else content_tag(keys, memory.title, memory.text)
+    for form in () if alone else keys.stored_forms(bare):
         found = connection.execute(
             "select id from memory_bodies where collection = ? and tag = ?",
             (memory.collection, form),
