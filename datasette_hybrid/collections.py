@@ -37,13 +37,14 @@ NO_STORE = {"Cache-Control": "no-store"}
 class CollectionView(Struct, frozen=True):
     """A collection as one asker sees it.
 
-    ``name`` is null for those who may only search; ``role`` is the asker's in a closed collection;
+    ``name`` is null for those who may not read, ``memories`` for those who
+    may only write; ``role`` is the asker's in a closed collection;
     ``permissions`` what they may do there; ``members`` (actor → role) is for those who choose them.
     """
 
     id: str
     name: str | None
-    memories: int
+    memories: int | None
     created: str
     open: bool
     role: str | None
@@ -77,7 +78,7 @@ class Visit:
         return CollectionView(
             id=info.id,
             name=info.name if info.id in self.grants.decrypt else None,
-            memories=info.memories,
+            memories=info.memories if info.id in self.grants.search | self.grants.decrypt else None,
             created=info.created,
             open=info.id in membership.open,
             role=membership.role(info.id, self.actor_id),

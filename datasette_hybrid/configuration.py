@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ KNOWN = frozenset(
         *("expander", "keyring", "absolute-hours", "audit", "search-processes"),
     }
 )
+UNIX = "unix"  # a Unix socket, in the place of an address
+Proxies = tuple["IPv4Network | IPv6Network | str", ...]
 ROOT_ONLY: Mapping[str, Any] = {"id": "root"}
 
 
@@ -95,6 +98,25 @@ def read(datasette: Any) -> dict[str, DatabaseSettings]:
     except _RefusedError as refusal:
         problem = f"datasette-hybrid: databases: {refusal}"
     raise StartupError(problem)
+
+
+def proxies(datasette: Any) -> Proxies:
+    """The networks of the proxies whose ``X-Forwarded-For`` is believed; none unless configured.
+
+    Raises ``StartupError``.
+    """
+    given = compat.configuration(datasette).get("proxies") or []
+    given = [given] if isinstance(given, str) else given
+    found: list[Any] = []
+    for one in given if isinstance(given, list) else [None]:
+        try:
+            found.append(UNIX if one == UNIX else ip_network(one if isinstance(one, str) else ""))
+        except ValueError:
+            raise StartupError(
+                "datasette-hybrid: proxies: a list of addresses expected, such as [127.0.0.1, "
+                "10.0.0.0/8], with unix for a proxy that uses a Unix socket"
+            ) from None
+    return tuple(found)
 
 
 def _read(datasette: Any) -> dict[str, DatabaseSettings]:

@@ -23,6 +23,7 @@ from .auditing.noting import SQL, surface
 from .native.cells import Page, page
 from .native.hooks import describe_new
 from .permissions.grants import NOBODY, asker, renewing
+from .permissions.sessions import ending_at_logout
 from .requests.admission import seats_in_sql, work
 from .requests.caching import uncached
 from .requests.cookies import refused_cookies
@@ -64,6 +65,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
             from .requests.cross_site import refused_json  # with every endpoint: not while starting
 
             receive, send = lingering(scope, receive, send)
+            send = ending_at_logout(reference(), scope, send)
             path = scope.get("path", "")
             refusal = (OURS in path and refused_cookies(scope)) or refused_json(scope)
             if refusal:

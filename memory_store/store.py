@@ -86,7 +86,13 @@ class MemoryStore(Reading, Writing, Collections, Keys, Checking):
         self._views: tuple[tuple[Scope, Scope], ...] = ()
 
     def limited_to(
-        self, scope: Scope, *, creating: bool = False, readable: Scope = EVERYTHING
+        self,
+        scope: Scope,
+        *,
+        creating: bool = False,
+        readable: Scope = EVERYTHING,
+        told: Scope = EVERYTHING,
+        writer: str = "",
     ) -> MemoryStore:
         """The same opened vault with nothing of other collections in it at all.
 
@@ -95,12 +101,17 @@ class MemoryStore(Reading, Writing, Collections, Keys, Checking):
         whether adding to a collection of an unknown name makes one; else that is BadInputError.
         Collections outside of ``readable`` stay sealed: they go by their ids, and where their
         memories are found or listed these are :class:`SealedMemory`, for there is no key to open
-        one. Closing it does nothing. For the scope of everything it is the store itself.
+        one. Outside of ``told`` a ``writer`` (any text that stands for one) learns nothing of what
+        is there by writing: collections go by their ids, nothing is recognised but what the same
+        writer imported or published, and no content is shared with another memory.
+        Closing it does nothing. For the scope of everything it is the store itself.
         """
-        if scope == readable == EVERYTHING:
+        if scope == readable == told == EVERYTHING:
             return self
         limited = MemoryStore(
-            self._vault.limited_to(scope, creating=creating, readable=readable),
+            self._vault.limited_to(
+                scope, creating=creating, readable=readable, told=told, writer=writer
+            ),
             embedder=self._embedders.usual,
             expander=self.expander,
             vectors=self._vectors,

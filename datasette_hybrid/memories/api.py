@@ -206,10 +206,10 @@ def published(vault: Vault, grants: Grants, given: str, collection: str) -> Memo
 
 def collection_named(store: MemoryStore, given: str) -> str:
     """The id of one of a store's collections, named by its name or id. Raises NotFoundError."""
-    for info in store.collections():
-        if given in (info.id, info.name):
-            return info.id
-    raise NotFoundError(f"no collection {given!r} that you may write")
+    try:
+        return store.collection_id(given)
+    except NotFoundError:
+        raise NotFoundError(f"no collection {given!r} that you may write") from None
 
 
 def whole_id(store: MemoryStore, given: str) -> str:
@@ -218,12 +218,16 @@ def whole_id(store: MemoryStore, given: str) -> str:
 
 
 def memory_data(found: Sequence[Memory], vault: Vault, grants: Grants) -> list[Row]:
-    """Memories as JSON data, text withheld from those who may not read it. Work for a thread."""
-    readable = readable_ids([one.id for one in found], vault, grants)
+    """Memories as JSON data, text withheld from those who may not read it. Work for a thread.
+
+    From those who may not search either, all but ids and versions is withheld.
+    """
+    ids = [one.id for one in found]
+    readable, searchable = readable_ids(ids, vault, grants), _searchable_ids(ids, vault, grants)
     return [
         one.as_dict()
         if one.id in readable and not isinstance(one, SealedMemory)
-        else without_text(one.as_dict(), strict=vault.strict)
+        else without_text(one.as_dict(), strict=vault.strict or one.id not in searchable)
         for one in found
     ]
 
@@ -233,6 +237,12 @@ def readable_ids(ids: Sequence[str], vault: Vault, grants: Grants) -> Collection
     if grants.decrypt.covers(grants.search | grants.write):
         return ids
     return vault.use(grants.decrypt).present(ids) if grants.decrypt else ()
+
+
+def _searchable_ids(ids: Sequence[str], vault: Vault, grants: Grants) -> Collection[str]:
+    if grants.search.covers(grants.decrypt | grants.write):
+        return ids
+    return vault.use(grants.search).present(ids) if grants.search else ()
 
 
 def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryEdit]) -> list[Memory]:
@@ -256,6 +266,8 @@ def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryEdit]) -> list[M
 def _refuse_to_depend_on_text(edit: MemoryEdit) -> None:
     if edit.collection is not None:
         raise Forbidden("collection: to move a memory needs the permission hybrid-decrypt on it")
+    if edit.title == "" and edit.text is None:
+        raise Forbidden("title: to take it away needs hybrid-decrypt, or a new text beside it")
     if edit.add_topics or edit.remove_topics:
         raise Forbidden("add_topics, remove_topics: this needs the permission hybrid-decrypt")
     if edit.expected_version is None:

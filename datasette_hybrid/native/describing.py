@@ -28,7 +28,8 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
             "type": "What it is: fact, note, preference, decision, task, path, summary, result or "
             "code; with _done when completed",
             "version": "How often it was written; 1 for never edited",
-            "content": "Id of its text in memory_bodies; equal texts of a collection share one",
+            "content": "Id of its text in memory_bodies; equal texts of a collection share one, "
+            "where their writers may read",
             "head": "The title, for those who may read it. Sealed with it: topics, source, links "
             "to other memories and metadata",
         },

@@ -3,8 +3,8 @@
 Boundary: everything is denied unless this module says otherwise. A grant on a database comes from
 an allow block (by default for the actor ``root``) or from another plugin's permission rules, and
 covers its open collections; a closed collection's comes from the role of a member; both only as
-far as a token's restrictions go. The cookie of a browser session that unlocked the vault with its
-secret stands for whoever holds the key, and covers everything. No grant ever comes from a vault
+far as a token's restrictions go. A browser session that unlocked the vault with its
+secret stands for the holder of the key, and covers everything. No grant ever comes from a vault
 being open. Pages, JSON, SQL functions and table cells all read the same answer, which is worked
 out once per request, before any SQL runs: asking Datasette from inside a SQL thread can deadlock.
 And once more when the request's body has arrived, which may be long after its headers: see
@@ -102,8 +102,11 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
             vault.database: await compat.may_view(datasette, actor, vault.database)
             for vault in vaults
         }
+        unlocked = {
+            one.database for one in vaults if session_unlock(datasette, request, one, actor)
+        }
         seen = [vault for vault in vaults if visible[vault.database]]
-        sessions = {vault.database for vault in seen if session_unlock(datasette, request, vault)}
+        sessions = {vault.database for vault in seen if vault.database in unlocked}
         asked = [vault.database for vault in seen if vault.database not in sessions]
         held = await compat.held(
             datasette, actor, {name: _known(known.get(name), actor_id) for name in asked}

@@ -1,13 +1,11 @@
-"""How much work is let in: a small queue for searches, and a slow door for guessed secrets."""
+"""How much work is let in: a small queue for searches, one for writes, one for unlocking."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-import time
 import weakref
-from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
@@ -25,10 +23,6 @@ slower (218 against 43 ms beside eight busy searchers). Threads that wait for a 
 nothing: see :meth:`WorkQueue.widen`."""
 WAITING = 16  # behind them; at 50 ms a search the last one waits less than half a second
 LONGEST = 10  # a search in SQL: times what it was given, before nobody waits for it any more
-ATTEMPTS = 5  # wrong secrets per minute from one address
-ATTEMPTS_ON_VAULT = 30  # per minute from everywhere: slows many addresses, locks out nobody long
-WINDOW = 60.0
-MOST_DOORS = 10_000  # addresses that are counted before those that were quiet are forgotten
 
 
 class QueueFullError(BusyError):
@@ -156,49 +150,9 @@ def seats_in_sql(datasette: Any) -> Seats:
     return _seats.setdefault(datasette, Seats(work, threads))
 
 
-class Door:
-    """Counts tried secrets in a sliding minute, from one address and on one vault."""
-
-    def __init__(self) -> None:
-        self._tried: defaultdict[Any, deque[float]] = defaultdict(deque)
-        self._lock = threading.Lock()
-
-    def knock(self, address: str, vault: str) -> None:
-        """Count an attempt, before it is judged, or raise :class:`TooManyAttemptsError`."""
-        with self._lock:
-            for key, limit in self._keys(address, vault):
-                recent = self._recent(key)
-                if len(recent) >= limit:
-                    wait = WINDOW - (time.monotonic() - recent[0])
-                    raise TooManyAttemptsError(max(1, round(wait)))
-            for key, _ in self._keys(address, vault):
-                self._recent(key).append(time.monotonic())
-
-    def welcome(self, address: str, vault: str) -> None:
-        """Take the last attempt back: it was right."""
-        with self._lock:
-            for key, _ in self._keys(address, vault):
-                recent = self._recent(key)
-                if recent:
-                    recent.pop()
-
-    def _keys(self, address: str, vault: str) -> tuple[tuple[Any, int], ...]:
-        return (((address, vault), ATTEMPTS), (vault, ATTEMPTS_ON_VAULT))
-
-    def _recent(self, key: Any) -> deque[float]:
-        over = time.monotonic() - WINDOW
-        if len(self._tried) > MOST_DOORS:  # many addresses: forget those that have been quiet
-            for old in [k for k, times in self._tried.items() if not times or times[-1] < over]:
-                del self._tried[old]
-        recent = self._tried[key]
-        while recent and recent[0] < over:
-            recent.popleft()
-        return recent
-
-
 work = WorkQueue()
 writing = WorkQueue(workers=1)
 """Apart from the searches, which a long write would hold up; writes wait for one another anyhow."""
 locksmith = WorkQueue(workers=1, waiting=4)
-"""Apart from the searches: checking a passphrase takes a third of a second by design."""
-door = Door()
+"""Apart from the searches: checking a passphrase takes a third of a second by design. Whose turn it
+is, ``unlocking/attempts.py`` decides."""

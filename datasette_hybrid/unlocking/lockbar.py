@@ -27,13 +27,14 @@ class LockBar:
     """Where the button posts to, and the sentence beside it, which may be empty.
 
     ``action`` is empty for who may not lock it. ``links`` lead to what else the asker may do with
-    the vault as a whole.
+    the vault as a whole. ``session``: this browser has unlocked it, and may end that alone.
     """
 
     database: str
     action: str
     sentence: str
     links: tuple[tuple[str, str], ...]
+    session: bool = False
 
 
 def may_lock(database: str) -> bool:
@@ -54,7 +55,8 @@ def lockbar(datasette: Any, request: Any) -> LockBar | None:
     offered = (("Import", "import", grants.write), ("Audit trail", "audit", grants.audit))
     links = tuple((label, f"{path}/{below}") for label, below, granted in offered if granted)
     action = f"{path}/lock" if may_lock(vault.database) else ""
-    return LockBar(vault.database, action, sentence(vault.closing()), links)
+    session = vault.database in asker.get().sessions
+    return LockBar(vault.database, action, sentence(vault.closing()), links, session)
 
 
 def sentence(closing: Closing | None) -> str:

@@ -1,7 +1,7 @@
 """Unlocking a vault in the browser, and locking it again.
 
 Boundary: the secret arrives in a form's body, is handed on at once and goes nowhere else: not
-into a message, a log, a URL or a cookie. Wrong ones are counted (``admission.py``).
+into a message, a log, a URL or a cookie. Wrong ones are counted (``attempts.py``).
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from memory_store.errors import BadInputError, DeviceKeyError, WrongKeyError
 
 from ..permissions.sessions import end_session, grant_session
 from ..requests import asking
-from ..requests.admission import TooManyAttemptsError, door, locksmith
+from ..requests.admission import TooManyAttemptsError, locksmith
 from ..requests.framing import hybrid_path, page, render, unlock_page
+from ..vaults.registry import vaults_of
 from ..vaults.vault import AnotherKeyError, Vault
+from .attempts import attempts_of
+from .clients import client_of, remember
 from .errands import Errand, from_form, told
 from .lockbar import may_lock
 
@@ -49,10 +52,11 @@ async def unlock(datasette: Any, request: Any) -> Response:
 
 
 async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: Errand) -> Response:
-    address = (request.scope.get("client") or ("unknown",))[0]
+    client = client_of(datasette, request, vault, vaults_of(datasette).proxies)
     try:
-        door.knock(address, str(vault.path))
-        await locksmith.run(lambda: vault.unlock(secret))
+        await attempts_of(datasette).judge(
+            client, lambda: locksmith.run(lambda: vault.unlock(secret))
+        )
     except TooManyAttemptsError as error:
         return await unlock_page(
             datasette,
@@ -86,10 +90,10 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: 
             "opens what is shared with you.",
             errand=errand,
         )
-    door.welcome(address, str(vault.path))
     vault.audit.note("unlock", session=True)
     response = await _onward(datasette, request, vault, errand)
     grant_session(datasette, request, response, vault)
+    remember(datasette, request, response, vault)
     return response
 
 
@@ -114,19 +118,22 @@ async def _onward(datasette: Any, request: Any, vault: Vault, errand: Errand) ->
 
 @page("POST")
 async def lock(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/lock``: see :func:`may_lock`."""
+    """``/{db}/-/hybrid/lock``: see :func:`may_lock`; ``only=session`` ends this session alone."""
     vault = await asking.visible_vault(datasette, request)
+    given = await asking.parameters(request)
+    only = "session" in given.get("only", ())
     if not may_lock(vault.database):
         raise Forbidden(
             f"{vault.database}: to lock it for everybody, unlock it with its secret, or have the "
             "permission hybrid-write or hybrid-audit on the database"
         )
-    if not vault.locked:
-        vault.audit.note("lock")
-    await asyncio.to_thread(vault.lock)  # in no queue: locking must never have to wait for a turn
+    if not only:
+        if not vault.locked:
+            vault.audit.note("lock")
+        await asyncio.to_thread(vault.lock)  # in no queue: locking must never wait for a turn
     path = hybrid_path(datasette, vault.database)
     response = Response.redirect(
         f"{path}/unlock", status=303, headers={"Cache-Control": "no-store"}
     )
-    end_session(datasette, response, vault)
+    end_session(datasette, request, response, vault)
     return response

@@ -12,7 +12,7 @@ from typing import Any
 
 from datasette import Forbidden, NotFound, Response
 
-from memory_store.errors import BadInputError, ConflictError
+from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.importing.drafts import checked_type, clean_topics
 from memory_store.importing.twins import KEEP, checked_differing
 from memory_store.index.creating import PERSONAL
@@ -62,7 +62,7 @@ async def import_page(datasette: Any, request: Any) -> Response:
         "path": path,
         "given": {name: last(given, name) for name in FIELDS},
         "accept": TAKEN.replace(" ", ""),
-        "may_create": grants.create,
+        "may_create": _may_name_new(grants),
         "types": TYPES,
         "collections": await _names(vault, grants),
         "taken": TAKEN,
@@ -179,10 +179,24 @@ def _check_collection(vault: Vault, grants: Grants, given: Mapping[str, Any]) ->
     collection, new = (last(given, name).strip() for name in ("collection", "new_collection"))
     if new and not grants.create:
         raise BadInputError("new_collection: you may not make collections here", "new_collection")
-    known = vault.use(grants.write).collections()
-    named = {one.id for one in known} | {one.name for one in known}
-    if collection and not new and collection not in named:
-        raise BadInputError("collection: no such collection that you may write to", "collection")
+    if new and not _may_name_new(grants):
+        raise BadInputError(
+            "new_collection: make it on the page of collections first, and name it by its id; "
+            "whether there is one of that name is for those who may read",
+            "new_collection",
+        )
+    if not collection or new:
+        return
+    try:
+        vault.use(grants.write).collection_id(collection)
+    except NotFoundError:
+        raise BadInputError(
+            "collection: no such collection that you may write to", "collection"
+        ) from None
+
+
+def _may_name_new(grants: Grants) -> bool:
+    return grants.create and grants.decrypt.covers(grants.write)
 
 
 async def _names(vault: Vault, grants: Grants) -> Sequence[str]:

@@ -32,6 +32,7 @@ class Vaults:
     def __init__(self, datasette: Any) -> None:
         self._datasette = weakref.ref(datasette)
         self.settings = configuration.read(datasette)
+        self.proxies = configuration.proxies(datasette)
         self._found: dict[str, Vault] = {}
         self._problems: dict[str, str] = {}
         self._not_vaults: dict[str, tuple[int, int]] = {}

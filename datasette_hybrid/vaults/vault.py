@@ -29,7 +29,9 @@ from memory_store.store import MemoryStore
 from .. import background
 from ..auditing.noting import Recorder
 from ..configuration import DatabaseSettings
+from ..permissions.grants import NOBODY, asker
 from ..permissions.membership import Membership
+from ..permissions.sessions import Sessions
 from . import opening
 from .questions import Pairs, Questions
 from .views import Views
@@ -89,6 +91,7 @@ class Vault:
         self.opened_by: str | None = None
         self.audit = Recorder(database, settings.audit)
         self.questions = Questions()
+        self.sessions = Sessions()
         self.views = Views()
         self.vault_id = ""
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
@@ -142,14 +145,21 @@ class Vault:
 
         Of collections outside of ``readable`` (the decrypt grant, where ``scope`` is another one)
         no memory is opened.
-        ``creating``: whether whoever asks may make collections. Raises :class:`LockedError`.
+        ``creating``: whether whoever asks may make collections. Writing tells nothing of what is
+        outside of the running request's decrypt grant. Raises :class:`LockedError`.
         """
+        known = asker.get()
+        whole = scope == EVERYTHING or known is NOBODY
+        told = EVERYTHING if whole else known.on(self.database).decrypt
+        writer = secrets.token_urlsafe(16) if known.actor_id is None else f"actor {known.actor_id}"
         if self._rests_now():
             self.open_configured()
         with self._held():
             store = self._present()
             self._used = Moment()
-            return store.limited_to(scope, creating=creating, readable=readable)
+            return store.limited_to(
+                scope, creating=creating, readable=readable, told=told, writer=writer
+            )
 
     def _present(self) -> MemoryStore:
         if self._store is None:
@@ -411,6 +421,7 @@ class Vault:
         store, self._store, self.unlock_id = self._store, None, None
         searchers, self._searchers = self._searchers, None
         self._membership = self._revision = None
+        self.sessions.wipe()
         self.questions.wipe()
         self.views.wipe()
         if store is not None:  # whatever goes wrong from here on, no key stays

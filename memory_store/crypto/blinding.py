@@ -72,6 +72,35 @@ class Tagger:
         del self._state
 
 
+class TaggerApart(Tagger):
+    """Another's tags with some parts before: equal to none that are made without them.
+
+    It holds no key, and is worth nothing once the other one is wiped.
+    """
+
+    __slots__ = ("_before", "_whole")
+
+    def __init__(self, whole: Tagger, *before: bytes) -> None:
+        self._whole = whole
+        self._before = before
+
+    def tag(self, *parts: bytes, length: int = TAG_BYTES) -> bytes:
+        """See :meth:`Tagger.tag`."""
+        return self._whole.tag(*self._before, *parts, length=length)
+
+    def tags(self, several: Iterable[tuple[bytes, bytes]], length: int) -> Iterator[bytes]:
+        """See :meth:`Tagger.tags`."""
+        return (self.tag(*parts, length=length) for parts in several)
+
+    def tag_stream(self, stream: BinaryIO, *parts: bytes) -> bytes:
+        """See :meth:`Tagger.tag_stream`."""
+        return self._whole.tag_stream(stream, *self._before, *parts)
+
+    def wipe(self) -> None:
+        """Wipe the other one."""
+        self._whole.wipe()
+
+
 class IdTagger:
     """The keyed tags of memories' ids, those of a whole vault in one call."""
 

@@ -28,6 +28,11 @@ class Collections(OpenedStore):
         return self._vault.collections.names()
 
     @inside
+    def collection_id(self, named: str) -> str:
+        """The id of the collection of that name or id. Raises NotFoundError."""
+        return self._vault.collections.find(named)
+
+    @inside
     def analysers(self) -> list[tuple[str, str]]:
         """The name and the analyser of each collection this key may read; nothing is counted."""
         return self._vault.collections.analysers()

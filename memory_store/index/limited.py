@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.index.collections import Collections
+from memory_store.index.creating import PERSONAL
 from memory_store.index.known_rows import KnownRows
 from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Snapshot
@@ -37,6 +38,9 @@ class LimitedVault(OpenVault):
     collection of an unknown name makes one, as it does in the whole vault. Names are told apart
     among the collections in here alone, so that none gives away whether a hidden collection has it;
     two of one name differ in their ids.
+
+    Outside of ``told`` a ``writer`` learns nothing by writing: those collections go by their ids,
+    nothing is recognised there but what this writer wrote, and no body is shared.
     """
 
     keyring: LimitedKeyring
@@ -48,14 +52,18 @@ class LimitedVault(OpenVault):
         *,
         creating: bool = False,
         readable: Scope = EVERYTHING,
+        told: Scope = EVERYTHING,
+        writer: str = "",
     ) -> None:
         self.whole = whole
         self.scope = scope
         self.creating = creating
         self.readable = readable
+        self.told = told
+        self.writer = writer
         self.path, self.vault, self.access = whole.path, whole.vault, whole.access
         self.gate, self.index, self.expansions = whole.gate, whole.index, whole.expansions
-        self.keyring = LimitedKeyring(whole.keyring, scope, readable)
+        self.keyring = LimitedKeyring(whole.keyring, scope, readable, told=told, writer=writer)
 
     @property
     def collections(self) -> LimitedCollections:
@@ -128,11 +136,27 @@ class LimitedVault(OpenVault):
         self.keyring.follow()
 
     def limited_to(
-        self, scope: Scope, *, creating: bool = False, readable: Scope = EVERYTHING
+        self,
+        scope: Scope,
+        *,
+        creating: bool = False,
+        readable: Scope = EVERYTHING,
+        told: Scope = EVERYTHING,
+        writer: str = "",
     ) -> LimitedVault:
         """Of its collections those in ``scope``, too."""
-        both = self.readable & readable
-        return LimitedVault(self.whole, self.scope & scope, creating=creating, readable=both)
+        return LimitedVault(
+            self.whole,
+            self.scope & scope,
+            creating=creating,
+            readable=self.readable & readable,
+            told=self.told & told,
+            writer=writer or self.writer,
+        )
+
+    def tells(self, collection: str) -> bool:
+        """See :meth:`OpenVault.tells`."""
+        return self.keyring.tells(collection)
 
     @property
     def limits(self) -> str:
@@ -145,7 +169,8 @@ class LimitedVault(OpenVault):
     @property
     def unnamed(self) -> frozenset[str]:
         """The collections that go by their ids here."""
-        return frozenset(one for one in self.keyring.readable() if one not in self.readable)
+        held = self.keyring.readable()
+        return frozenset(one for one in held if one not in self.readable or not self.tells(one))
 
     def whole_vault(self) -> OpenVault:
         """Refused: this is a part of it."""
@@ -164,29 +189,37 @@ class LimitedCollections(Collections):
 
     def names(self) -> dict[str, str]:
         """Id → opened name of each of its collections; the id itself where names are sealed."""
-        readable = self._limited.readable
-        return {one: name if one in readable else one for one, name in super().names().items()}
+        unnamed = self._limited.unnamed
+        return {one: one if one in unnamed else name for one, name in super().names().items()}
 
     def find(self, given: str | None) -> str:
         """As in the whole vault; without a name BadInputError where the personal one is hidden.
 
         No refusal lists the names there are: whoever may write here need not be a reader.
         """
-        if given is None and not self._limited.settings.personal:
+        personal = self._limited.settings.personal
+        if given is None and not personal:
             raise BadInputError("collection: say which; the personal one is hidden", "collection")
         try:
             return super().find(given)
         except NotFoundError:
+            if given == PERSONAL and personal in self._limited.unnamed:
+                return personal  # whatever it is called by now
             raise NotFoundError(f"no collection {given!r}") from None
 
     def find_or_create(self, given: str | None) -> str:
-        """As in the whole vault; BadInputError for an unknown name unless ``creating``."""
-        if self._limited.creating or given is None:
+        """As in the whole vault; BadInputError for an unknown name unless ``creating``.
+
+        Where some go by their ids here, an unknown name may be one of theirs: none is made.
+        """
+        unnamed = self._limited.unnamed
+        if given is None or (self._limited.creating and not unnamed):
             return super().find_or_create(given)
         try:
             return self.find(given)
         except NotFoundError as error:
-            raise BadInputError(f"collection: {error}", "collection") from None
+            hint = "; those whose names you may not read go by their ids" if unnamed else ""
+            raise BadInputError(f"collection: {error}{hint}", "collection") from None
 
     def insert(self, name: str, choice: CollectionSettings | None, owner: str | None) -> str:
         """A new collection in the vault, and in here from now on."""

@@ -287,12 +287,24 @@ class OpenVault:
         return read_settings(connection, self.keyring)
 
     def limited_to(
-        self, scope: Scope, *, creating: bool = False, readable: Scope = EVERYTHING
+        self,
+        scope: Scope,
+        *,
+        creating: bool = False,
+        readable: Scope = EVERYTHING,
+        told: Scope = EVERYTHING,
+        writer: str = "",
     ) -> OpenVault:
         """The vault as if there were no other collections than those in ``scope``."""
         from memory_store.index.limited import LimitedVault
 
-        return LimitedVault(self, scope, creating=creating, readable=readable)
+        return LimitedVault(
+            self, scope, creating=creating, readable=readable, told=told, writer=writer
+        )
+
+    def tells(self, collection: str) -> bool:
+        """Whether who writes into a collection may learn what is in there."""
+        return True
 
     def whole_vault(self) -> OpenVault:
         """The vault, for what is about its whole file. Raises BadInputError in a part of it."""

@@ -154,9 +154,16 @@ class Preparer:
         return Windows(tuple(spans), self._snapshot.document_vectors(ordinal))
 
     def _contents(self, fingerprint: str) -> dict[bytes, int]:
-        """Content tag → a living document of a collection whose vectors that model made."""
+        """Content tag → a living document of a collection whose vectors that model made.
+
+        None of a collection that the writer may not read: to make vectors takes a time that tells.
+        """
         snapshot, settings = self._snapshot, self._vault.settings
-        made = [c for c in snapshot.collections if settings.of(c).fingerprint == fingerprint]
+        made = [
+            c
+            for c in snapshot.collections
+            if settings.of(c).fingerprint == fingerprint and self._vault.tells(c)
+        ]
         tags = snapshot.content_tags
         return {bytes(tags[i]): int(i) for i in snapshot.visible(made).nonzero()[0]}
 

@@ -40,7 +40,7 @@ from memory_store.vault.damage import UNFORESEEN, damage
 from memory_store.vault.expansions import stored
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
-from memory_store.vault.rows import content_tag, open_memories, topic_tags
+from memory_store.vault.rows import content_tag, open_memories, own_tag, topic_tags
 from memory_store.vault.segments import SegmentRow, list_segments
 from memory_store.vault.transactions import reading
 
@@ -226,7 +226,8 @@ class _Work:
             """,
             (opened.id,),
         ).fetchone()
-        _refuse_unless(stored_tag in keys.stored_forms(tag), "its content tag is another's")
+        known = [*keys.stored_forms(tag), *keys.stored_forms(own_tag(keys, opened.id))]
+        _refuse_unless(stored_tag in known, "its content tag is another's")
         if not self._vault.strict:
             topics = {
                 bytes(row[0])

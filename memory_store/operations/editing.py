@@ -189,7 +189,7 @@ def _of_type(
 ) -> Memory:
     before = open_one(vault, memory_id)
     kind = changed(before.type)
-    if kind == before.type:
+    if kind == before.type and vault.tells(before.collection):
         return shown(vault, [before])[0]
     return edit_many(vault, embedders, [MemoryEdit(before.id, type=kind)])[0]
 

@@ -20,7 +20,7 @@ from copy import copy
 
 from msgspec import Struct, field
 
-from memory_store.crypto.blinding import Adder, Blinder, IdTagger, Tagger
+from memory_store.crypto.blinding import Adder, Blinder, IdTagger, Tagger, TaggerApart
 from memory_store.crypto.keys import KEY_BYTES, SecretKey
 from memory_store.crypto.sealing import (
     DEFAULT_SUITE,
@@ -36,6 +36,7 @@ from memory_store.errors import LockedError, TamperedError
 
 PURPOSES = ("body", "head", "segment", "manifest", "name", "expansion", "page", "audit", "share")
 CARRIED = ("blind", "dedupe", "source", "expansion-question", "page-tag")
+APART = b"apart"
 LEFT_SECONDS = 300.0  # how long a reader who began before may still open values of a left epoch
 
 
@@ -133,6 +134,8 @@ class CollectionKeys:
         self.blinder = Blinder(blind)
         self.dedupe = Tagger(dedupe)
         self.source = Tagger(source)
+        self.plain_dedupe, self.plain_source = self.dedupe, self.source
+        self.is_apart = False
         self.expansion = Tagger(expansion)
         self.rows = Tagger(dedupe.derive("row"))
         self.page_tags = IdTagger(page)
@@ -275,6 +278,18 @@ class CollectionKeys:
     def without(self, *purposes: str) -> CollectionKeys:
         """The same keys without the sealing of ``purposes``."""
         return self.only(*(self._purposes - set(purposes)))
+
+    def apart(self, writer: bytes) -> CollectionKeys:
+        """The same keys for a writer who may not read: tags of what they write equal no others'.
+
+        Equal tags of contents, files and records would confirm a guess. The writer's own are
+        equal. ``plain_dedupe`` and ``plain_source`` make those of all.
+        """
+        alone = copy(self)
+        alone.dedupe = TaggerApart(self.plain_dedupe, APART, writer)
+        alone.source = TaggerApart(self.plain_source, APART, writer)
+        alone.is_apart = True
+        return alone
 
     def wipe(self) -> None:
         for held in self._held.epochs.values():

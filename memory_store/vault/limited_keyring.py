@@ -21,15 +21,26 @@ OPENING = ("head", "body")
 class LimitedKeyring(Keyring):
     """A keyring of the collections in a scope, and of those added to it; see the module.
 
-    Those of ``readable`` alone have the keys of memories.
+    Those of ``readable`` alone have the keys of memories. Outside of ``told`` the tags of what
+    ``writer`` writes are equal to nobody else's.
     """
 
-    __slots__ = ("_readable", "_scope", "_whole")
+    __slots__ = ("_readable", "_scope", "_told", "_whole", "_writer")
 
-    def __init__(self, whole: Keyring, scope: Scope, readable: Scope = EVERYTHING) -> None:
+    def __init__(
+        self,
+        whole: Keyring,
+        scope: Scope,
+        readable: Scope = EVERYTHING,
+        *,
+        told: Scope = EVERYTHING,
+        writer: str = "",
+    ) -> None:
         self._whole = whole
         self._scope = scope
         self._readable = readable
+        self._told = told
+        self._writer = writer.encode("utf-8", "surrogatepass")
         self.vault, self.principal = whole.vault, whole.principal
         self.counter, self.strict = whole.counter, whole.strict
         self.collections = {}
@@ -66,18 +77,28 @@ class LimitedKeyring(Keyring):
 
     def extend(self, collection: str) -> None:
         """Hold the keys of one more collection."""
+        if self._told.covers(self._scope):
+            self._told |= Scope.of([collection])
         self._scope |= Scope.of([collection])
         self.follow()
 
     def follow(self) -> None:
         """Hold what the keyring behind it holds by now of its scope."""
         held = {
-            name: keys if name in self._readable else keys.without(*OPENING)
+            name: self._lent(name, keys)
             for name, keys in self._whole.held().items()
             if name in self._scope
         }
         held[VAULT_SCOPE] = self._whole.of(VAULT_SCOPE).only("page", "expansion")
         self.collections = held
+
+    def _lent(self, name: str, keys: CollectionKeys) -> CollectionKeys:
+        keys = keys if name in self._readable else keys.without(*OPENING)
+        return keys if self.tells(name) else keys.apart(self._writer)
+
+    def tells(self, collection: str) -> bool:
+        """Whether the holder may be told what is in a collection, also by what writing answers."""
+        return collection in self._told
 
     def create_collection_key(
         self, connection: sqlite3.Connection, collection: str | None = None

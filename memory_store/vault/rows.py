@@ -97,6 +97,14 @@ def row_tag(keys: CollectionKeys, memory: str, version: int, head: bytes) -> byt
     return keys.rows.tag(memory.encode(), version.to_bytes(8, "big", signed=True), head)
 
 
+def own_tag(keys: CollectionKeys, memory: str) -> bytes:
+    """The tag of a body that a memory shares with no other, whatever they say.
+
+    It is that of a writer who may not read: a shared body would confirm a guess.
+    """
+    return keys.plain_dedupe.tag(b"own", memory.encode())
+
+
 def insert_memory(
     connection: sqlite3.Connection,
     keys: CollectionKeys,
@@ -139,8 +147,9 @@ def topic_tags(keys: CollectionKeys, topics: Iterable[str]) -> list[bytes]:
 
 
 def _store_body(connection: sqlite3.Connection, keys: CollectionKeys, memory: Memory) -> str:
-    bare = content_tag(keys, memory.title, memory.text)
-    for form in keys.stored_forms(bare):
+    alone = keys.is_apart
+    bare = own_tag(keys, memory.id) if alone else content_tag(keys, memory.title, memory.text)
+    for form in () if alone else keys.stored_forms(bare):
         found = connection.execute(
             "select id from memory_bodies where collection = ? and tag = ?",
             (memory.collection, form),

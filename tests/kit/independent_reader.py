@@ -28,6 +28,7 @@ from independent_sealing import (
     element,
     normalised_topic,
     opened,
+    own_hash,
     topic_hash,
 )
 from independent_sharing import Grant, known_identity
@@ -247,13 +248,13 @@ class Vault:
             raise Refused("clear column", f"memories {id}")
         if content != head["content"]:
             raise Refused("another body", f"memories {id}")
-        text = self._body(collection, content, head["title"])
+        text = self._body(collection, content, head["title"], id)
         if not strict:
             self._check_topics(collection, id, head["topics"])
         topics = tuple(head["topics"])
         return Note(id, collection, head["title"], topics, text, head["metadata"])
 
-    def _body(self, collection: str, content: str, title: str) -> str:
+    def _body(self, collection: str, content: str, title: str, memory: str) -> str:
         row = self.connection.execute(
             "select tag, body from memory_bodies where id = ?", (content,)
         ).fetchone()
@@ -266,9 +267,9 @@ class Vault:
             "utf-8",
             "surrogatepass",
         )
-        if hashed not in self._stored(
-            collection, content_hash(self.newest(collection).dedupe, title, text)
-        ):
+        dedupe = self.newest(collection).dedupe
+        hashes = (content_hash(dedupe, title, text), own_hash(dedupe, memory))
+        if not any(hashed in self._stored(collection, one) for one in hashes):
             raise Refused("content hash", content)
         return text
 

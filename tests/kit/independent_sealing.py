@@ -79,6 +79,10 @@ def content_hash(dedupe: bytes, title: str, text: str) -> bytes:
     return tag(dedupe, kind, content.encode("utf-8", "surrogatepass"))
 
 
+def own_hash(dedupe: bytes, memory: str) -> bytes:
+    return tag(dedupe, b"own", memory.encode())
+
+
 def element(collection_key: bytes, memory: str, version: int) -> int:
     key = derived(collection_key, "manifest-element")
     hashed = tag(key, memory.encode(), struct.pack(">Q", version), length=32)

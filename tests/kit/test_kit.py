@@ -22,6 +22,7 @@ from our_answers import ANSWERS, answered, memories, opened_vault, outcome_of, r
 
 from memory_store.errors import MemoryStoreError
 from memory_store.records import MemoryDraft
+from memory_store.scopes import EVERYTHING, NOTHING
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
@@ -107,11 +108,12 @@ DRAFTS = st.lists(
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(drafts=DRAFTS, rotate=st.booleans())
+@given(drafts=DRAFTS, rotate=st.booleans(), unread=st.booleans())
 def test_the_independent_reader_reads_what_this_package_wrote(
-    store: MemoryStore, key_file: Path, drafts: list[MemoryDraft], rotate: bool
+    store: MemoryStore, key_file: Path, drafts: list[MemoryDraft], rotate: bool, unread: bool
 ) -> None:
-    store.add_many(drafts, embed=False)
+    told = NOTHING if unread else EVERYTHING
+    store.limited_to(EVERYTHING, told=told, writer="one").add_many(drafts, embed=False)
     if rotate:
         store.rotate_keys("personal")
     # by the store's own SQLite: two libraries on one file undo each other's locks

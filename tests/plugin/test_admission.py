@@ -12,11 +12,9 @@ from typing import Any
 import pytest
 from threads import no_thread_to_be_had
 
-from datasette_hybrid.requests import admission
 from datasette_hybrid.requests.admission import (
     WAITING,
     WORKERS,
-    Door,
     QueueFullError,
     WorkQueue,
     work,
@@ -160,22 +158,3 @@ async def test_a_call_for_which_no_thread_is_to_be_had_keeps_no_place_and_is_nev
                 await queue.run(partial(made.append, "too early"))
     await queue.run(partial(made.append, "in time"))
     assert made == ["in time"]
-
-
-def test_addresses_that_were_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of them once, as who has many addresses can: they must not fill the memory."""
-    monkeypatch.setattr(admission, "MOST_DOORS", 50)
-    monkeypatch.setattr(admission, "WINDOW", 0.0)
-    door = Door()
-    for number in range(500):
-        door.knock(f"2001:db8::{number:x}", "notes")
-    assert len(door._tried) <= 50 + 2
-
-
-def test_guesses_from_many_addresses_are_slowed_down_on_each_vault() -> None:
-    door = Door()
-    for number in range(admission.ATTEMPTS_ON_VAULT):
-        door.knock(f"10.0.0.{number}", "notes")
-    with pytest.raises(admission.TooManyAttemptsError):
-        door.knock("10.0.1.1", "notes")
-    door.knock("10.0.1.1", "diary")
