@@ -18,6 +18,14 @@ from memory_store.errors import BadInputError
 from memory_store.paths import home_path
 
 PROFILES = ("default", "strict")
+TOPICS = ("table", "memory")
+ABOUT_TOPICS = {
+    "table": "Topics are hashed in the file, so that SQL can join by them. A thief who has the file\n"
+    "and knows some of your notes can name topics of others. To keep topics out of the file:\n"
+    "memory-store settings {vault} topics memory",
+    "memory": "The file holds no hashes of topics, so SQL cannot join by them.",
+}
+"""What the choice means, in the words of ``init``."""
 WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief guesses offline here
 
 
@@ -37,6 +45,11 @@ WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief gues
     show_default=True,
     help="strict also seals types and times, and keeps no topic table on disk",
 )
+@click.option(
+    "--topics",
+    type=click.Choice(TOPICS),
+    help="Topics as hashes in a table that SQL can join by (default), or in memory alone",
+)
 @json_option("Print path, vault id and recovery code as JSON")
 def init(
     database: Path,
@@ -44,6 +57,7 @@ def init(
     passphrase: bool,
     keyring: bool,
     profile: str,
+    topics: str | None,
     as_json: bool,
 ) -> None:
     """Make a new encrypted vault.
@@ -61,20 +75,28 @@ def init(
     secret = _chosen_passphrase(key_file, passphrase, keyring)
     made = key_file is not None and not home_path(key_file).exists()
     store, recovery_code = MemoryStore.create(
-        database, key_file=key_file, passphrase=secret, keyring=keyring, profile=profile
+        database,
+        key_file=key_file,
+        passphrase=secret,
+        keyring=keyring,
+        profile=profile,
+        topics=topics,
     )
     with store:
+        kept = store.settings().topics
         if as_json:
             write_json(
                 {
                     "path": str(database),
                     "vault_id": store.vault_id,
                     "profile": store.profile,
+                    "topics": kept,
                     "recovery_code": recovery_code,
                 }
             )
             return
     click.echo(f"Made {database}, an empty vault ({profile} profile).\n")
+    click.echo(ABOUT_TOPICS[kept].format(vault=shlex.quote(str(database))) + "\n")
     click.echo(f"Recovery code, shown only this once:\n\n    {recovery_code}\n")
     click.echo("Write it down and keep it apart from this machine: it opens the vault when the key")
     click.echo("is lost, and nothing else can.\n")

@@ -194,7 +194,7 @@ class ImportSession:
                     connection,
                     self.vault.keyring,
                     prepared,
-                    strict=self.vault.strict,
+                    settings=self.vault.settings_in,
                     model=self._preparer.model,
                     also=mark_files,
                 )

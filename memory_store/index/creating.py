@@ -20,7 +20,14 @@ from memory_store.vault.collections import insert_collection
 from memory_store.vault.identities import publish_owner
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.schema import FORMAT_VERSION, create_schema
-from memory_store.vault.settings import PROFILES, Settings, write_settings
+from memory_store.vault.settings import (
+    MEMORY,
+    PROFILES,
+    TABLE,
+    Settings,
+    check_topics,
+    write_settings,
+)
 from memory_store.vault.slots import Secret, add_slot
 from memory_store.vault.transactions import transaction
 
@@ -28,7 +35,9 @@ PERSONAL = "personal"
 PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
 
 
-def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVault:
+def create_vault(
+    path: Path, secrets: Iterable[Secret], profile: str, topics: str | None = None
+) -> OpenVault:
     """Make a new vault file that each of the secrets opens.
 
     An existing SQLite database gains the vault's tables beside its own. Raises BadInputError when
@@ -36,12 +45,14 @@ def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVau
     """
     if profile not in PROFILES:
         raise BadInputError(f"no profile {profile!r}; there is: {', '.join(PROFILES)}", "profile")
+    topics = topics or (MEMORY if profile == "strict" else TABLE)
+    check_topics(topics, profile)
     secrets = list(secrets)
     fresh = not path.exists()
     if fresh:
         _make_private_file(path)
     try:
-        _fill_new_vault(path, secrets, profile)
+        _fill_new_vault(path, secrets, profile, topics)
     except BaseException:
         if fresh:
             path.unlink(missing_ok=True)
@@ -49,7 +60,7 @@ def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVau
     return open_vault(path, secrets[:1])
 
 
-def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
+def _fill_new_vault(path: Path, secrets: list[Secret], profile: str, topics: str) -> None:
     vault = os.urandom(16)
     connection = connect(path)
     try:
@@ -76,6 +87,7 @@ def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
             personal = insert_collection(connection, keyring, PERSONAL)
             settings = Settings(
                 profile=profile,
+                topics=topics,
                 created=now,
                 personal=personal,
                 analyser=ANALYSER_VERSION,

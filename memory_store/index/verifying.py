@@ -13,12 +13,13 @@ from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.index.live import load_segment
 from memory_store.index.opened import OpenVault
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit
+from memory_store.vault import audit, topic_table
 from memory_store.vault.damage import UNFORESEEN, damage
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import read_manifest, recount
 from memory_store.vault.rows import content_tag, open_memories, topic_tags
 from memory_store.vault.segments import list_segments
+from memory_store.vault.settings import FILLING, MEMORY
 from memory_store.vault.transactions import reading
 
 Check = Callable[[], None]
@@ -70,6 +71,8 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
         for sequence, tag, sealed in stored(connection):
             yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
         yield "audit trail", partial(_audit_check, vault, connection)
+    if vault.settings.topics_kept == MEMORY:
+        yield "memory_topics", partial(_no_topics, connection)
     yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
     for memory, collection in connection.execute(
         "select id, collection from memories order by id"
@@ -98,6 +101,14 @@ def _source(vault: OpenVault, collection: str, source: str, sealed: bytes) -> No
 
 def _expansion(vault: OpenVault, tag: bytes, sealed: bytes) -> None:
     vault.expansions.open(tag, sealed)
+
+
+def _no_topics(connection: sqlite3.Connection) -> None:
+    _refuse_unless(
+        topic_table.rows(connection) == 0,
+        "topics are kept in memory, and hashes are in the file: "
+        "memory-store settings DB topics memory deletes them",
+    )
 
 
 def _audit_check(vault: OpenVault, connection: sqlite3.Connection) -> None:
@@ -131,7 +142,8 @@ def _memory_check(vault: OpenVault, connection: sqlite3.Connection, memory: str)
             (memory,),
         ).fetchone()
         _refuse_unless(stored in keys.stored_forms(tag), "its content tag is another's")
-        if not vault.strict:
+        kept = vault.settings.topics_kept
+        if kept != MEMORY:
             topics = {
                 bytes(row[0])
                 for row in connection.execute(
@@ -141,7 +153,8 @@ def _memory_check(vault: OpenVault, connection: sqlite3.Connection, memory: str)
             tags = topic_tags(keys, opened[0].topics)
             wanted = [{keys.stored(tag, epoch) for tag in tags} for epoch in keys.bundles()]
             # while the key is being replaced, they may stand there in both of its epochs
-            whole = any(one <= topics for one in wanted) and topics <= set().union(*wanted)
+            whole = kept == FILLING or any(one <= topics for one in wanted)
+            whole = whole and topics <= set().union(*wanted)
             _refuse_unless(whole, "its topic hashes are others")
 
     return check

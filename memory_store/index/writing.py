@@ -21,6 +21,7 @@ from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.manifest import account
 from memory_store.vault.rows import Origin, insert_memory, read_rows, remove_memories
 from memory_store.vault.segments import DELETED, UPDATED, log_changes, write_segment
+from memory_store.vault.settings import MEMORY, Settings
 from memory_store.vault.transactions import transaction
 
 
@@ -44,17 +45,20 @@ def write_batch(
     keyring: Keyring,
     batch: Sequence[Prepared],
     *,
-    strict: bool,
+    settings: Callable[[sqlite3.Connection], Settings],
     model: Callable[[str], IndexModel],
     also: Callable[[sqlite3.Connection], None] | None = None,
 ) -> None:
     """Write a batch, all of it or nothing. ``also`` runs inside the same transaction.
 
-    ``model`` says what the entries of a collection were made with.
+    ``settings`` reads them in the transaction: what may stand in clear is what the file says then,
+    not what this process knew before. ``model`` says what a collection's entries were made with.
     Raises ConflictError, writing nothing, when a memory to be replaced is not at the version
     before, or one to be made exists.
     """
     with transaction(connection, keyring):
+        known = settings(connection)
+        hashed = known.topics_kept != MEMORY
         _replace_rows(connection, keyring, batch)
         by_collection: dict[str, list[Prepared]] = defaultdict(list)
         for prepared in batch:
@@ -62,7 +66,14 @@ def write_batch(
         for collection, items in by_collection.items():
             keys = keyring.of(collection)
             for item in items:
-                insert_memory(connection, keys, item.memory, item.origin, strict=strict)
+                insert_memory(
+                    connection,
+                    keys,
+                    item.memory,
+                    item.origin,
+                    strict=known.strict,
+                    hash_topics=hashed,
+                )
             made_with = model(collection)
             segment = build([item.entry for item in items], made_with.dimensions)
             write_index_segment(connection, keys, segment, made_with.mark)

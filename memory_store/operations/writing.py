@@ -153,7 +153,11 @@ def write(
         try:
             with vault.writing() as connection:
                 write_batch(
-                    connection, vault.keyring, prepared, strict=vault.strict, model=preparer.model
+                    connection,
+                    vault.keyring,
+                    prepared,
+                    settings=vault.settings_in,
+                    model=preparer.model,
                 )
                 vault.index.compact(connection)
         finally:

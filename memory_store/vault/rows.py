@@ -83,8 +83,12 @@ def insert_memory(
     origin: Origin,
     *,
     strict: bool,
+    hash_topics: bool,
 ) -> None:
-    """Seal one new memory (or new version) and write its rows. The caller holds a transaction."""
+    """Seal one new memory (or new version) and write its rows. The caller holds a transaction.
+
+    ``strict``: without type and times in clear. ``hash_topics``: with rows in ``memory_topics``.
+    """
     content = _store_body(connection, keys, memory)
     head = {name: getattr(memory, name) for name in HEAD_KEYS}
     head["topics"] = list(memory.topics)
@@ -97,7 +101,7 @@ def insert_memory(
         f"insert into memories ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)",
         (memory.id, memory.collection, *clear, memory.version, content, sealed),
     )
-    if not strict:
+    if hash_topics:
         write_topics(connection, keys, memory.id, topic_tags(keys, memory.topics))
     if origin != Origin():
         connection.execute(
