@@ -20,8 +20,8 @@ from memory_store.paths import home_path
 PROFILES = ("default", "strict")
 TOPICS = ("table", "memory")
 ABOUT_TOPICS = {
-    "table": "Topics are hashed in the file, so that SQL can join by them. A thief who has the file\n"
-    "and knows some of your notes can name topics of others. To keep topics out of the file:\n"
+    "table": "Topics are hashed in the file, so that SQL can join by them. A thief who has the\n"
+    "file and knows some of your notes can name topics of others. To keep topics out of it:\n"
     "memory-store settings {vault} topics memory",
     "memory": "The file holds no hashes of topics, so SQL cannot join by them.",
 }
