@@ -352,3 +352,23 @@ def test_a_new_key_and_a_change_of_the_setting_at_once_end_as_each_alone(
         assert filled.verify()["failures"] == []
         filled.set_topics("memory")
         assert traces(filled.path, before) == set()
+
+
+def test_an_import_that_began_before_writes_no_hash_after(
+    filled: MemoryStore, key_file: Path, tmp_path: Path
+) -> None:
+    notes, changed = tmp_path / "notes", []
+    notes.mkdir()
+    for number in range(150):
+        (notes / f"{number}.md").write_text(f"---\ntags: [harbour]\n---\nBoat {number}.\n")
+
+    def change(name: str, done: int, total: int | None) -> None:
+        if done > 1 and not changed:
+            changed.append(filled.set_topics("memory"))
+
+    with MemoryStore.open(filled.path, key_file=key_file) as other:
+        report = other.import_paths([notes], embed=False, progress=change)
+    assert changed == [True]
+    assert report.imported == 150
+    assert rows(filled.path) == set()
+    assert filled.verify()["failures"] == []
