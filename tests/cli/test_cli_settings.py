@@ -25,11 +25,14 @@ def test_settings_are_shown_in_words_and_as_json(vault: Vault) -> None:
 
 def test_topics_are_taken_out_of_the_file_and_put_back(vault: Vault) -> None:
     before, topics = hashes(vault.path), vault.json("topics")
+    counted = vault.json("stats")["topics"]
+    assert counted == len(topics)
     assert before
     assert "topics       memory" in vault.run("settings", "topics", "memory").stdout
     assert hashes(vault.path) == 0
     assert vault.json("settings")["topics"] == "memory"
     assert vault.json("topics") == topics
+    assert vault.json("stats")["topics"] == counted, "the index counts them"
     assert vault.run("settings", "topics", "table").exit_code == 0
     assert hashes(vault.path) == before
     assert vault.run("verify").exit_code == 0
