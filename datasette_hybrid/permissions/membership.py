@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from memory_store.errors import MemoryStoreError
-from memory_store.sqlite import sqlite3
 from memory_store.vault.members import ROLES
 
 from .. import compat
@@ -129,7 +127,7 @@ def _of(vault: Vault) -> Membership | None:
     """A vault's members; ``None``, so that nobody gets anything, where they cannot be read."""
     try:
         return vault.membership()
-    except (MemoryStoreError, sqlite3.Error) as error:
+    except Exception as error:  # noqa: BLE001 - others' vaults have permissions of their own
         problem = f"nobody's permissions can be told ({type(error).__name__})"
     if vault.problem != problem:
         vault.problem = problem

@@ -41,7 +41,7 @@ from memory_store.text.plain_json import read_json
 
 from .. import compat
 from ..permissions.grants import asker, may_see
-from ..vaults.registry import vaults_of
+from ..vaults.registry import UnreadableVaultError, vaults_of
 from ..vaults.vault import Vault
 from .admission import QueueFullError, TooManyAttemptsError, work
 from .courtesy import let_others_go_first, turn_to_search
@@ -56,6 +56,7 @@ QUESTION_KEPT = "datasette-hybrid question"  # there, too: what a name in the ad
 Answer = TypeVar("Answer")
 
 STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (UnreadableVaultError, 503),
     (BadInputError, 400),
     (NotFoundError, 404),
     (NotAVaultError, 404),

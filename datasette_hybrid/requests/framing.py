@@ -84,7 +84,7 @@ async def refused(datasette: Any, request: Any, error: Exception) -> Response:
         429: "A moment, please",
     }.get(status, "This did not work")
     hint = ""
-    if isinstance(error, NotAVaultError):
+    if isinstance(error, NotAVaultError) and status == 404:
         title = "No vault in this database"
         hint = "Make one in a terminal: memory-store init notes.db --key-file ~/keys/notes.key"
     elif isinstance(error, NotFoundError):

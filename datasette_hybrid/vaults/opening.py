@@ -26,6 +26,7 @@ from memory_store.keys import secret_from_key_text, secrets_to_open
 from memory_store.sqlite import FileAccess, connect, plain_cause, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
+from memory_store.vault.damage import vault_faults
 from memory_store.vault.settings import read_vault_id, stored_revision
 from memory_store.vault.slots import Secret
 
@@ -80,11 +81,18 @@ def open_typed(path: Path, typed: str, access: FileAccess) -> MemoryStore:
 
 
 def opened(path: Path, secrets: list[Secret], access: FileAccess) -> MemoryStore:
-    """The vault, opened with one of the secrets. Raises :class:`MemoryStoreError` of some kind."""
+    """The vault, opened with one of the secrets. Raises :class:`MemoryStoreError` of some kind.
+
+    Whatever a hostile or damaged file makes go wrong is such an error, of which the kind is told.
+    """
     try:
-        return MemoryStore(open_vault(path, secrets, access))
-    except sqlite3.Error as error:
-        raise MemoryStoreError(f"{path.name} cannot be opened ({error})") from None
+        with vault_faults(path):
+            return MemoryStore(open_vault(path, secrets, access))
+    except MemoryStoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 - other vaults are served all the same
+        said = str(error) if isinstance(error, sqlite3.Error) else type(error).__name__
+        raise StorageError(f"{path.name} cannot be opened ({said})") from None
 
 
 def vault_in(path: Path, access: FileAccess) -> str | None:

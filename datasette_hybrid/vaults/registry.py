@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memory_store.errors import NotAVaultError, StorageError
-from memory_store.sqlite import file_access
+from memory_store.errors import MemoryStoreError, NotAVaultError
+from memory_store.sqlite import FileAccess
+from memory_store.vault.file_access import file_access, says_vault
 from memory_store.vault.schema import is_vault
 
 from .. import configuration
@@ -19,6 +22,10 @@ from .vault import Vault
 WATCH_SECONDS = 3.0  # how late a time-out may come, and how long an audit event may wait
 
 
+class UnreadableVaultError(NotAVaultError):
+    """The file of a database was a vault, and cannot be read as one now (HTTP 503)."""
+
+
 class Vaults:
     """The vaults of one Datasette."""
 
@@ -26,6 +33,7 @@ class Vaults:
         self._datasette = weakref.ref(datasette)
         self.settings = configuration.read(datasette)
         self._found: dict[str, Vault] = {}
+        self._problems: dict[str, str] = {}
         self._not_vaults: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
         self._started = self._serving = False
@@ -36,9 +44,16 @@ class Vaults:
         return list(self._each())
 
     def of(self, database: str) -> Vault:
-        """The vault behind one database. Raises :class:`NotAVaultError`."""
+        """The vault behind one database. Raises :class:`NotAVaultError`.
+
+        :class:`UnreadableVaultError` where there is one that cannot be read now.
+        """
         for vault in self._each(database):
             return vault
+        with self._lock:
+            problem = self._problems.get(database)
+        if problem is not None:
+            raise UnreadableVaultError(problem)
         raise NotAVaultError(f"the database {database} holds no vault")
 
     def names(self) -> list[str]:
@@ -49,7 +64,7 @@ class Vaults:
     def open_at_start(self) -> None:
         """Open what the configuration and the environment have keys for, and watch the clock."""
         for vault in self._each():
-            vault.open_configured()
+            vault.open_configured()  # a vault that cannot be opened says so, and is not in the way
             if vault.problem is None:
                 vault.tell(vault.state())
         self._started = True
@@ -99,6 +114,14 @@ class Vaults:
             if vault is not None:
                 yield vault
 
+    def _note_problem(self, name: str, path: Path, error: Exception) -> None:
+        """Remember why a vault cannot be looked at, and say it once. Other databases are none."""
+        problem = _said(path, error)
+        if "is locked" not in problem and says_vault(path) and self._problems.get(name) != problem:
+            self._problems[name] = problem
+            with suppress(OSError, ValueError):  # nobody hears
+                print(f"datasette-hybrid: {name}: {problem}", file=sys.stderr)
+
     def _vault(self, name: str, path: Path, immutable: bool) -> Vault | None:
         """The vault in the file at ``path``; files that are none are looked at when they change."""
         with self._lock:
@@ -113,23 +136,36 @@ class Vaults:
             if self._not_vaults.get(name) == stamp:
                 return None
             nolock = bool(getattr(self._datasette(), "nolock", False))
-            access = file_access(path, immutable=immutable, nolock=nolock)
+
+            def choose() -> FileAccess:
+                return file_access(path, immutable=immutable, nolock=nolock)
+
             try:
+                access = choose()
                 there = is_vault(path, access, patience=0.0)  # every request asks
-            except StorageError:
+            except Exception as error:  # noqa: BLE001 - other vaults are served all the same
+                self._note_problem(name, path, error)
                 return None  # it is looked at again: the disk may read it, or nobody lock it, then
+            self._problems.pop(name, None)
             if not there:
                 self._not_vaults[name] = stamp
                 return None
             if known is not None:  # another file under the same name: not in the event loop
                 threading.Thread(target=known.lock, name="hybrid-lock").start()
             settings = self.settings.get(name) or DatabaseSettings(name)
-            vault = self._found[name] = Vault(name, path, settings, access)
+            vault = self._found[name] = Vault(name, path, settings, access, choose)
             if self._started:
                 vault.open_when_used()
             if self._serving:
                 vault.search_elsewhere()
             return vault
+
+
+def _said(path: Path, error: Exception) -> str:
+    """What went wrong, fit for anybody who may see the database."""
+    if isinstance(error, MemoryStoreError):
+        return str(error).replace(str(path), path.name)
+    return f"{path.name} cannot be looked at ({type(error).__name__})"
 
 
 _registry: weakref.WeakKeyDictionary[Any, Vaults] = weakref.WeakKeyDictionary()

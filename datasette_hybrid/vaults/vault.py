@@ -13,7 +13,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -65,6 +65,7 @@ class Closing:
 class Vault:
     """One database that holds a vault, open or locked. Safe to use from many threads.
 
+    ``choose`` says how its file can be opened now: that is asked at every opening.
     ``opened_by`` says which key opened it, ``problem`` why the configured one did not.
 
     Every request asks who may do what, so nobody is waited for while the state is held: a key is
@@ -78,11 +79,13 @@ class Vault:
         path: Path,
         settings: DatabaseSettings,
         access: FileAccess = WRITABLE,
+        choose: Callable[[], FileAccess] = lambda: WRITABLE,
     ) -> None:
         self.database = database
         self.path = path
         self.settings = settings
         self.access = access
+        self._choose = choose
         self.opened_by: str | None = None
         self.audit = Recorder(database, settings.audit)
         self.questions = Questions()
@@ -215,17 +218,20 @@ class Vault:
                     return
                 times, file = self._times_locked, _stamp(self.path)
             try:
-                found = opening.open_configured(self.path, self.settings, self.access)
+                access = self._choose()
+                found = opening.open_configured(self.path, self.settings, access)
             except MemoryStoreError as error:
-                if self.problem != str(error):
-                    self.tell(f"locked: {error}")
-                self.problem = str(error)
+                self.note_problem(str(error))
+                return
+            except Exception as error:  # noqa: BLE001 - other vaults are served all the same
+                self.note_problem(f"{self.path.name} cannot be opened ({type(error).__name__})")
                 return
             with self._held():
                 unchanged = times == self._times_locked and _is_same(file, _stamp(self.path))
                 if found is None:
                     self._resting = self._resting and not unchanged
                 elif unchanged and self._store is None:
+                    self.access = access
                     self._adopt(found.store, found.source)
                     self.audit.note_server("unlock")
                     self._resting = True
@@ -237,6 +243,12 @@ class Vault:
     def open_when_used(self) -> None:
         """Leave the opening with a configured key, if there is one, to the first granted use."""
         self._resting = opening.may_be_opened(self.settings)
+
+    def note_problem(self, problem: str) -> None:
+        """Say why it is not open: once on standard error, and on its page."""
+        if self.problem != problem:
+            self.problem = problem
+            self.tell(f"locked: {problem}")
 
     def tell(self, line: str) -> None:
         """Say something about this vault on standard error, if anybody hears. Never a secret."""
@@ -269,7 +281,8 @@ class Vault:
         it opens everything. Raises :class:`WrongKeyError`, :class:`AnotherKeyError`, or another
         :class:`MemoryStoreError` when the file is damaged.
         """
-        store = opening.open_typed(self.path, secret, self.access)
+        access = self._choose()
+        store = opening.open_typed(self.path, secret, access)
         if self._rests_now():
             self.open_configured()
         with self._held():
@@ -277,6 +290,7 @@ class Vault:
             if present is None or (store.is_owner and not present.is_owner):
                 if present is not None:
                     self._wipe()
+                self.access = access
                 self._adopt(store, "somebody who knew its secret")
                 self._members_unknown = not store.is_owner
                 return
@@ -319,6 +333,8 @@ class Vault:
         another program keeps to itself is looked at again the next time.
         """
         with self._held():
+            if self.access.outdated(self.path):
+                self._read_anew()
             before, now = self._file, _stamp(self.path)
             if now == before:
                 return
@@ -335,6 +351,19 @@ class Vault:
             self._wipe(exchanged=True)  # who were members of the other one, too
             if was_open:
                 self.tell("locked: its file was exchanged or is gone")
+
+    def _read_anew(self) -> None:
+        """Wipe the keys: the file was read without locks, and another program wrote to it.
+
+        With a configured key it is opened again at the next use, and read as can be done then.
+        """
+        try:
+            self.access = self._choose()
+        except StorageError as error:
+            self.note_problem(str(error))
+        if self._store is not None:
+            self._wipe()
+            self.tell("locked: another program wrote to its file, which was read without locks")
 
     def _is_in_file(self) -> bool:
         return opening.vault_in(self.path, self.access) == self.vault_id

@@ -54,11 +54,14 @@ def _name(unnamed: Path, target: Path) -> None:
 
 def _vacuum_into(source: Path, unchecked: Path, target: Path) -> None:
     from memory_store.sqlite import connect, plain_cause, sqlite3, storage_faults
+    from memory_store.vault.file_access import file_access
 
+    access = file_access(source)
     with storage_faults(source):
-        connection = connect(source, read_only=True)
+        connection = connect(source, read_only=True, access=access)
     try:
-        connection.execute("vacuum into :target", {"target": str(unchecked)})
+        with access.unchanged(source):
+            connection.execute("vacuum into :target", {"target": str(unchecked)})
     except sqlite3.OperationalError as error:  # a damaged source is a DatabaseError
         raise StorageError(f"{target}: {plain_cause(error)}; nothing was kept of it") from error
     except sqlite3.DatabaseError as error:
@@ -69,10 +72,12 @@ def _vacuum_into(source: Path, unchecked: Path, target: Path) -> None:
 
 def _check(copy: Path) -> None:
     from memory_store.sqlite import connect
+    from memory_store.vault.transactions import keep_log
 
-    connection = connect(copy, read_only=True)
+    connection = connect(copy)
     try:
         (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
+        keep_log(connection)  # SQLite made it in another way
     finally:
         connection.close()
     if verdict != "ok":

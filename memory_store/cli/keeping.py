@@ -78,19 +78,26 @@ def stats(store: MemoryStore, as_json: bool) -> None:
 @click.option(
     "--accept-older", is_flag=True, help="Unless a record fails, take this file for the newest"
 )
+@click.option(
+    "--full", is_flag=True, help="Compare the words and vectors of every memory with the index"
+)
 @json_option("Print as JSON")
 @with_store
-def verify(store: MemoryStore, accept_older: bool, as_json: bool) -> None:
-    """Authenticate every record. Exit code 1 when one was changed, cut or moved.
+def verify(store: MemoryStore, accept_older: bool, full: bool, as_json: bool) -> None:
+    """Authenticate every record. Exit code 1 when one was changed, cut, moved or put back.
 
     \b
     memory-store verify notes.db
+    memory-store verify notes.db --full
+
+    Each memory is held against its account and its index entry; the words of 256 memories and the
+    vectors of 16, chosen at random, are made again and compared with the index (--full: all).
 
     A file that is older than the one last used on this machine, as after a backup was put back,
     is whole: that is told at every opening until --accept-older.
     """
     with Progress() as progress:
-        found = store.verify(progress=progress)
+        found = store.verify(progress=progress, full=full)
     failures = list(found["failures"])
     if as_json:
         write_json(found)
@@ -99,10 +106,19 @@ def verify(store: MemoryStore, accept_older: bool, as_json: bool) -> None:
             click.echo(f"failed: {printable_line(str(failure))}", err=True)
         older = ", but the file is an older one" if found["older"] else ""
         click.echo(f"{found['records']:,} records verified, {len(failures)} failed{older}")
+        click.echo(_compared(found["compared"]))
     if accept_older and not failures:
         store.accept_older()
     if failures:
         sys.exit(EXIT_FAILED)
+
+
+def _compared(numbers: dict[str, Any]) -> str:
+    """What of the index was compared with the memories."""
+    said = f"index compared: {numbers['entries']:,} entries, the words of {numbers['words']:,}"
+    if numbers["left"]:
+        return f"{said}; no vectors: {printable_line(numbers['left'])}"
+    return f"{said}, the vectors of {numbers['vectors']:,}"
 
 
 @click.command()

@@ -19,11 +19,17 @@ class Checking(OpenedStore):
     """Seals, age and the audit trail."""
 
     @inside
-    def verify(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Authenticate every record and hold it against the accounts. Changes nothing."""
+    def verify(self, progress: Progress | None = None, *, full: bool = False) -> dict[str, Any]:
+        """Authenticate every record and hold it against accounts and index. Changes nothing.
+
+        The words of a sample, and the vectors of a smaller one, are made again and compared with
+        the index; those of every memory if ``full``. ``compared`` in the report says how many.
+        """
         from memory_store.index.verifying import verify
 
-        return {**verify(self._vault.whole_vault(), progress), "older": self._vault.older}
+        vault = self._vault.whole_vault()
+        found = verify(vault, progress, full=full, model=self._embedders.load)
+        return {**found, "older": self._vault.older}
 
     @inside
     def untold(self) -> str | None:

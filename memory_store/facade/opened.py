@@ -24,7 +24,8 @@ def inside(method: Method) -> Method:
 
     @wraps(method)
     def entered(self: OpenedStore, *arguments: Any, **options: Any) -> Any:
-        with vault_faults(self._vault.path), self._vault.gate.entered():
+        vault = self._vault
+        with vault_faults(vault.path), vault.gate.entered(), vault.access.unchanged(vault.path):
             result = method(self, *arguments, **options)
         if self.heard is not None:
             self.heard(method.__name__, result)

@@ -18,6 +18,7 @@ from msgspec import Struct
 from memory_store.importing.tabular import no_text_column, text_column
 from memory_store.importing.walk import MAX_FILE_BYTES
 from memory_store.sqlite import connect, sqlite3
+from memory_store.vault.file_access import file_access
 
 STORED_COLUMN = 0  # `hidden` of pragma table_xinfo; generated columns are 2 and 3
 ROW_NUMBER_NAMES = ("rowid", "_rowid_", "oid")  # https://sqlite.org/rowidtable.html
@@ -56,7 +57,7 @@ def rows_of_database(
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    connection = connect(path, read_only=True)
+    connection = connect(path, read_only=True, access=file_access(path))
     connection.execute("pragma query_only = on")
     connection.execute("pragma cell_size_check = on")  # damaged pages are an error, not a guess
     connection.text_factory = _decode

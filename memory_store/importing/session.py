@@ -196,6 +196,7 @@ class ImportSession:
                     prepared,
                     settings=self.vault.settings_in,
                     model=self._preparer.model,
+                    row_tags=self.vault.row_tags,
                     also=mark_files,
                 )
                 self.vault.index.compact(connection)
@@ -210,13 +211,14 @@ class ImportSession:
         memory = memory_from_draft(item.draft, collection)
         if item.replaces is None:
             return memory
-        row = read_rows(self.vault.reader(), [item.replaces]).get(item.replaces)
-        if row is None:  # deleted meanwhile
-            return memory
-        created = memory.created
-        if item.draft.created is None:  # an older copy that was put back is no younger than itself
-            kept = open_head(self.vault.keyring, row)["created"]
-            created = min(kept, memory.updated, key=epoch)
+        with self.vault.moment() as (connection, known):
+            row = read_rows(connection, [item.replaces]).get(item.replaces)
+            if row is None:  # deleted meanwhile
+                return memory
+            created = memory.created
+            if item.draft.created is None:  # an older copy put back is no younger than itself
+                kept = open_head(self.vault.keyring, row, known)["created"]
+                created = min(kept, memory.updated, key=epoch)
         return replace(memory, id=row.id, version=row.version + 1, created=created)
 
     def _mark(self, connection: sqlite3.Connection, mark: FileMark) -> None:
@@ -288,11 +290,13 @@ class ImportSession:
 
     def _names_in_sources(self, memories: Mapping[str, bytes]) -> list[str]:
         """What the sources called these memories, by the tag of the file each came from."""
-        rows = read_rows(self.vault.reader(), [*memories]).values()
-        return sorted(
-            self._name_in_source(row.id, open_head(self.vault.keyring, row), memories[row.id])
-            for row in rows
-        )
+        with self.vault.moment() as (connection, known):
+            return sorted(
+                self._name_in_source(
+                    row.id, open_head(self.vault.keyring, row, known), memories[row.id]
+                )
+                for row in read_rows(connection, [*memories]).values()
+            )
 
     def _name_in_source(self, memory: str, head: Mapping[str, Any], file: bytes) -> str:
         path = self._path_of_note(head, file)
@@ -323,15 +327,16 @@ class ImportSession:
             if file in records:
                 left = origin not in records[file]
             else:
-                left = file not in there and not self._is_there(connection, memory, file)
+                left = file not in there and not self._is_there(memory, file)
             if left:
                 gone[memory] = file
         return gone
 
-    def _is_there(self, connection: sqlite3.Connection, memory: str, file: bytes) -> bool:
+    def _is_there(self, memory: str, file: bytes) -> bool:
         """Whether a note's path exists. Raises OSError in a folder that may not be entered."""
-        row = read_rows(connection, [memory])[memory]
-        path = self._path_of_note(open_head(self.vault.keyring, row), file)
+        with self.vault.moment() as (connection, known):
+            row = read_rows(connection, [memory])[memory]
+            path = self._path_of_note(open_head(self.vault.keyring, row, known), file)
         return path is not None and path.exists()
 
     def _path_of_note(self, head: Mapping[str, Any], file: bytes) -> Path | None:

@@ -68,11 +68,12 @@ class Twins:
         self._collection = collection
         self._taken: set[str] = set()
         self._places: dict[str, list[_Place]] = defaultdict(list)
-        for memory, head in heads_of(vault.reader(), vault.keyring, [collection]):
-            source, ref = head["source"], head["ref"]
-            if source and ref and not source.startswith(UPLOADED):
-                parts = (*_parts(source), *_parts(ref))
-                self._places[parts[-1]].append(_Place(memory, parts, head))
+        with vault.moment() as (connection, known):
+            for memory, head in heads_of(connection, vault.keyring, [collection], known):
+                source, ref = head["source"], head["ref"]
+                if source and ref and not source.startswith(UPLOADED):
+                    parts = (*_parts(source), *_parts(ref))
+                    self._places[parts[-1]].append(_Place(memory, parts, head))
 
     def find(self, file: SourceFile, draft: MemoryDraft) -> Twin | None:
         """The memory of the same file, each at most once.

@@ -9,7 +9,8 @@ two zero bytes, CRC-32 of the rest, four zero bytes. The checksum catches accide
 errors; it is no protection, which is the envelope's work.
 
 *main*: one row of sizes (documents, windows, dimensions), names, then the columns in the order of
-``_encode_main``. *vectors*: float16, raw. *pairs*: ascending hashes and their rows.
+``_encode_main``; version 1 of it had no row tags. *vectors*: float16, raw. *pairs*: ascending
+hashes and their rows.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from memory_store.index.layout import Late, Pairs, Postings, Segment
 from memory_store.index.postings import row_dtype
 
 FORMAT_VERSION = 1
+TAGGED_VERSION = 2  # of main, since rows have tags
 MAX_DIMENSIONS = 8_192  # the widest embedding models in use have 4,096
 MAX_NAME_BYTES = 1 << 20
 
@@ -68,6 +70,11 @@ def encode(segment: Segment) -> SegmentParts:
     )
 
 
+def encode_main(segment: Segment) -> bytearray:
+    """The part ``main`` alone, as in :func:`encode`."""
+    return _framed(_MAIN, _encode_main(segment))
+
+
 def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
     """The segment in ``main``; its vectors and pairs are read when first asked for.
 
@@ -82,6 +89,8 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
     types, languages = _names(reader), _names(reader)
     ids = reader.take(["u1"], 16 * count).reshape(-1, 16)
     tags = reader.take(["u1"], 16 * count).reshape(-1, 16)
+    tagged = _version(main) == TAGGED_VERSION
+    row_tags = reader.take(["u1"], 16 * count).reshape(-1, 16) if tagged else None
     versions = reader.take(["<i8"], count)
     type_codes = _below(reader.take(["<u2"], count), len(types))
     language_codes = _below(reader.take(["<u2"], count), len(languages))
@@ -108,6 +117,7 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
         valid_from=valid_from,
         valid_to=valid_to,
         content_tags=tags,
+        row_tags=row_tags,
         lengths=lengths,
         terms=terms,
         title_counts=titles,
@@ -126,12 +136,15 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
 
 def _encode_main(segment: Segment) -> list[bytes | bytearray]:
     sizes = np.array([segment.count, segment.windows, segment.dimensions], dtype="<u8")
+    if segment.row_tags is None:
+        raise ValueError("segment: its rows have no tags yet")
     return [
         pack_raw(sizes),
         _packed_names(segment.types),
         _packed_names(segment.languages),
         pack_raw(segment.ids),
         pack_raw(segment.content_tags),
+        pack_raw(segment.row_tags),
         pack_planes(segment.versions),
         pack_planes(segment.type_codes),
         pack_planes(segment.language_codes),
@@ -165,7 +178,8 @@ def _packed_names(names: tuple[str, ...]) -> bytes:
 def _framed(part: int, columns: list[bytes | bytearray]) -> bytearray:
     framed = bytearray().join((bytes(_HEADER.size), *columns))
     checksum = zlib.crc32(memoryview(framed)[_HEADER.size :])
-    _HEADER.pack_into(framed, 0, _MAGIC, FORMAT_VERSION, part, 0, checksum, 0)
+    version = TAGGED_VERSION if part == _MAIN else FORMAT_VERSION
+    _HEADER.pack_into(framed, 0, _MAGIC, version, part, 0, checksum, 0)
     for column in columns:
         if isinstance(column, bytearray):  # holds vectors or keyed hashes as they are
             column[:] = bytes(len(column))
@@ -179,11 +193,15 @@ def _opened(buffer: Buffer, part: int) -> ColumnReader:
     magic, version, number, zero, checksum, zeros = _HEADER.unpack(view[: _HEADER.size])
     if magic != _MAGIC or number != part or zero or zeros:
         raise ValueError("segment: not a segment of this kind")
-    if version != FORMAT_VERSION:
+    if version != FORMAT_VERSION and (part, version) != (_MAIN, TAGGED_VERSION):
         raise ValueError(f"segment: format {version} is not known")
     if zlib.crc32(view[_HEADER.size :]) != checksum:
         raise ValueError("segment: garbled")
     return ColumnReader(view, _HEADER.size)
+
+
+def _version(part: Buffer) -> int:
+    return memoryview(part).cast("B")[len(_MAGIC)]
 
 
 def _fetched(part: Part) -> Buffer:

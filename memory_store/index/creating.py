@@ -92,6 +92,7 @@ def _fill_new_vault(path: Path, secrets: list[Secret], profile: str, topics: str
                 personal=personal,
                 analyser=ANALYSER_VERSION,
                 collections=(personal,),
+                format=FORMAT_VERSION,
             )
             write_settings(connection, keyring, settings)
             keyring.wipe()

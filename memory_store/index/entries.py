@@ -163,6 +163,12 @@ def index_entries(
     ]
 
 
+def entry_of(item: Indexable, blinder: Blinder, language: str) -> IndexEntry:
+    """The index entry of a memory, analysed as in ``language``, without vectors."""
+    none = Windows((), np.empty((0, 0), np.float32))
+    return _entry(item, _TermHashes(blinder), none, language)
+
+
 def _language(memory: Memory, analyser: str, fallback: str) -> str:
     """The language whose terms a memory is given."""
     if memory.type.removesuffix(DONE_SUFFIX) == CODE:

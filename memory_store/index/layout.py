@@ -119,7 +119,8 @@ def unit_rows(vectors: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
 class Segment:
     """An immutable block of ``count`` documents of one collection, column by column.
 
-    One row per document: ``ids`` and ``content_tags`` uint8 [n, 16]; ``versions`` int64;
+    One row per document: ``ids``, ``content_tags`` and ``row_tags`` uint8 [n, 16] (the last are
+    ``None`` in segments of before format 3); ``versions`` int64;
     ``type_codes`` and ``language_codes`` uint16 into ``types`` and ``languages``; ``created``,
     ``updated``, ``valid_from``, ``valid_to`` float64 epoch seconds (unknown bounds are ∓inf);
     ``lengths`` uint32 tokens. ``title_counts`` and ``body_counts`` (uint8, 16 or 32, [P]) stand
@@ -141,6 +142,7 @@ class Segment:
     valid_from: npt.NDArray[np.float64]
     valid_to: npt.NDArray[np.float64]
     content_tags: npt.NDArray[np.uint8]
+    row_tags: npt.NDArray[np.uint8] | None
     lengths: npt.NDArray[np.uint32]
     terms: Postings
     title_counts: Array
@@ -183,13 +185,18 @@ class Segment:
         """Rows ordered by the upper half of the id, for :meth:`rows_of`."""
         return np.argsort(self.id_words[:, 0], kind="stable")
 
+    @cached_property
+    def upper_words(self) -> npt.NDArray[np.uint64]:
+        """The upper halves of the ids, ascending."""
+        upper: npt.NDArray[np.uint64] = self.id_words[self.id_order, 0]
+        return upper
+
     def rows_of(self, high: int, low: int) -> list[int]:
         """The rows whose id is ``high << 64 | low``."""
-        words = self.id_words
-        upper = words[self.id_order, 0]
-        start = np.searchsorted(upper, np.uint64(high), side="left")
-        end = np.searchsorted(upper, np.uint64(high), side="right")
-        return [int(row) for row in self.id_order[start:end] if int(words[row, 1]) == low]
+        start = self.upper_words.searchsorted(np.uint64(high), side="left")
+        end = self.upper_words.searchsorted(np.uint64(high), side="right")
+        rows = self.id_order[start:end].tolist()
+        return [row for row in rows if self.id_words.item(row, 1) == low]
 
     @cached_property
     def floats(self) -> npt.NDArray[np.float32]:

@@ -9,7 +9,7 @@ whole vault's, and the columns of its snapshot are kept beside the whole one's.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.index.collections import Collections
+from memory_store.index.known_rows import KnownRows
 from memory_store.index.opened import OpenVault
 from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import EVERYTHING, Scope
@@ -92,6 +93,17 @@ class LimitedVault(OpenVault):
     def reader(self) -> sqlite3.Connection:
         """This thread's reading connection."""
         return self.whole.reader()
+
+    @contextmanager
+    def moment(self, *, counted: bool = False) -> Iterator[tuple[sqlite3.Connection, KnownRows]]:
+        """See :meth:`OpenVault.moment`."""
+        with self.whole.moment(counted=counted) as (connection, known):
+            self.keyring.follow()
+            yield connection, known
+
+    def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """See :meth:`OpenVault.row_tags`."""
+        return self.whole.row_tags(ids)
 
     def snapshot(self, *, whole: bool = False) -> Snapshot:
         """The index of its collections as last committed by anybody."""

@@ -2,34 +2,44 @@
 
 Boundary: lives from unlock to lock and holds vectors and keyed hashes only. Searches read an
 immutable :class:`Snapshot`; a refresh swaps it for a newer one. Nothing here touches a text.
+
+At each refresh the row tags of all living entries must add up to the accounts, so that entries
+which were taken away, put back or kept alive are noticed in a vault of any size. What this cannot
+tell is whether the rows are those: that is told when one is opened (``index/known_rows.py``).
 """
 
 from __future__ import annotations
 
 import threading
-import uuid
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from memory_store.crypto.blinding import SUM_MODULUS
 from memory_store.errors import SupersededError, TamperedError
-from memory_store.index.codec import decode
 from memory_store.index.columns import Array
 from memory_store.index.layout import Late, overwrite_parts
 from memory_store.index.marks import same_analysis, same_model, wanted_mark
+from memory_store.index.sealed_segments import alive_rows, id_words, living_tags, load_segment
 from memory_store.index.segment import Segment, merge
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import write_index_segment
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, Keyring
-from memory_store.vault.manifest import added_up, count_rows, read_manifest, rows_of
+from memory_store.vault.manifest import (
+    CONTENT_FORMAT,
+    Manifest,
+    count_rows,
+    earlier_total,
+    read_manifest,
+    rows_of,
+)
 from memory_store.vault.segments import (
-    PARTS,
     SegmentRow,
     changes_since,
     delete_segments,
@@ -37,12 +47,11 @@ from memory_store.vault.segments import (
     read_sealed_parts,
     same_content,
     trim_changes,
-    unseal_part,
 )
 from memory_store.vault.settings import Settings, read_settings, stored_revision
 from memory_store.vault.transactions import transaction
 
-COUNTED_AT_UNLOCK = 20_000  # memories told apart at unlock (40 ms); above, `verify` does it
+COUNTED_AT_UNLOCK = 20_000  # rows told apart at unlock (20 ms); above, each when it is opened
 TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
 MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
 
@@ -53,6 +62,14 @@ class _Loaded(Struct):
     row: SegmentRow
     segment: Segment
     alive: npt.NDArray[np.bool_]
+    summed: tuple[int, npt.NDArray[np.bool_], int] | None = None
+
+    def total(self, keys: CollectionKeys, epoch: int) -> int:
+        """What the row tags of its living entries add up to. Raises TamperedError."""
+        if self.summed is None or self.summed[0] != epoch or self.summed[1] is not self.alive:
+            total = keys.elements_of(epoch).total(living_tags(self.segment, self.alive))
+            self.summed = (epoch, self.alive, total)
+        return self.summed[2]
 
 
 class LiveIndex:
@@ -70,30 +87,41 @@ class LiveIndex:
         self._snapshot: Snapshot | None = None
         self._state: tuple[int, Settings] | None = None
         self._made_of: list[tuple[SegmentRow, npt.NDArray[np.bool_]]] = []
+        self._accounts: dict[str, Manifest] = {}
+        self._counted = False
+        self._compared = False
 
     @property
     def untouched(self) -> bool:
         """Whether nothing was read of it yet."""
         return self._snapshot is None
 
-    def refresh(self, settings: Settings, *, whole: bool = False) -> tuple[Snapshot, Settings]:
+    def refresh(
+        self, settings: Settings, *, whole: bool = False, counted: bool = True
+    ) -> tuple[Snapshot, Settings]:
         """The newest committed state, and the settings it was made by: newer ones, if there are.
 
         The settings say which model's vectors count in each collection, and which analysis.
-        Cheap when nothing was committed since the last call. ``whole`` checks every entry against
-        the accounts, which is done at unlock for all but large vaults. Raises TamperedError when
-        segments, change log and account disagree, LockedError after a lock.
+        Cheap when nothing was committed since the last call. ``counted`` counts the rows, too, so
+        that none is missing; ``whole`` holds each row's id and version against the entries, which
+        is done at unlock for all but large vaults. Raises TamperedError when segments, change log,
+        account and rows disagree, LockedError after a lock.
         """
         with self._lock:
             self._keyring.check_open()
             (version,) = self._connection.execute("pragma data_version").fetchone()
-            if whole or self._snapshot is None or self._state != (version, settings):
-                self._snapshot, settings = self._reload(self._connection, settings, whole=whole)
+            known = self._snapshot is not None and self._state == (version, settings)
+            if self._snapshot is None or whole or not known or (counted and not self._counted):
+                self._snapshot, settings = self._reload(
+                    self._connection, settings, whole=whole, counted=counted
+                )
                 self._state = (version, settings)
+                self._counted = counted
+                self._compared |= counted
             return self._snapshot, settings
 
     def _reload(
-        self, connection: sqlite3.Connection, settings: Settings, *, whole: bool
+        self, connection: sqlite3.Connection, settings: Settings, *, whole: bool, counted: bool
     ) -> tuple[Snapshot, Settings]:
         connection.execute("begin")
         try:
@@ -101,9 +129,13 @@ class LiveIndex:
                 settings = read_settings(connection, self._keyring)
             readable = set(self._keyring.readable())
             rows = [row for row in list_segments(connection) if row.collection in readable]
-            self._load_missing(connection, rows)
+            accounts = {one: read_manifest(connection, self._keyring.of(one)) for one in readable}
+            self._check_age(accounts, settings)
+            self._load_missing(connection, rows, accounts)
             self._bury(connection)
-            self._check_accounts(connection, readable, whole=whole)
+            for collection, account in accounts.items():
+                self._check_account(connection, collection, account, whole=whole, counted=counted)
+            self._accounts = accounts
         finally:
             connection.execute("rollback")
         made_of = [(row, self._loaded[row.id].alive) for row in rows]
@@ -133,10 +165,22 @@ class LiveIndex:
             parts.append((segment, loaded.alive, row.collection))
             foreign = not fits and loaded.segment.windows > 0
             stale.append(foreign or not same_analysis(row.model, wanted))
-        return Snapshot(parts, stale=stale)
+        earlier = [one for one, it in self._accounts.items() if it.format < CONTENT_FORMAT]
+        return Snapshot(parts, stale=stale, untagged=earlier)
 
-    def _load_missing(self, connection: sqlite3.Connection, rows: Sequence[SegmentRow]) -> None:
-        wanted = {row.id for row in rows}
+    def _load_missing(
+        self,
+        connection: sqlite3.Connection,
+        rows: Sequence[SegmentRow],
+        accounts: Mapping[str, Manifest],
+    ) -> None:
+        wanted = {
+            row.id
+            for row in rows
+            if accounts[row.collection].format < CONTENT_FORMAT
+            or row.id not in self._loaded
+            or self._loaded[row.id].segment.row_tags is not None  # else it was upgraded meanwhile
+        }
         for gone in [known for known in self._loaded if known not in wanted]:
             self._leave(self._loaded.pop(gone).segment)
         for row in rows:
@@ -174,7 +218,7 @@ class LiveIndex:
         for loaded in self._loaded.values():
             by_collection[loaded.row.collection].append(loaded)
         for change in changes:
-            high, low = _id_words(change.memory)
+            high, low = id_words(change.memory)
             for loaded in by_collection[change.collection]:
                 if loaded.row.sequence < change.sequence:
                     for row in loaded.segment.rows_of(high, low):
@@ -184,44 +228,47 @@ class LiveIndex:
         if changes:
             self._sequence = changes[-1].sequence
 
-    def _check_accounts(
-        self, connection: sqlite3.Connection, readable: set[str], *, whole: bool
-    ) -> None:
-        """Hold the living entries against the accounts and the rows: their number, and at unlock
-        and if ``whole`` which. Or a row that was taken away would be left out without a word."""
-        alive: dict[str, int] = dict.fromkeys(readable, 0)
-        for loaded in self._loaded.values():
-            alive[loaded.row.collection] += int(np.count_nonzero(loaded.alive))
-        for collection, count in alive.items():
-            keys = self._keyring.of(collection)
-            account = read_manifest(connection, keys)
-            unlocking, small = self._snapshot is None, count <= COUNTED_AT_UNLOCK
-            agrees = count == account.count
-            if agrees and (whole or unlocking or small):
-                agrees = count == count_rows(connection, collection)
-            if agrees and (whole or (unlocking and small)):
-                rows = list(rows_of(connection, collection))
-                agrees = added_up(keys, rows, account.epoch) == (count, account.total)
-                agrees = agrees and self._lives(collection, rows)
-            if not agrees:
+    def _check_age(self, accounts: Mapping[str, Manifest], settings: Settings) -> None:
+        """Refuse accounts that are older than what was read before, or than the settings."""
+        for collection, account in accounts.items():
+            before = self._accounts.get(collection, account)
+            if account.counter < before.counter or account.format < settings.format:
                 raise TamperedError(
-                    f"collection {collection}: its account knows {account.count} memories, its "
-                    f"index holds {count}, or others; memory-store verify shows which"
+                    f"vault_manifests of {collection}: an older account was put back"
                 )
 
-    def _lives(self, collection: str, rows: Sequence[tuple[str, int]]) -> bool:
-        """Whether the living entries of a collection are those of its rows, in any order.
-
-        The rows are those of the account, so each id is written as ids are.
-        """
-        if not rows:  # and as many entries
-            return True
+    def _check_account(
+        self,
+        connection: sqlite3.Connection,
+        collection: str,
+        account: Manifest,
+        *,
+        whole: bool,
+        counted: bool,
+    ) -> None:
+        """Hold the living entries against the account and the rows: that they add up to it, how
+        many there are, and at unlock and if ``whole`` which. Or a row that was taken away would be
+        left out without a word."""
+        keys = self._keyring.of(collection)
         held = [one for one in self._loaded.values() if one.row.collection == collection]
-        ids = np.frombuffer(bytes.fromhex("".join([i for i, _ in rows]).replace("-", "")), ">u8")
-        living = [one.segment.id_words[one.alive] for one in held]
-        versions = [one.segment.versions[one.alive] for one in held]
-        there = _in_order(ids.reshape(-1, 2), np.array([v for _, v in rows], dtype=np.int64))
-        return np.array_equal(there, _in_order(np.concatenate(living), np.concatenate(versions)))
+        count = sum(int(np.count_nonzero(one.alive)) for one in held)
+        earlier, small = account.format < CONTENT_FORMAT, count <= COUNTED_AT_UNLOCK
+        agrees = count == account.count
+        if agrees and not earlier:
+            total = sum(one.total(keys, account.epoch) for one in held)
+            agrees = total % SUM_MODULUS == account.total
+        if agrees and (counted or earlier) and (whole or small or not self._compared):
+            agrees = count == count_rows(connection, collection)
+        if agrees and (counted or earlier) and (whole or (small and not self._compared)):
+            rows = rows_of(connection, collection)
+            if earlier:
+                agrees = earlier_total(keys, rows, account.epoch) == account.total
+            agrees = agrees and _lives(held, rows)
+        if not agrees:
+            raise TamperedError(
+                f"collection {collection}: its account knows {account.count} memories, its "
+                f"index holds {count}, or others; memory-store verify shows which"
+            )
 
     def compact(self, connection: sqlite3.Connection) -> int:
         """Merge small segments and drop dead entries. Returns how many segments went away."""
@@ -238,7 +285,7 @@ class LiveIndex:
     def _merge(self, connection: sqlite3.Connection, group: Sequence[SegmentRow]) -> None:
         keys = self._keyring.of(group[0].collection)
         parts = [
-            (segment, _alive_rows(connection, row, segment))
+            (segment, alive_rows(connection, row, segment))
             for row in group
             for segment in [load_segment(connection, keys, row)]
         ]
@@ -261,7 +308,7 @@ class LiveIndex:
         for row in list_segments(connection):
             if row.collection in self._keyring.readable():
                 segment = load_segment(connection, self._keyring.of(row.collection), row)
-                if any(segment.rows_of(*_id_words(memory)) for memory in ids):
+                if any(segment.rows_of(*id_words(memory)) for memory in ids):
                     self._merge(connection, [row])
                 segment.wipe()
 
@@ -278,47 +325,6 @@ class LiveIndex:
             self._snapshot = None
             self._made_of = []
             self._connection.close()
-
-
-def load_segment(
-    connection: sqlite3.Connection,
-    keys: CollectionKeys,
-    row: SegmentRow,
-    sealed_pairs: Callable[[], bytes] | None = None,
-) -> Segment:
-    """Open and decode one segment; its pairs stay sealed until a phrase is asked for.
-
-    ``sealed_pairs`` reads them then (default: they are read at once). Raises TamperedError when
-    its bytes are not a segment.
-    """
-    parts = ["main", "vectors"] if sealed_pairs else PARTS
-    sealed = read_sealed_parts(connection, row, parts)
-    if sealed is None:
-        raise TamperedError(f"vault_segments of {row.id}: is gone")
-    main = unseal_part(keys, row, "main", sealed["main"])
-    vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
-    pairs = sealed.get("pairs", b"")  # not the whole of `sealed`, whose other parts are free to go
-
-    def open_pairs() -> memoryview:
-        return unseal_part(keys, row, "pairs", sealed_pairs() if sealed_pairs else pairs)
-
-    try:
-        segment = decode(main, vectors, open_pairs)
-    except ValueError as error:
-        raise TamperedError(f"vault_segments of {row.id}: {error}") from None
-    if segment.count != row.documents:
-        raise TamperedError(f"vault_segments of {row.id}: holds {segment.count} documents")
-    return segment
-
-
-def _alive_rows(
-    connection: sqlite3.Connection, row: SegmentRow, segment: Segment
-) -> npt.NDArray[np.bool_]:
-    alive = np.ones(segment.count, dtype=np.bool_)
-    for change in changes_since(connection, row.sequence):
-        for dead in segment.rows_of(*_id_words(change.memory)):
-            alive[dead] = False
-    return alive
 
 
 def _next_merge(rows: Sequence[SegmentRow], readable: set[str]) -> list[SegmentRow]:
@@ -340,19 +346,25 @@ def _next_merge(rows: Sequence[SegmentRow], readable: set[str]) -> list[SegmentR
     return []
 
 
+def _lives(held: Sequence[_Loaded], rows: Sequence[tuple[str, int]]) -> bool:
+    """Whether the living entries of a collection are those of its rows, in any order."""
+    if not rows:  # and as many entries
+        return True
+    try:
+        written = bytes.fromhex("".join([memory for memory, _ in rows]).replace("-", ""))
+        ids = np.frombuffer(written, ">u8").reshape(-1, 2)
+        there = _in_order(ids, np.array([version for _, version in rows], dtype=np.int64))
+    except (TypeError, ValueError, OverflowError):  # no ids, or no versions, as we write them
+        return False
+    living = [one.segment.id_words[one.alive] for one in held]
+    versions = [one.segment.versions[one.alive] for one in held]
+    return np.array_equal(there, _in_order(np.concatenate(living), np.concatenate(versions)))
+
+
 def _in_order(ids: npt.NDArray[np.uint64], versions: npt.NDArray[np.int64]) -> Array:
     """uint64 [n, 3]: ids and versions, ascending."""
     rows = np.column_stack((ids.astype(np.uint64), versions.view(np.uint64)))
     return rows[np.lexsort(rows.T)]
-
-
-def _id_words(memory: str) -> tuple[int, int]:
-    """The upper and lower 64 bits of a memory's id."""
-    try:
-        number = uuid.UUID(memory).int
-    except (TypeError, ValueError, AttributeError):  # a damaged file may hold anything
-        raise TamperedError("vault_changes: names what is no memory's id") from None
-    return number >> 64, number & (2**64 - 1)
 
 
 def _tier(documents: int) -> int:

@@ -45,6 +45,7 @@ def merge(segments: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
         valid_from=_joined(parts, "valid_from"),
         valid_to=_joined(parts, "valid_to"),
         content_tags=_joined(parts, "content_tags"),
+        row_tags=_joined(parts, "row_tags"),
         lengths=_joined(parts, "lengths"),
         terms=terms,
         title_counts=titles,

@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from memory_store.crypto.keys import SecretKey
-from memory_store.errors import ModelMismatchError
+from memory_store.errors import ModelMismatchError, SupersededError, TamperedError
 from memory_store.index.collections import Collections
 from memory_store.index.gate import Gate
+from memory_store.index.known_rows import KnownRows
 from memory_store.index.live import LiveIndex
 from memory_store.index.marks import wanted_mark
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import IndexModel, delete_batch
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
+from memory_store.sqlite import WRITABLE, FileAccess, connect, sqlite3
 from memory_store.vault.expansions import Expansions
+from memory_store.vault.file_access import file_access
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import accept, counters, remember, rollback_warning
 from memory_store.vault.schema import check_is_vault
@@ -38,12 +40,14 @@ from memory_store.vault.settings import (
     write_settings,
 )
 from memory_store.vault.slots import Secret, open_root
-from memory_store.vault.transactions import erase_traces, reading
+from memory_store.vault.transactions import erase_traces, keep_log, reading
+from memory_store.vault.upgrade import upgrade
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
     from memory_store.vault.audit_events import AuditEvent
 
+MOST_MOMENTS = 64  # tries to read rows and index of one moment, beside a busy writer
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
 
 
@@ -60,6 +64,8 @@ class OpenVault:
         self.gate = Gate()
         self.when_cleared_up: Callable[[], None] = lambda: None
         self._writer = connect(path, access=access)
+        if not access.read_only:
+            keep_log(self._writer)
         self._write_lock = threading.RLock()
         self._readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self._readers_lock = threading.Lock()
@@ -157,6 +163,49 @@ class OpenVault:
     def snapshot(self, *, whole: bool = False) -> Snapshot:
         """The index as last committed by anybody; ``whole`` holds every entry to the accounts."""
         snapshot, settings = self.index.refresh(self.settings, whole=whole)
+        if settings.revision > self.settings.revision:
+            self._settings = settings
+        return snapshot
+
+    @contextmanager
+    def moment(self, *, counted: bool = False) -> Iterator[tuple[sqlite3.Connection, KnownRows]]:
+        """This thread's reading connection at one moment, and what the index knew of its rows then.
+
+        Within another moment it is that one's. ``counted``: no row may be missing.
+        """
+        connection, inside = self.reader(), getattr(self._local, "moment", None)
+        if inside is not None:
+            yield connection, inside
+            return
+        known = self._begin_moment(connection, counted=counted)
+        self._local.moment = known
+        try:
+            yield connection, known
+        finally:
+            self._local.moment = None
+            if connection.in_transaction:
+                connection.execute("rollback")
+
+    def _begin_moment(self, connection: sqlite3.Connection, *, counted: bool) -> KnownRows:
+        for _ in range(MOST_MOMENTS):
+            snapshot = self._index(counted=counted)
+            connection.execute("begin")
+            try:
+                connection.execute("select 1 from vault_manifests limit 1").fetchone()
+                if self._index(counted=counted) is snapshot:  # nothing was written in between
+                    return KnownRows(snapshot)
+            except BaseException:
+                connection.execute("rollback")
+                raise
+            connection.execute("rollback")
+        raise SupersededError("the vault is being written too often to be read")
+
+    def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """The row tags of memories, as last committed by anybody."""
+        return KnownRows(self._index(counted=False)).tags(ids)
+
+    def _index(self, *, counted: bool) -> Snapshot:
+        snapshot, settings = self.index.refresh(self.settings, counted=counted)
         if settings.revision > self.settings.revision:
             self._settings = settings
         return snapshot
@@ -278,7 +327,14 @@ class OpenVault:
                 also(connection)
 
         with self.writing() as connection:
-            gone = delete_batch(connection, self.keyring, memories, versions=versions, also=drop)
+            gone = delete_batch(
+                connection,
+                self.keyring,
+                memories,
+                row_tags=self.row_tags,
+                versions=versions,
+                also=drop,
+            )
             erase_traces(connection)
         return gone
 
@@ -339,7 +395,30 @@ def open_vault(
             keyring = Keyring.of_slot(connection, vault, open_root(connection, vault, secrets))
     finally:
         connection.close()
-    return OpenVault(path, vault, keyring, access)
+    if keyring.is_owner and not access.read_only:
+        access = _upgraded(path, keyring, access)
+    opened = OpenVault(path, vault, keyring, access)
+    access.check_unchanged(path)
+    return opened
+
+
+def _upgraded(path: Path, keyring: Keyring, access: FileAccess) -> FileAccess:
+    """How a vault is opened that is brought up to today's format, if it is not: one that was
+    tampered with is left as it is, to be read as far as it can be."""
+    connection = connect(path, access=access)
+    try:
+        upgrade(connection, keyring, (_tag_rows,))
+    except TamperedError as error:
+        return FileAccess(f"it cannot be brought up to today's format: {error}", "mode=ro")
+    finally:
+        connection.close()
+    return access
+
+
+def _tag_rows(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Settings:
+    from memory_store.index.row_tagging import tag_rows  # analyses texts: seldom needed
+
+    return tag_rows(connection, keyring, settings)
 
 
 def open_with_root(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.index.opened import OpenVault
@@ -18,7 +19,7 @@ from memory_store.index.preparing import Preparer
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.writing import forget_vectors, write_index_segment
 from memory_store.sqlite import sqlite3
-from memory_store.vault.rows import Origin, open_memories, read_rows
+from memory_store.vault.rows import Origin, open_memories
 from memory_store.vault.segments import REINDEXED, log_changes
 from memory_store.vault.transactions import transaction
 
@@ -122,18 +123,20 @@ def _named(
 
 
 def _renew(vault: OpenVault, preparer: Preparer, ids: list[str]) -> int:
-    memories = list(open_memories(vault.reader(), vault.keyring, ids))
+    with vault.moment() as (connection, known):
+        memories = list(open_memories(connection, vault.keyring, ids, known))
+        opened = known.tags(ids)
     prepared = preparer.prepare([(memory, Origin()) for memory in memories])
-    versions = {memory.id: memory.version for memory in memories}
     entries: dict[str, list[IndexEntry]] = defaultdict(list)
     try:
         with vault.writing() as connection:
             with transaction(connection, vault.keyring):
-                present = read_rows(connection, list(versions))
+                present = vault.row_tags([memory.id for memory in memories])
                 for item in prepared:
-                    row = present.get(item.memory.id)
-                    if row is not None and row.version == versions[row.id]:
-                        entries[row.collection].append(item.entry)
+                    tag = present.get(item.memory.id)
+                    if tag is not None and tag == opened[item.memory.id]:
+                        entry = structs.replace(item.entry, row_tag=tag)
+                        entries[item.memory.collection].append(entry)
                 for collection, fresh in entries.items():
                     _replace_entries(connection, vault, preparer, collection, fresh)
             vault.index.compact(connection)

@@ -24,7 +24,7 @@ from memory_store.index.postings import collect, collect_pairs
 
 __all__ = ["IndexEntry", "Segment", "SegmentParts", "build", "decode", "encode", "merge"]
 
-KEY_BYTES = 16  # ids, content tags and topic hashes
+KEY_BYTES = 16  # ids, tags and topic hashes
 
 
 class IndexEntry(Struct, frozen=True):
@@ -35,6 +35,7 @@ class IndexEntry(Struct, frozen=True):
     number of tokens in title and body; ``pairs`` are uint64 hashes of adjacent terms; ``windows``
     are ``(start, end)`` character offsets, one per row of ``vectors`` (float [w, d], length 1).
     A memory that is not embedded has vectors of shape ``(0, d)``; its windows are then ignored.
+    ``row_tag`` is that of the row, 16 bytes, known when it is written.
     """
 
     memory_id: str
@@ -54,6 +55,7 @@ class IndexEntry(Struct, frozen=True):
     vectors: npt.NDArray[Any]
     valid_from: float | None = None
     valid_to: float | None = None
+    row_tag: bytes = bytes(KEY_BYTES)
 
 
 def build(entries: Sequence[IndexEntry], dimensions: int) -> Segment:
@@ -83,6 +85,7 @@ def build(entries: Sequence[IndexEntry], dimensions: int) -> Segment:
         valid_from=_bounds([entry.valid_from for entry in entries], -math.inf),
         valid_to=_bounds([entry.valid_to for entry in entries], math.inf),
         content_tags=_keys([entry.content_tag for entry in entries]),
+        row_tags=_keys([entry.row_tag for entry in entries]),
         lengths=np.array([entry.length for entry in entries], dtype=np.uint32),
         terms=terms,
         title_counts=titles,
@@ -104,7 +107,7 @@ def _coded(names: Sequence[str]) -> tuple[tuple[str, ...], npt.NDArray[np.uint16
 
 def _keys(values: Sequence[bytes]) -> npt.NDArray[np.uint8]:
     if any(len(value) != KEY_BYTES for value in values):
-        raise ValueError("ids, content tags and topic hashes are 16 bytes")
+        raise ValueError("ids, tags and topic hashes are 16 bytes")
     joined = bytearray(b"".join(values))  # a bytearray, so that the array can be wiped
     return np.frombuffer(joined, dtype=np.uint8).reshape(-1, KEY_BYTES)
 

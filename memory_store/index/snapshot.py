@@ -80,13 +80,18 @@ class Snapshot:
     """
 
     def __init__(
-        self, parts: Sequence[tuple[Segment, Mask, str]], *, stale: Sequence[bool] = ()
+        self,
+        parts: Sequence[tuple[Segment, Mask, str]],
+        *,
+        stale: Sequence[bool] = (),
+        untagged: Collection[str] = (),
     ) -> None:
         """From ``(segment, alive, collection id)`` triples. The masks must not change later.
 
         ``stale`` says of each whether it was made with other settings than its collection has now
-        (default: none was).
+        (default: none was). ``untagged`` are collections of before rows had tags.
         """
+        self.untagged = frozenset(untagged)
         self.parts: tuple[Part, ...] = tuple(_placed(parts))
         segments = [part.segment for part in self.parts]
         self.size: int = self.parts[-1].end if self.parts else 0
@@ -144,6 +149,7 @@ class Snapshot:
         made = Snapshot(
             [(part.segment, part.alive, part.collection) for part, _ in chosen],
             stale=[stale for _, stale in chosen],
+            untagged=self.untagged,
         )
         made.limited = True
         return made
@@ -221,6 +227,14 @@ class Snapshot:
                 if part.alive[row]:
                     return part.base + row
         return None
+
+    def row_tag(self, ordinal: int) -> bytes | None:
+        """The tag of the memory's row; ``None`` in a vault of before rows had any."""
+        part = self.part_of(ordinal)
+        if part.collection in self.untagged:
+            return None
+        tags = part.segment.row_tags
+        return b"" if tags is None else tags[ordinal - part.base].tobytes()  # that of no row
 
     def collection(self, ordinal: int) -> str:
         """The id of the document's collection."""

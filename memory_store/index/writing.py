@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.errors import ConflictError
 from memory_store.index.codec import encode
@@ -33,6 +34,10 @@ class Prepared(Struct, frozen=True):
     entry: IndexEntry
 
 
+RowTags = Callable[[Sequence[str]], Mapping[str, bytes]]
+"""From ids to the row tags that the index knows, of those that it knows."""
+
+
 class IndexModel(Struct, frozen=True):
     """What a segment's entries are made with: its ``mark`` (see there), its vectors' dimensions."""
 
@@ -47,25 +52,27 @@ def write_batch(
     *,
     settings: Callable[[sqlite3.Connection], Settings],
     model: Callable[[str], IndexModel],
+    row_tags: RowTags,
     also: Callable[[sqlite3.Connection], None] | None = None,
 ) -> None:
     """Write a batch, all of it or nothing. ``also`` runs inside the same transaction.
 
     ``settings`` reads them in the transaction: what may stand in clear is what the file says then,
-    not what this process knew before. ``model`` says what a collection's entries were made with.
+    not what this process knew before. ``model`` says what a collection's entries were made with,
+    ``row_tags`` what the account knows of those that are replaced.
     Raises ConflictError, writing nothing, when a memory to be replaced is not at the version
     before, or one to be made exists.
     """
     with transaction(connection, keyring):
         known = settings(connection)
         hashed = known.topics_kept != MEMORY
-        _replace_rows(connection, keyring, batch)
+        _replace_rows(connection, keyring, batch, row_tags)
         by_collection: dict[str, list[Prepared]] = defaultdict(list)
         for prepared in batch:
             by_collection[prepared.memory.collection].append(prepared)
         for collection, items in by_collection.items():
             keys = keyring.of(collection)
-            for item in items:
+            tags = [
                 insert_memory(
                     connection,
                     keys,
@@ -74,11 +81,15 @@ def write_batch(
                     strict=known.strict,
                     hash_topics=hashed,
                 )
+                for item in items
+            ]
             made_with = model(collection)
-            segment = build([item.entry for item in items], made_with.dimensions)
+            entries = [
+                replace(item.entry, row_tag=tag) for item, tag in zip(items, tags, strict=True)
+            ]
+            segment = build(entries, made_with.dimensions)
             write_index_segment(connection, keys, segment, made_with.mark)
-            written = [(item.memory.id, item.memory.version) for item in items]
-            account(connection, keys, added=written)
+            account(connection, keys, added=tags)
         if also is not None:
             also(connection)
 
@@ -103,22 +114,39 @@ def forget_vectors(batch: Sequence[Prepared]) -> None:
 
 
 def _replace_rows(
-    connection: sqlite3.Connection, keyring: Keyring, batch: Sequence[Prepared]
+    connection: sqlite3.Connection,
+    keyring: Keyring,
+    batch: Sequence[Prepared],
+    row_tags: RowTags,
 ) -> None:
     present = read_rows(connection, [item.memory.id for item in batch])
-    replaced: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    replaced: dict[str, list[str]] = defaultdict(list)
     for item in batch:
         row = present.get(item.memory.id)
         before = row.version if row is not None else 0
         if before != item.memory.version - 1:
             raise ConflictError(f"memory {item.memory.id} was changed by somebody else meanwhile")
         if row is not None:
-            replaced[row.collection].append((row.id, row.version))
-    for collection, gone in replaced.items():
-        ids = [memory for memory, _ in gone]
+            replaced[row.collection].append(row.id)
+    _remove(connection, keyring, replaced, row_tags, UPDATED)
+
+
+def _remove(
+    connection: sqlite3.Connection,
+    keyring: Keyring,
+    gone: Mapping[str, Sequence[str]],
+    row_tags: RowTags,
+    operation: str,
+) -> None:
+    """Take memories (by collection) out of rows, index and account.
+
+    Which tags go from the account says the index: a row may be another one that was put back.
+    """
+    for collection, ids in gone.items():
+        known = row_tags(ids)
         remove_memories(connection, ids)
-        log_changes(connection, collection, ids, UPDATED)
-        account(connection, keyring.of(collection), removed=gone)
+        log_changes(connection, collection, ids, operation)
+        account(connection, keyring.of(collection), removed=known.values())
 
 
 def delete_batch(
@@ -126,13 +154,14 @@ def delete_batch(
     keyring: Keyring,
     ids: Sequence[str],
     *,
+    row_tags: RowTags,
     versions: Mapping[str, int] | None = None,
     also: Callable[[sqlite3.Connection], None] | None = None,
 ) -> int:
     """Delete memories everywhere. Returns how many were there.
 
-    ``versions`` are those that some of them must have: another raises ConflictError, and nothing
-    is deleted.
+    ``row_tags`` as in :func:`write_batch`; ``versions`` are those that some of them must have:
+    another raises ConflictError, and nothing is deleted.
     """
     with transaction(connection, keyring):
         present = read_rows(connection, ids)
@@ -145,15 +174,10 @@ def delete_batch(
             raise ConflictError(
                 f"memory {changed[0]} was changed by somebody else meanwhile", changed
             )
-        gone: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        gone: dict[str, list[str]] = defaultdict(list)
         for row in present.values():
-            gone[row.collection].append((row.id, row.version))
-        for collection, pairs in gone.items():
-            keys = keyring.of(collection)
-            removed = [memory for memory, _ in pairs]
-            remove_memories(connection, removed)
-            log_changes(connection, collection, removed, DELETED)
-            account(connection, keys, removed=pairs)
+            gone[row.collection].append(row.id)
+        _remove(connection, keyring, gone, row_tags, DELETED)
         if also is not None:
             also(connection)
     return len(present)

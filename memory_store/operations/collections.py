@@ -77,7 +77,8 @@ def stale(vault: OpenVault) -> dict[str, int]:
 def topics(vault: OpenVault, names: Sequence[str]) -> dict[str, int]:
     """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
     wanted = collection_ids(vault, names) or vault.keyring.readable()
-    return count_topics(vault.reader(), vault.keyring, set(wanted))
+    with vault.moment() as (connection, known):
+        return count_topics(connection, vault.keyring, set(wanted), known)
 
 
 def topic_hash(vault: OpenVault, text: str, name: str | None) -> str | None:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.index.opened import OpenVault
+from memory_store.index.sealed_segments import collection_tags
 from memory_store.sqlite import sqlite3
 from memory_store.vault import audit, expansions, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
@@ -25,7 +26,6 @@ from memory_store.vault.grants import GrantPlace
 from memory_store.vault.identities import known_identity
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.resealing import STEPS, Step, new_account, rows_of
-from memory_store.vault.schema import mark_shared
 from memory_store.vault.settings import Epoch, KeyHolder, Settings
 from memory_store.vault.transactions import erase_traces, transaction
 from memory_store.vault.wrapped_keys import insert_key
@@ -113,7 +113,6 @@ def begin_in(
 
     ``changes`` are made to the settings with it: holders, who get the new keys or not.
     """
-    mark_shared(connection)
     later = replace(settings, **changes)
     for scope in scopes:
         present = settings.epoch_of(scope).epoch
@@ -127,7 +126,8 @@ def begin_in(
         readers = [holder for holder in later.holders if scope in holder.collections]
         grant_all(connection, vault, readers, scope, epoch, bundle)
         if scope != VAULT_SCOPE:
-            new_account(connection, keys, keys.upcoming(epoch, bundle))
+            tags = collection_tags(connection, keys)
+            new_account(connection, keys, keys.upcoming(epoch, bundle), tags)
             topic_hashes.begin_filling(connection, scope, settings.epoch_of(scope).epoch)
 
 

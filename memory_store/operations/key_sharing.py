@@ -40,6 +40,7 @@ from memory_store.operations.key_rotation import (
     rotate_scope,
 )
 from memory_store.sqlite import connect, sqlite3
+from memory_store.vault.file_access import file_access
 from memory_store.vault.grants import length_prefixed
 from memory_store.vault.identities import (
     forget_principal,
@@ -47,7 +48,7 @@ from memory_store.vault.identities import (
     read_identity,
     write_identity,
 )
-from memory_store.vault.schema import check_is_vault, mark_shared
+from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import KeyHolder, Settings, read_vault_id
 from memory_store.vault.shares import remove_share
 from memory_store.vault.slots import (
@@ -113,7 +114,7 @@ def introduce(path: Path, name: str, secrets: Sequence[Secret]) -> tuple[bytes, 
     shown his keys in the file yet.
     """
     check_is_vault(path)
-    connection = connect(path, read_only=True)
+    connection = connect(path, read_only=True, access=file_access(path))
     try:
         vault, owner = read_vault_id(connection), read_identity(connection, OWNER)
     finally:
@@ -225,7 +226,6 @@ def own_identity(vault: OpenVault) -> Holder:
     identity = keyring.identity(vault.reader())
     if present != identity:
         with vault.writing() as connection, transaction(connection, keyring):
-            mark_shared(connection)
             identity = publish_owner(connection, keyring.root)
     return Holder("", OWNER, identity.fingerprint(), tuple(vault.collections.names().values()))
 
@@ -255,7 +255,6 @@ def share(vault: OpenVault, name: str, who: bytes | str) -> Holder:
     with vault.writing() as connection:
         with transaction(connection, vault.keyring):
             settings = vault.stored_settings(connection)
-            mark_shared(connection)
             publish_owner(connection, vault.keyring.root)
             holder = _let_in(connection, settings, new) if new else _found(settings, str(who))
             shared = tuple(dict.fromkeys((*holder.collections, collection)))

@@ -15,7 +15,6 @@ from memory_store.index.opened import OpenVault
 from memory_store.operations.key_rotation import check_owner
 from memory_store.sqlite import sqlite3
 from memory_store.vault.identities import forget_principal
-from memory_store.vault.schema import mark_shared
 from memory_store.vault.settings import Settings
 from memory_store.vault.shares import remove_share
 from memory_store.vault.topic_hashes import end_filling
@@ -89,7 +88,6 @@ def sweep(connection: sqlite3.Connection, vault: OpenVault) -> None:
 
 def _destroy_key(connection: sqlite3.Connection, vault: OpenVault, collection: str) -> None:
     settings = vault.stored_settings(connection)
-    mark_shared(connection)
     later = _without(settings, collection)
     kept = {holder.principal for holder in later.holders}
     for holder in settings.holders:

@@ -17,7 +17,6 @@ from memory_store.operations.key_rotation import check_owner
 from memory_store.sqlite import sqlite3
 from memory_store.vault.identities import forget_holders, publish_owner
 from memory_store.vault.keyring import OWNER, Keyring
-from memory_store.vault.schema import mark_shared
 from memory_store.vault.slots import (
     Secret,
     Slot,
@@ -115,7 +114,6 @@ def replace_root(vault: OpenVault, recovery: Secret) -> NewRoot:
                 for epoch, bundle in keys.bundles().items():
                     wrapped = fresh.wrapped(collection, epoch, bundle)
                     insert_key(connection, collection, epoch, OWNER, wrapped)
-            mark_shared(connection)
             forget_holders(connection)
             publish_owner(connection, root)
             generation = next_root(connection)
@@ -155,6 +153,5 @@ def _note(connection: sqlite3.Connection, vault: OpenVault, **changes: Any) -> N
     """Enter which slots there are into the sealed settings, so that none can be put back."""
     if vault.keyring.principal != OWNER:
         return
-    mark_shared(connection)
     kept = tuple(slot.id for slot in list_slots(connection, OWNER))
     vault.change_settings(connection, slots=kept, **changes)

@@ -23,6 +23,7 @@ from memory_store.records import STATUSES, Memory, MemoryHead, Reference
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.damage import vault_faults
 from memory_store.vault.heads import find_by_ref, read_refs
+from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.rows import (
     open_bodies,
     open_head,
@@ -31,7 +32,6 @@ from memory_store.vault.rows import (
     resolve_id,
     topic_tags,
 )
-from memory_store.vault.transactions import reading
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
 Ordinals = npt.NDArray[np.int64]
@@ -42,18 +42,19 @@ def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
 
     Raises NotFoundError, also for memories of collections that this key may not read.
     """
-    with reading(vault.reader()) as connection:
-        try:
-            return resolve_id(connection, vault.keyring, given)
-        except NotFoundError:
-            if not refs:
-                raise
-            return find_by_ref(connection, vault.keyring, given)
+    try:
+        return resolve_id(vault.reader(), vault.keyring, given)
+    except NotFoundError:
+        if not refs:
+            raise
+    with vault.moment() as (connection, known):
+        return find_by_ref(connection, vault.keyring, given, known)
 
 
 def open_all(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
     """The memories of those ids as they are kept, under their collection's id."""
-    return list(open_memories(vault.reader(), vault.keyring, ids))
+    with vault.moment() as (connection, known):
+        return list(open_memories(connection, vault.keyring, ids, known))
 
 
 def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
@@ -83,25 +84,31 @@ def heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
     names = vault.collections.names()
     openable = names.keys() & set(vault.keyring.openable())
     opened = {}
-    for row in read_rows(vault.reader(), ids).values():
-        if row.collection in openable:
-            head = open_head(vault.keyring, row)
-            keys = vault.keyring.of(row.collection)
-            hashes = {
-                form.hex(): topic
-                for topic in head["topics"]
-                if normalise_topic(topic)
-                for form in keys.stored_forms(topic_tags(keys, [topic])[0])
-            }
-            opened[row.id] = MemoryHead(
-                row.id, names[row.collection], head["title"], row.content, hashes
-            )
+    with vault.moment() as (connection, known):
+        for row in read_rows(connection, ids).values():
+            if row.collection in openable:
+                head = open_head(vault.keyring, row, known)
+                hashes = _topics_by_hash(vault.keyring.of(row.collection), head["topics"])
+                opened[row.id] = MemoryHead(
+                    row.id, names[row.collection], head["title"], row.content, hashes
+                )
     return opened
+
+
+def _topics_by_hash(keys: CollectionKeys, topics: Sequence[str]) -> dict[str, str]:
+    """The forms in which topics stand in the file, in hex → the topic."""
+    return {
+        form.hex(): topic
+        for topic in topics
+        if normalise_topic(topic)
+        for form in keys.stored_forms(topic_tags(keys, [topic])[0])
+    }
 
 
 def texts(vault: OpenVault, contents: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Id of a body → a memory that holds it, and its text; less those not this key's to read."""
-    return open_bodies(vault.reader(), vault.keyring, contents)
+    with vault.moment() as (connection, known):
+        return open_bodies(connection, vault.keyring, contents, known)
 
 
 def present(vault: OpenVault, ids: Sequence[str]) -> frozenset[str]:
@@ -161,11 +168,18 @@ def every(vault: OpenVault) -> Iterator[Memory]:
 
     To be asked by one thread, which holds the vault open until the last one.
     """
-    with vault_faults(vault.path), vault.gate.entered(), reading(vault.reader()):
-        snapshot = vault.snapshot()
+    with (
+        vault_faults(vault.path),
+        vault.gate.entered(),
+        vault.moment(counted=True) as (connection, known),
+    ):
+        snapshot = known.snapshot.limited_to(vault.keyring.readable())
         newest = _newest_first(snapshot, snapshot.alive.nonzero()[0])
         for start in range(0, len(newest), AT_ONCE):
-            yield from shown(vault, open_all(vault, snapshot.ids(newest[start : start + AT_ONCE])))
+            ids = snapshot.ids(newest[start : start + AT_ONCE])
+            some = shown(vault, list(open_memories(connection, vault.keyring, ids, known)))
+            vault.access.check_unchanged(vault.path)
+            yield from some
 
 
 def _newest_first(snapshot: Snapshot, ordinals: Ordinals) -> Ordinals:
@@ -202,7 +216,8 @@ def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:
 def references(vault: OpenVault) -> list[Reference]:
     """Every memory's id, ref and content. Opens every head, no body."""
     snapshot = vault.snapshot()
-    refs = read_refs(vault.reader(), vault.keyring, set(vault.keyring.readable()))
+    with vault.moment() as (connection, known):
+        refs = read_refs(connection, vault.keyring, set(vault.keyring.readable()), known)
     contents: dict[bytes, int] = {}
     return [
         Reference(

@@ -12,14 +12,13 @@ from memory_store.index.opened import OpenVault
 from memory_store.records import VaultSettings
 from memory_store.sqlite import sqlite3
 from memory_store.vault import topic_table
-from memory_store.vault.keyring import Keyring
 from memory_store.vault.settings import FILLING, MEMORY, TABLE, check_topics
 from memory_store.vault.statistics import file_statistics
 from memory_store.vault.topic_hashes import END, Done
 from memory_store.vault.transactions import erase_traces, transaction
 
 Progress = Callable[[str, int, "int | None"], None]
-Step = Callable[[sqlite3.Connection, Keyring, int], Done]
+Step = Callable[[OpenVault, sqlite3.Connection, int], Done]
 
 
 def settings(vault: OpenVault) -> VaultSettings:
@@ -51,7 +50,7 @@ def set_topics(vault: OpenVault, where: str, progress: Progress | None = None) -
         _choose(vault, where)
         connection, kept = vault.reader(), vault.settings.topics_kept
         total = (topic_table.rows if kept == MEMORY else topic_table.memories)(connection)
-    step = {MEMORY: topic_table.clear, FILLING: topic_table.restore}.get(kept)
+    step = {MEMORY: _clear, FILLING: _restore}.get(kept)
     done = 0
     for count in _batches(vault, kept, step) if step else ():
         done += count
@@ -86,8 +85,17 @@ def _batches(vault: OpenVault, wanted: str, step: Step) -> Iterator[int]:
         ):
             if vault.settings_in(connection).topics_kept != wanted:
                 raise ConflictError("topics: another program changed this setting meanwhile")
-            place, count = step(connection, vault.keyring, place)
+            place, count = step(vault, connection, place)
         yield count
+
+
+def _clear(vault: OpenVault, connection: sqlite3.Connection, below: int) -> Done:
+    return topic_table.clear(connection, below)
+
+
+def _restore(vault: OpenVault, connection: sqlite3.Connection, below: int) -> Done:
+    with vault.moment() as (_, known):  # the transaction's: nobody else commits meanwhile
+        return topic_table.restore(connection, vault.keyring, known, below)
 
 
 def _finish(connection: sqlite3.Connection, vault: OpenVault) -> None:

@@ -158,6 +158,7 @@ def write(
                     prepared,
                     settings=vault.settings_in,
                     model=preparer.model,
+                    row_tags=vault.row_tags,
                 )
                 vault.index.compact(connection)
         finally:

@@ -4,7 +4,7 @@ Boundary: key bytes live in buffers that :meth:`CollectionKeys.wipe` overwrites.
 sealed under the newest epoch alone; a sealed value names its epoch and is opened under that one.
 
 An *epoch* is a random collection key of 32 bytes and everything derived from it: one sealing key
-for each purpose, the key of the account's elements, and the veil of the tags in the file (none in
+for each purpose, the keys of the account's sum, and the veil of the tags in the file (none in
 epoch 0). The keys of what is compared inside of sealed values (words, topics, contents) and of
 import sources go with the collection from epoch to epoch, or the index would have to be made anew
 from the texts. So the *bundle* that is wrapped for each who may read is, in epoch 0, the collection
@@ -20,7 +20,7 @@ from copy import copy
 
 from msgspec import Struct, field
 
-from memory_store.crypto.blinding import Blinder, IdTagger, Tagger
+from memory_store.crypto.blinding import Adder, Blinder, IdTagger, Tagger
 from memory_store.crypto.keys import KEY_BYTES, SecretKey
 from memory_store.crypto.sealing import (
     DEFAULT_SUITE,
@@ -81,7 +81,7 @@ class Bundle(Struct, frozen=True):
 class EpochKeys:
     """What is derived from the collection key of one epoch."""
 
-    __slots__ = ("bundle", "epoch", "left", "manifest", "sealing", "veil")
+    __slots__ = ("bundle", "elements", "epoch", "left", "manifest", "sealing", "veil")
 
     def __init__(self, epoch: int, bundle: Bundle) -> None:
         self.epoch = epoch
@@ -90,6 +90,7 @@ class EpochKeys:
             purpose: SealingKey(bundle.secret.derive(purpose), epoch=epoch, suite=DEFAULT_SUITE)
             for purpose in PURPOSES
         }
+        self.elements = Adder(bundle.secret.derive("account-element"))
         self.manifest = Tagger(bundle.secret.derive("manifest-element"))
         self.veil = Veil(bundle.secret.derive("veil")) if epoch else None
         self.left: float | None = None
@@ -103,6 +104,7 @@ class EpochKeys:
     def wipe(self) -> None:
         for key in self.sealing.values():
             key.wipe()
+        self.elements.wipe()
         self.manifest.wipe()
         if self.veil is not None:
             self.veil.wipe()
@@ -132,6 +134,7 @@ class CollectionKeys:
         self.dedupe = Tagger(dedupe)
         self.source = Tagger(source)
         self.expansion = Tagger(expansion)
+        self.rows = Tagger(dedupe.derive("row"))
         self.page_tags = IdTagger(page)
 
     # -- epochs -------------------------------------------------------------------------
@@ -229,10 +232,16 @@ class CollectionKeys:
         """A blinder that remembers words: for one import, then wiped."""
         return Blinder(self._blind, remember=True)
 
-    def manifest_of(self, epoch: int) -> Tagger:
-        """What makes the elements of an account that was sealed in that epoch."""
-        held = self._held.epochs.get(epoch)
-        return (held or self._newest).manifest
+    def elements_of(self, epoch: int) -> Adder:
+        """What adds up the account that was sealed in that epoch."""
+        return self._of_account(epoch).elements
+
+    def earlier_elements_of(self, epoch: int) -> Tagger:
+        """What made the elements of an account before format 3."""
+        return self._of_account(epoch).manifest
+
+    def _of_account(self, epoch: int) -> EpochKeys:
+        return self._held.epochs.get(epoch) or self._newest
 
     def stored(self, tag: bytes, epoch: int | None = None) -> bytes:
         """A tag as it is written into the file in an epoch that is held, else now."""
@@ -271,7 +280,8 @@ class CollectionKeys:
         for held in self._held.epochs.values():
             held.wipe()
         self._held.epochs.clear()
-        for tagger in (self.blinder, self.dedupe, self.source, self.expansion, self.page_tags):
+        taggers = (self.blinder, self.dedupe, self.source, self.expansion, self.rows)
+        for tagger in (*taggers, self.page_tags):
             tagger.wipe()
         self._blind.wipe()
 

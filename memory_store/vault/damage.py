@@ -15,6 +15,7 @@ from pathlib import Path
 
 from memory_store.errors import StorageError
 from memory_store.sqlite import connect, sqlite3, storage_faults
+from memory_store.vault.file_access import file_access
 from memory_store.vault.schema import FIRST_TABLES
 
 UNFORESEEN = (TypeError, AttributeError, LookupError, ValueError, OverflowError, sqlite3.Error)
@@ -55,7 +56,7 @@ def vault_faults(path: Path) -> Iterator[None]:
 def _damaged(path: Path) -> bool:
     """Whether a file is damaged as a database; no, where it cannot be looked at now."""
     try:
-        with closing(connect(path, read_only=True)) as connection:
+        with closing(connect(path, read_only=True, access=file_access(path))) as connection:
             return damage(connection) is not None or _stray(connection)
     except sqlite3.OperationalError:
         return False

@@ -13,16 +13,16 @@ from memory_store.errors import BadInputError, NotFoundError
 from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.keyring import Keyring
-from memory_store.vault.rows import SQLITE_VARIABLES, open_head, read_rows
+from memory_store.vault.rows import SQLITE_VARIABLES, Known, open_head, read_rows
 
 
 def count_topics(
-    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str]
+    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str], known: Known
 ) -> dict[str, int]:
     """Topic → how many memories carry it, most frequent first, as it was first written."""
     counts: Counter[str] = Counter()
     shown: dict[str, str] = {}
-    for _, head in heads_of(connection, keyring, collections):
+    for _, head in heads_of(connection, keyring, collections, known):
         for topic in head["topics"]:
             counts[normalise_topic(topic)] += 1
             shown.setdefault(normalise_topic(topic), topic)
@@ -31,15 +31,16 @@ def count_topics(
 
 
 def read_refs(
-    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str]
+    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str], known: Known
 ) -> dict[str, str | None]:
     """Memory id → its ref, ``None`` where it has none."""
-    return {memory: head["ref"] for memory, head in heads_of(connection, keyring, collections)}
+    heads = heads_of(connection, keyring, collections, known)
+    return {memory: head["ref"] for memory, head in heads}
 
 
-def find_by_ref(connection: sqlite3.Connection, keyring: Keyring, ref: str) -> str:
+def find_by_ref(connection: sqlite3.Connection, keyring: Keyring, ref: str, known: Known) -> str:
     """The id of the one memory of that ref. Raises NotFoundError, BadInputError for several."""
-    heads = heads_of(connection, keyring, set(keyring.readable()))
+    heads = heads_of(connection, keyring, set(keyring.readable()), known)
     matches = [memory for memory, head in heads if head["ref"] == ref]
     if not matches:
         raise NotFoundError(f"no memory {ref!r}")
@@ -49,9 +50,12 @@ def find_by_ref(connection: sqlite3.Connection, keyring: Keyring, ref: str) -> s
 
 
 def heads_of(
-    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str]
+    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str], known: Known
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Memory ids with their opened heads, of those of some collections that may be opened."""
+    """Memory ids with their opened heads, of those of some collections that may be opened.
+
+    Raises TamperedError for one that is not as it is ``known``.
+    """
     ids = [
         str(row[0])
         for collection in sorted(set(collections) & set(keyring.openable()))
@@ -59,4 +63,4 @@ def heads_of(
     ]
     for start in range(0, len(ids), SQLITE_VARIABLES):
         for row in read_rows(connection, ids[start : start + SQLITE_VARIABLES]).values():
-            yield row.id, open_head(keyring, row)
+            yield row.id, open_head(keyring, row, known)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from memory_store.errors import MemoryStoreError
@@ -96,7 +97,8 @@ def _keep(vault: bytes, counted: dict[str, int]) -> None:
         fresh.write_text(json.dumps(counted))
         fresh.replace(file)
     except OSError:
-        fresh.unlink(missing_ok=True)  # the next opening cannot compare: doctor tells of that
+        with suppress(OSError):  # the next opening cannot compare: doctor tells of that
+            fresh.unlink(missing_ok=True)
 
 
 def _file(vault: bytes) -> Path | None:

@@ -1,35 +1,42 @@
-"""A sealed account of each collection: how many memories it holds, and which.
+"""A sealed account of each collection: how many memories it holds, and what each of them is.
 
-Boundary: keys in, a sealed blob out. The account is a multiset hash: the sum modulo 2²⁵⁶ of a
-keyed hash of every (memory, version), after Clarke and others, "Incremental Multiset Hash
-Functions" (2003), MSet-Add-Hash. It changes by one addition per write, and a removed, added or
-replayed row leaves it unequal to what the rows add up to. Rollback of the whole file cannot be seen
-from the file: ``last_seen`` keeps the last counters in the state folder for that.
+Boundary: keys in, a sealed blob out. The account is a multiset hash: the sum modulo 2¹²⁸ of a
+keyed function of every memory's tag (``row_tag`` in ``vault/rows.py``), which covers its id, its
+version and all that its head says, the id of its body among it. After Clarke and others,
+"Incremental Multiset Hash Functions" (2003), MSet-Add-Hash. It changes by one addition per write.
+
+The index holds the tags, too: the sum of those of its living entries must be the account's, and
+each row that is opened must have the tag that its entry says. So a row that was removed, added or
+replayed is noticed, and so is an entry. Rollback of the whole file cannot be seen from the file:
+``last_seen`` keeps the last counters in the state folder for that.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.crypto.blinding import Tagger
+from memory_store.crypto.blinding import SUM_MODULUS
 from memory_store.crypto.sealing import sealed_epoch
-from memory_store.errors import TamperedError
+from memory_store.errors import ReadOnlyError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys
 
-MODULUS = 2**256
-ELEMENT_BYTES = 32
+CONTENT_FORMAT = 3
+"""From here on an account covers what memories say; before, their ids and versions alone."""
+EARLIER_MODULUS = 2**256
+EARLIER_BYTES = 32
 
 
 class Manifest(Struct, frozen=True):
     """``counter`` grows with every write, ``count`` counts memories, ``total`` is the sum.
 
     ``revision`` is the newest of the vault's settings (kept in the personal collection's account).
-    ``epoch`` is that of the collection's key, which the sum was made with.
+    ``epoch`` is that of the collection's key, which the sum was made with; ``format`` says by which
+    rules.
     """
 
     counter: int = 0
@@ -37,24 +44,7 @@ class Manifest(Struct, frozen=True):
     total: int = 0
     revision: int = 0
     epoch: int = 0
-
-
-def element(elements: Tagger, memory: str, version: int) -> int:
-    """The keyed hash of one (memory, version), as a number below 2²⁵⁶. Raises TamperedError."""
-    return _sum_of(elements, [(memory, version)])
-
-
-def _sum_of(elements: Tagger, memories: Iterable[tuple[str, int]]) -> int:
-    """The sum of the keyed hashes of some (memory, version) pairs, not yet modulo 2²⁵⁶."""
-    return sum(int.from_bytes(tag, "big") for tag in elements.tags(_parts(memories), ELEMENT_BYTES))
-
-
-def _parts(memories: Iterable[tuple[str, int]]) -> Iterator[tuple[bytes, bytes]]:
-    for memory, version in memories:
-        if not isinstance(version, int):
-            raise TamperedError(f"memories.version of {memory}: no number")
-        # signed: a thief may write any SQLite number
-        yield memory.encode(), version.to_bytes(8, "big", signed=True)
+    format: int = CONTENT_FORMAT
 
 
 def read_manifest(connection: sqlite3.Connection, keys: CollectionKeys) -> Manifest:
@@ -67,8 +57,14 @@ def read_manifest(connection: sqlite3.Connection, keys: CollectionKeys) -> Manif
     counter, sealed = row
     place = keys.place("vault_manifests", "sealed", keys.collection, counter)
     data = json.loads(bytes(keys.unseal("manifest", place, sealed)))
-    count, total, revision = int(data["count"]), int(data["total"], 16), int(data["revision"])
-    return Manifest(counter, count, total, revision, sealed_epoch(sealed, place))
+    return Manifest(
+        counter=counter,
+        count=int(data["count"]),
+        total=int(data["total"], 16),
+        revision=int(data["revision"]),
+        epoch=sealed_epoch(sealed, place),
+        format=int(data.get("format", 2)),
+    )
 
 
 def write_manifest(
@@ -80,6 +76,7 @@ def write_manifest(
         "count": manifest.count,
         "total": f"{manifest.total:x}",
         "revision": manifest.revision,
+        "format": manifest.format,
     }
     content = json.dumps(data).encode()
     connection.execute(
@@ -96,17 +93,27 @@ def account(
     connection: sqlite3.Connection,
     keys: CollectionKeys,
     *,
-    added: Iterable[tuple[str, int]] = (),
-    removed: Iterable[tuple[str, int]] = (),
+    added: Iterable[bytes] = (),
+    removed: Iterable[bytes] = (),
 ) -> None:
-    """Enter written and removed (memory, version) pairs into the collection's account."""
+    """Enter the tags of written and removed rows into the collection's account.
+
+    Raises ReadOnlyError where the vault's owner has not brought it up to today's format yet.
+    """
     manifest = read_manifest(connection, keys)
-    count, total, elements = manifest.count, manifest.total, keys.manifest_of(manifest.epoch)
-    for memory, version in added:
-        count, total = count + 1, total + element(elements, memory, version)
-    for memory, version in removed:
-        count, total = count - 1, total - element(elements, memory, version)
-    counted = replace(manifest, counter=manifest.counter + 1, count=count, total=total % MODULUS)
+    if manifest.format < CONTENT_FORMAT:
+        raise ReadOnlyError(
+            "the vault is of an earlier format: its owner has to open it once with this version, "
+            "before anything can be written to it"
+        )
+    new, gone, elements = list(added), list(removed), keys.elements_of(manifest.epoch)
+    total = manifest.total + elements.total(b"".join(new)) - elements.total(b"".join(gone))
+    counted = replace(
+        manifest,
+        counter=manifest.counter + 1,
+        count=manifest.count + len(new) - len(gone),
+        total=total % SUM_MODULUS,
+    )
     write_manifest(connection, keys, counted)
 
 
@@ -117,18 +124,15 @@ def note_revision(connection: sqlite3.Connection, keys: CollectionKeys, revision
     write_manifest(connection, keys, noted)
 
 
-def recount(
-    connection: sqlite3.Connection, keys: CollectionKeys, epoch: int | None = None
-) -> tuple[int, int]:
-    """Count and total of the rows that are there, to be held against an account of that epoch."""
-    return added_up(keys, rows_of(connection, keys.collection), epoch)
-
-
-def rows_of(connection: sqlite3.Connection, collection: str) -> Iterable[tuple[str, int]]:
-    """The (memory, version) pairs of a collection's rows."""
-    return connection.execute(
+def rows_of(connection: sqlite3.Connection, collection: str) -> list[tuple[str, int]]:
+    """The (memory, version) pairs of a collection's rows. Raises TamperedError."""
+    rows: list[tuple[str, int]] = connection.execute(
         "select id, version from memories where collection = ?", (collection,)
-    )
+    ).fetchall()
+    for memory, version in rows:
+        if not isinstance(version, int):
+            raise TamperedError(f"memories.version of {memory}: no number")
+    return rows
 
 
 def count_rows(connection: sqlite3.Connection, collection: str) -> int:
@@ -139,10 +143,9 @@ def count_rows(connection: sqlite3.Connection, collection: str) -> int:
     return int(count)
 
 
-def added_up(
-    keys: CollectionKeys, memories: Iterable[tuple[str, int]], epoch: int | None = None
-) -> tuple[int, int]:
-    """Count and total of some (memory, version) pairs, in an epoch (``None``: the newest)."""
-    counted = list(memories)
-    elements = keys.manifest_of(keys.epoch if epoch is None else epoch)
-    return len(counted), _sum_of(elements, counted) % MODULUS
+def earlier_total(keys: CollectionKeys, rows: Iterable[tuple[str, int]], epoch: int) -> int:
+    """What the (memory, version) pairs of rows add up to by the rules before format 3."""
+    # signed: a thief may write any SQLite number
+    parts = ((memory.encode(), version.to_bytes(8, "big", signed=True)) for memory, version in rows)
+    tags = keys.earlier_elements_of(epoch).tags(parts, EARLIER_BYTES)
+    return sum(int.from_bytes(tag, "big") for tag in tags) % EARLIER_MODULUS

@@ -13,12 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
+from memory_store.crypto.blinding import TAG_BYTES
 from memory_store.crypto.sealing import sealed_epoch
 from memory_store.errors import TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.collections import open_name, seal_name
-from memory_store.vault.manifest import Manifest, read_manifest, recount, write_manifest
+from memory_store.vault.manifest import count_rows, read_manifest, write_manifest
 from memory_store.vault.rows import body_place
 from memory_store.vault.segments import list_segments, reseal_segment
 
@@ -110,21 +113,26 @@ def rows_of(connection: sqlite3.Connection, collection: str) -> int:
 
 
 def new_account(
-    connection: sqlite3.Connection, keys: CollectionKeys, upcoming: CollectionKeys
+    connection: sqlite3.Connection,
+    keys: CollectionKeys,
+    upcoming: CollectionKeys,
+    tags: bytes,
 ) -> None:
     """Close the account of the collection and open one in the upcoming epoch.
 
-    Raises TamperedError unless the rows are those that the account knows.
+    ``tags`` are the row tags of what lives in its index, side by side: they stay as they are.
+    Raises TamperedError unless they are those that the account knows, and as many rows are there.
     """
     account = read_manifest(connection, keys)
-    if recount(connection, keys, account.epoch) != (account.count, account.total):
+    count = len(tags) // TAG_BYTES
+    known = (count, keys.elements_of(account.epoch).total(tags)) == (account.count, account.total)
+    if not known or count_rows(connection, keys.collection) != count:
         raise TamperedError(
             f"collection {keys.collection}: its account knows {account.count} memories, others "
             "are there; memory-store verify shows which"
         )
-    count, total = recount(connection, upcoming)
-    fresh = Manifest(account.counter + 1, count, total, account.revision)
-    write_manifest(connection, upcoming, fresh)
+    total = upcoming.elements_of(upcoming.epoch).total(tags)
+    write_manifest(connection, upcoming, replace(account, counter=account.counter + 1, total=total))
 
 
 def _left(

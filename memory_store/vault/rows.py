@@ -4,6 +4,9 @@ Boundary: a :class:`Memory` goes in, sealed rows come out, and back. The clear c
 ``created``, ``updated``) exist for Datasette's filters alone: reading takes every value from the
 sealed head and refuses a row whose clear columns say something else. Where the keys do not open a
 memory, a :class:`SealedMemory` with the clear columns as they stand there comes out.
+
+That a row opens does not make it the newest: one that was kept and put back opens, too. So each is
+held against its *row tag* in the index, which its :class:`Known` has.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -24,7 +27,6 @@ from memory_store.text.canonical import normalise_topic
 from memory_store.text.plain_json import read_stored_json
 from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.topic_hashes import write_topics
-from memory_store.vault.transactions import reading
 
 HEAD_KEYS = (
     "type",
@@ -63,6 +65,17 @@ class MemoryRow(Struct, frozen=True):
     head: bytes
 
 
+class Known(Protocol):
+    """What the index knows of the rows, at one moment."""
+
+    def check(self, row: MemoryRow, tag: bytes | None) -> None:
+        """Raise TamperedError unless it is the row that was written last, by its row tag; by its
+        version alone (``None``) where the keys do not open it."""
+
+    def check_absent(self, memory: str) -> None:
+        """Raise TamperedError where there should be a row of that id."""
+
+
 _COLUMNS = "id, collection, type, created, updated, version, content, head"
 
 
@@ -76,6 +89,14 @@ def content_tag(keys: CollectionKeys, title: str, text: str) -> bytes:
     return keys.dedupe.tag(kind, content.encode("utf-8", "surrogatepass"))
 
 
+def row_tag(keys: CollectionKeys, memory: str, version: int, head: bytes) -> bytes:
+    """The keyed tag of a row: its id, its version and its opened head, which names its body.
+
+    A body is sealed to its id and the tag of its text, and each new one has a new random id.
+    """
+    return keys.rows.tag(memory.encode(), version.to_bytes(8, "big", signed=True), head)
+
+
 def insert_memory(
     connection: sqlite3.Connection,
     keys: CollectionKeys,
@@ -84,10 +105,11 @@ def insert_memory(
     *,
     strict: bool,
     hash_topics: bool,
-) -> None:
-    """Seal one new memory (or new version) and write its rows. The caller holds a transaction.
+) -> bytes:
+    """Seal one new memory (or new version) and write its rows. Returns its row tag.
 
     ``strict``: without type and times in clear. ``hash_topics``: with rows in ``memory_topics``.
+    The caller holds a transaction.
     """
     content = _store_body(connection, keys, memory)
     head = {name: getattr(memory, name) for name in HEAD_KEYS}
@@ -95,7 +117,8 @@ def insert_memory(
     head["metadata"] = dict(memory.metadata)
     head["content"] = content
     place = keys.place("memories", "head", memory.id, memory.version)
-    sealed = keys.seal("head", place, _compact_json(head))
+    content_of_head = _compact_json(head)
+    sealed = keys.seal("head", place, content_of_head)
     clear = (None, None, None) if strict else (memory.type, memory.created, memory.updated)
     connection.execute(
         f"insert into memories ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -108,6 +131,7 @@ def insert_memory(
             "insert into memory_sources (memory, origin, draft, file) values (?, ?, ?, ?)",
             (memory.id, origin.origin, origin.draft, origin.file),
         )
+    return row_tag(keys, memory.id, memory.version, content_of_head)
 
 
 def topic_tags(keys: CollectionKeys, topics: Iterable[str]) -> list[bytes]:
@@ -170,25 +194,29 @@ def read_rows(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, M
 
 
 def open_memories(
-    connection: sqlite3.Connection, keyring: Keyring, ids: Sequence[str]
+    connection: sqlite3.Connection, keyring: Keyring, ids: Sequence[str], known: Known
 ) -> Iterator[Memory]:
     """Decrypt memories with their texts, in the order of ``ids``.
 
     Rows that are gone, or in a collection that is not the keyring's, are left out; those in one
     that it may not open come out sealed.
-    Raises TamperedError naming the row that does not authenticate.
+    Raises TamperedError naming the row that does not authenticate, or is not the one that is
+    ``known`` (of the moment that ``connection`` reads).
     """
-    with reading(connection):  # or an edit between the two reads would take a body away
-        rows = read_rows(connection, ids)
-        openable = set(keyring.openable())
-        opening = [row.content for row in rows.values() if row.collection in openable]
-        bodies = _read_bodies(connection, opening)
-    readable = set(keyring.readable())
+    rows = read_rows(connection, ids)
+    openable, readable = set(keyring.openable()), set(keyring.readable())
+    bodies = _read_bodies(
+        connection, [row.content for row in rows.values() if row.collection in openable]
+    )
     for memory_id in ids:
         row = rows.get(memory_id)
-        if row is None or row.collection not in readable:
-            continue
-        yield _open_row(keyring, row, bodies) if row.collection in openable else _sealed(row)
+        if row is None:
+            known.check_absent(memory_id)
+        elif row.collection in openable:
+            yield _open_row(keyring, row, bodies, known)
+        elif row.collection in readable:
+            known.check(row, None)
+            yield _sealed(row)
 
 
 def _read_bodies(
@@ -205,31 +233,25 @@ def _read_bodies(
 
 
 def open_bodies(
-    connection: sqlite3.Connection, keyring: Keyring, contents: Sequence[str]
+    connection: sqlite3.Connection, keyring: Keyring, contents: Sequence[str], known: Known
 ) -> dict[str, tuple[str, str]]:
     """Body id → the id of a memory that holds it, and its text, in collections that can be read.
 
-    Raises TamperedError naming the body that does not authenticate.
+    Raises TamperedError as :func:`open_memories`.
     """
-    openable = set(keyring.openable())
-    opened: dict[str, tuple[str, str]] = {}
+    holders: dict[str, str] = {}
     for part in _parts(contents):
         marks = ", ".join("?" * len(part))
-        rows = connection.execute(
-            f"""
-            select memory_bodies.id, memory_bodies.collection, tag, body, min(memories.id)
-            from memory_bodies join memories on memories.content = memory_bodies.id
-            where memory_bodies.id in ({marks}) group by memory_bodies.id
-            """,
+        holders |= connection.execute(
+            f"select content, min(id) from memories where content in ({marks}) group by content",
             part,
         )
-        for content, collection, tag, body, memory in rows:
-            if collection in openable:
-                keys = keyring.of(collection)
-                place = body_place(keys, content, tag)
-                text = keys.unseal("body", place, body, keyring.counter)
-                opened[content] = (memory, str(text, "utf-8", "surrogatepass"))
-    return opened
+    openable = set(keyring.openable())
+    rows = read_rows(connection, [*holders.values()])
+    opening = [row for row in rows.values() if row.collection in openable]
+    bodies = _read_bodies(connection, [row.content for row in opening])
+    opened = (_open_row(keyring, row, bodies, known) for row in opening)
+    return {rows[memory.id].content: (memory.id, memory.text) for memory in opened}
 
 
 def _sealed(row: MemoryRow) -> SealedMemory:
@@ -246,9 +268,11 @@ def _sealed(row: MemoryRow) -> SealedMemory:
     )
 
 
-def _open_row(keyring: Keyring, row: MemoryRow, bodies: dict[str, tuple[bytes, bytes]]) -> Memory:
+def _open_row(
+    keyring: Keyring, row: MemoryRow, bodies: dict[str, tuple[bytes, bytes]], known: Known
+) -> Memory:
     keys = keyring.of(row.collection)
-    head = open_head(keyring, row)
+    head = open_head(keyring, row, known)
     if row.content not in bodies:
         raise TamperedError(f"memories.content of {row.id}: its body is missing")
     tag, sealed = bodies[row.content]
@@ -262,11 +286,23 @@ def body_place(keys: CollectionKeys, content: str, tag: bytes) -> Place:
     return keys.place("memory_bodies", "body", f"{content}|{bound}")
 
 
-def open_head(keyring: Keyring, row: MemoryRow) -> dict[str, Any]:
-    """Decrypt a memory's head (title, topics, times, source …) and check the clear columns."""
+def open_head(keyring: Keyring, row: MemoryRow, known: Known) -> dict[str, Any]:
+    """Decrypt a memory's head (title, topics, times, source …), check that it is the one that is
+    known, and the clear columns."""
+    opened = opened_head(keyring, row)
+    known.check(row, row_tag(keyring.of(row.collection), row.id, row.version, opened))
+    return head_of(keyring, row, opened)
+
+
+def opened_head(keyring: Keyring, row: MemoryRow) -> bytes:
+    """A memory's head as it was sealed: by whom, and whether last, is not said by that."""
     keys = keyring.of(row.collection)
     place = keys.place("memories", "head", row.id, row.version)
-    opened = bytes(keys.unseal("head", place, row.head, keyring.counter))
+    return bytes(keys.unseal("head", place, row.head, keyring.counter))
+
+
+def head_of(keyring: Keyring, row: MemoryRow, opened: bytes) -> dict[str, Any]:
+    """What an opened head says. Raises TamperedError where the row beside it says otherwise."""
     head = read_stored_json(opened, verbatim="source")  # a path leads back to its file
     if row.content != head["content"]:
         raise TamperedError(f"memories.content of {row.id}: names another memory's body")

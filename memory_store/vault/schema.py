@@ -17,19 +17,19 @@ from memory_store.sqlite import (
     BUSY_SECONDS,
     FileAccess,
     connect,
-    file_access,
     plain_cause,
     sqlite3,
 )
+from memory_store.vault.file_access import APPLICATION_ID, file_access
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-FORMAT_VERSION = 2
-READ_VERSIONS = (1, FORMAT_VERSION)
-"""Format 1 knew neither epochs nor grants. Such a vault is read and written as it is, and becomes
-one of format 2 with the first key that is replaced or shared."""
-APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
+FORMAT_VERSION = 3
+READ_VERSIONS = (1, 2, FORMAT_VERSION)
+"""Format 1 knew neither epochs nor grants, format 2 believed rows that any member may write. Such a
+vault becomes one of today's when its owner opens it for writing: see ``vault/upgrade.py``. Which
+rules a vault is read by say its sealed settings; the number in the file's header only refuses."""
 SETTINGS_TABLE = "vault_settings"
 EXPANSIONS_TABLE = """
     create table if not exists vault_expansions (
@@ -171,18 +171,18 @@ def _sharing(db: Database) -> None:
     a sealed value, that of others a signed grant (``vault/grants.py``); there is one row for each
     epoch that is read, two while the key of a collection is being replaced.
     """
-    create_sharing_tables(db.conn)
+    db.conn.execute(IDENTITIES_TABLE)
+    db.conn.execute(SHARES_TABLE)
 
 
-def create_sharing_tables(connection: sqlite3.Connection) -> None:
-    """Make what a vault needs whose keys are replaced or shared, if it was made before."""
-    connection.execute(IDENTITIES_TABLE)
-    connection.execute(SHARES_TABLE)
+def create_later_tables(connection: sqlite3.Connection) -> None:
+    """Make those that a vault of an earlier format may do without (in the caller's transaction)."""
+    for table in (EXPANSIONS_TABLE, AUDIT_TABLE, IDENTITIES_TABLE, SHARES_TABLE):
+        connection.execute(table)
 
 
-def mark_shared(connection: sqlite3.Connection) -> None:
-    """Note that keys of this vault were replaced or shared (inside the caller's transaction)."""
-    create_sharing_tables(connection)
+def note_format(connection: sqlite3.Connection) -> None:
+    """Write today's format into the file's header (inside the caller's transaction)."""
     connection.execute(f"pragma user_version = {FORMAT_VERSION}")
     connection.execute(
         "update vault_settings set value = ? where name = 'format'", (str(FORMAT_VERSION),)

@@ -180,6 +180,14 @@ def _resealed(keys: CollectionKeys, row: SegmentRow, part: str, blob: bytes) -> 
         content[:] = bytes(len(content))
 
 
+def replace_main(
+    connection: sqlite3.Connection, keys: CollectionKeys, row: SegmentRow, main: bytearray
+) -> None:
+    """Write a segment's part ``main`` anew (inside the caller's transaction)."""
+    sealed = keys.seal("segment", _place(keys, row, "main"), main)
+    connection.execute("update vault_segments set main = ? where id = ?", (sealed, row.id))
+
+
 def delete_segments(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
     connection.executemany("delete from vault_segments where id = ?", [(i,) for i in ids])
 

@@ -94,6 +94,7 @@ class Settings(Struct, frozen=True):
     where they never changed), so that none that was removed can be put back.
     ``topics`` is one of :data:`TOPICS`, or :data:`FILLING` on the way back to the table.
     ``revision`` grows with every change; the personal collection's account knows the newest.
+    ``format`` says by which rules the rows are read: 0 before there was a third.
     """
 
     profile: str = "default"
@@ -110,6 +111,7 @@ class Settings(Struct, frozen=True):
     epochs: tuple[Epoch, ...] = ()
     holders: tuple[KeyHolder, ...] = ()
     slots: tuple[str, ...] = ()
+    format: int = 0
     topics: str = TABLE
 
     @property
@@ -352,7 +354,7 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", settings.revision)
     data = to_builtins(settings)
-    for later in ("choices", "members", "epochs", "holders", "slots"):
+    for later in ("choices", "members", "epochs", "holders", "slots", "format"):
         if not data[later]:
             del data[later]  # as every vault was written before there were any
     if settings.topics == TABLE:

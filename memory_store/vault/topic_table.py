@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import Keyring
-from memory_store.vault.rows import open_head, read_rows, topic_tags
+from memory_store.vault.rows import Known, open_head, read_rows, topic_tags
 from memory_store.vault.topic_hashes import Done, write_topics
 
 CLEARED = 512  # rows that are deleted in a transaction
@@ -34,7 +34,7 @@ def memories(connection: sqlite3.Connection) -> int:
     return int(count)
 
 
-def clear(connection: sqlite3.Connection, keyring: Keyring, below: int) -> Done:
+def clear(connection: sqlite3.Connection, below: int) -> Done:
     """Delete some rows, whosever they are, from the end of the table to its beginning.
 
     Returns where to go on, ``None`` at the end, and how many were deleted. A page that lost its
@@ -53,11 +53,11 @@ def clear(connection: sqlite3.Connection, keyring: Keyring, below: int) -> Done:
     return (below if gone else None), gone
 
 
-def restore(connection: sqlite3.Connection, keyring: Keyring, below: int) -> Done:
+def restore(connection: sqlite3.Connection, keyring: Keyring, known: Known, below: int) -> Done:
     """Write the hashes of some memories, from the end of the table to its beginning.
 
     Returns where to go on, ``None`` at the end, and how many memories were done. Raises
-    TamperedError for one whose head does not open.
+    TamperedError for one whose head does not open, or is not the one that was written last.
     """
     found = connection.execute(
         "select rowid, id from memories where rowid < ? order by rowid desc limit ?",
@@ -67,6 +67,6 @@ def restore(connection: sqlite3.Connection, keyring: Keyring, below: int) -> Don
     for row in read_rows(connection, [memory for _, memory in found]).values():
         if row.collection in readable:
             keys = keyring.of(row.collection)
-            topics = open_head(keyring, row)["topics"]
+            topics = open_head(keyring, row, known)["topics"]
             write_topics(connection, keys, row.id, topic_tags(keys, topics))
     return (found[-1][0] if found else None), len(found)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from memory_store.sqlite import sqlite3
+from memory_store.sqlite import BUSY_SECONDS, sqlite3
 
 
 class CatchesUp(Protocol):
@@ -45,6 +45,23 @@ def reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     finally:
         if connection.in_transaction:
             connection.execute("rollback")
+
+
+def keep_log(connection: sqlite3.Connection) -> None:
+    """Write through a log (WAL) from now on: readers never wait, and one who may only read needs
+    not undo what a killed program left.
+
+    Copies that SQLite makes (``vacuum into``) and other tools may have left the file another way.
+    While others have it open, or the disk is full, it stays as it is until the next opening.
+    """
+    with suppress(sqlite3.OperationalError):
+        (mode,) = connection.execute("pragma journal_mode").fetchone()
+        if mode != "wal":
+            connection.execute("pragma busy_timeout = 200")
+            try:
+                connection.execute("pragma journal_mode = wal").fetchone()
+            finally:
+                connection.execute(f"pragma busy_timeout = {int(BUSY_SECONDS * 1_000)}")
 
 
 def erase_traces(connection: sqlite3.Connection) -> bool:

@@ -34,7 +34,7 @@ from independent_sharing import Grant, known_identity
 
 SCOPE = "vault"
 OWNER = 0
-VAULT_FORMATS = (1, 2)
+VAULT_FORMATS = (1, 2, 3)
 PURPOSES = {
     ("collections", "name"): "name",
     ("vault_manifests", "sealed"): "manifest",

@@ -82,7 +82,7 @@ def changes(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
         row[0]
         for row in connection.execute("select id from memories order by rowid limit 2").fetchall()
     )
-    yield "unknown format", "a later format", "pragma user_version = 3"
+    yield "unknown format", "a later format", "pragma user_version = 4"
     yield "unknown format", "no format", "pragma user_version = 0"
     trigger = "create trigger spy after insert on memories begin select 1; end"
     yield "hostile schema", "a trigger", trigger

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import threading
 import time
 from collections.abc import Callable
@@ -302,26 +301,6 @@ def test_a_strict_vault_is_done_too(make_store: Make) -> None:
     store.rotate_keys()
     assert store.verify()["failures"] == []
     assert len(store.search("clear", mode="keyword").rows) == 1
-
-
-@pytest.mark.parametrize("profile", ["default", "strict"])
-def test_a_vault_of_the_first_format_becomes_one_of_the_second(
-    tmp_path: Path, private_folders: Path, tiny_model: Path, profile: str
-) -> None:
-    path = tmp_path / "vaults" / "old.db"
-    path.parent.mkdir()
-    path.write_bytes(lzma.decompress((FORMATS / f"format-1-{profile}.db.xz").read_bytes()))
-    key = tmp_path / "formats.key"
-    key.write_bytes((FORMATS / "formats.key").read_bytes())
-    key.chmod(0o600)
-    with MemoryStore.open(path, key_file=key, embedder=str(tiny_model)) as store:
-        before = [memory.as_dict() for memory in store.list(limit=1_000)]
-        assert store.stats()["format"] == 1
-        store.rotate_keys()
-        assert store.stats()["format"] == 2
-    with MemoryStore.open(path, key_file=key, embedder=str(tiny_model)) as store:
-        assert [memory.as_dict() for memory in store.list(limit=1_000)] == before
-        assert store.verify()["failures"] == []
 
 
 def one(connection: sqlite3.Connection, query: str, value: str) -> bytes:

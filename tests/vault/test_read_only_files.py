@@ -14,8 +14,9 @@ import pytest
 from memory_store.errors import ReadOnlyError
 from memory_store.index.opened import open_vault
 from memory_store.keys import secrets_to_open
-from memory_store.sqlite import connect, file_access
+from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
+from memory_store.vault.file_access import file_access
 
 SEARCH_AND_WRITE = """
 import sys
