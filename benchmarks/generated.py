@@ -190,7 +190,9 @@ class _Filling:
         with self._vault.writing() as connection, transaction(connection):
             if self._texts:
                 for memory in block.memories(keys.collection):
-                    insert_memory(connection, keys, memory, Origin(), strict=False)
+                    insert_memory(
+                        connection, keys, memory, Origin(), strict=False, hash_topics=True
+                    )
             else:
                 connection.executemany(EMPTY_ROW, [(one, keys.collection, one) for one in ids])
             write_segment(

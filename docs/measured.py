@@ -8,7 +8,7 @@ docs/security.md from what ``python -m benchmarks.leakage`` and ``benchmarks.aft
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,27 +41,51 @@ LIKENESS_RUNS = {  # run → what the table calls it
     "heavy words": "both and topics, words as heavy as a query's",
 }
 ELSEWHERE = {"FTS5": "FTS5, measured apart", "QMD by keyword": "QMD by keyword, measured apart"}
+HEADS = {"table": "the table", "memory": "memory"}
+NAMED = {  # what a thief names who knows notes → what the table calls it
+    "half": {
+        "hashes": "by statistics of {} of the notes: hashes named",
+        "all_tags": "and so topics of all notes",
+        "other_tags": "and so topics of the other notes",
+    },
+    "few": {
+        "hashes": "by {} notes that are found in the file: hashes named",
+        "other_tags": "and so topics of notes but those {}",
+    },
+}
 TOLD_APART = 0.05  # p below which the test tells two rankings apart
 
 Figures = dict[str, Any]
 
 
 def leaked() -> str:
-    """What a thief reads in the file of a vault of each profile."""
-    profiles: list[Figures] = json.loads(LEAKAGE.read_text("utf-8"))
+    """What a thief reads in the file of a vault of each profile, topics in the table or not."""
+    kinds: list[Figures] = json.loads(LEAKAGE.read_text("utf-8"))
     told = {
         "memories counted": lambda one: f"{one['counted']} of {one['memories']}",
         "types, times read": lambda one: f"{one['types']}, {one['times']}",
         "texts whose length no other has, before sealing": lambda one: _share(one["unique_before"]),
         "the same of what is sealed": lambda one: _share(one["unique_lengths"]),
         "pairs seen to share a topic": lambda one: f"{one['shared_topics']} of {one['true_pairs']}",
-        "topics guessed by their hash": lambda one: f"{one['guessed']} of {one['topics']}",
+        "hashes of topics found by a list of words": (
+            lambda one: f"{one['guessed']} of {one['topics']}"
+        ),
         "the same guesses among hashes without a key": (
             lambda one: f"{one['control']} of {one['topics']}"
         ),
+        **{
+            what.format(kinds[0][part]["known"]): _named(part, share)
+            for part, shares in NAMED.items()
+            for share, what in shares.items()
+        },
     }
-    rows = [_row("a thief finds", [f"`{one['profile']}`" for one in profiles]), "|---|--:|--:|"]
-    return "\n".join(rows + [_row(name, map(cell, profiles)) for name, cell in told.items()])
+    heads = [f"`{one['profile']}`, topics in {HEADS[one['kept']]}" for one in kinds]
+    rows = [_row("a thief finds", heads), "|---|--:|--:|--:|"]
+    return "\n".join(rows + [_row(name, map(cell, kinds)) for name, cell in told.items()])
+
+
+def _named(part: str, share: str) -> Callable[[Figures], str]:
+    return lambda one: _share(one[part][share])
 
 
 def after_lock() -> str:

@@ -19,6 +19,7 @@ from memory_store.facade.collections import Collections
 from memory_store.facade.keys import Keys
 from memory_store.facade.opened import inside
 from memory_store.facade.reading import Reading
+from memory_store.facade.settings import Settings
 from memory_store.facade.writing import Writing
 from memory_store.index.creating import create_vault
 from memory_store.index.embedders import ModelState
@@ -63,7 +64,7 @@ class Opening(Struct, frozen=True):
     expander: str | None
 
 
-class MemoryStore(Reading, Writing, Collections, Keys, Checking):
+class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
     """An unlocked vault. Close it, or use it as a context manager, to lock it again.
 
     Many threads may search and read at once; writes wait for one another.
@@ -130,6 +131,7 @@ class MemoryStore(Reading, Writing, Collections, Keys, Checking):
         passphrase: str | None = None,
         keyring: bool = False,
         profile: str = "default",
+        topics: str | None = None,
         embedder: str | None = None,
         device_key: bool = True,
     ) -> tuple[MemoryStore, str]:
@@ -138,6 +140,7 @@ class MemoryStore(Reading, Writing, Collections, Keys, Checking):
         A passphrase opens it together with a device key, which is made here and kept in the state
         folder, so that the file alone cannot be guessed at; ``device_key=False`` for a passphrase
         that opens it on its own.
+        ``topics``: see :meth:`set_topics`; a strict vault has them in memory in any case.
 
         Raises BadInputError without any key, or when the file holds a vault already.
         """
@@ -149,7 +152,7 @@ class MemoryStore(Reading, Writing, Collections, Keys, Checking):
             keyring=keyring,
             device_key=device_key,
         )
-        vault = create_vault(database, secrets, profile)
+        vault = create_vault(database, secrets, profile, topics)
         return MemoryStore(vault, embedder=embedder), recovery_code
 
     @staticmethod

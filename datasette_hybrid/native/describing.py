@@ -45,7 +45,8 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
         },
     },
     "memory_topics": {
-        "description": "Which memories share a topic. Empty in a strict vault.",
+        "description": "Which memories share a topic. Empty where topics are kept in memory"
+        " (see memory-store settings) and in a strict vault.",
         "columns": {
             "memory": "Id of the memory",
             "topic": f"The topic as a {KEYED_HASH}: compare it with topic_hash('travel')",

@@ -38,6 +38,7 @@ COMMANDS = {
     "verify": ("keeping", "verify"),
     "audit": ("auditing", "audit"),
     "keys": ("keys", "keys"),
+    "settings": ("settings", "settings"),
     "eval": ("evaluating", "evaluate_"),
     "calibrate": ("calibrating", "calibrate"),
     "reindex": ("filling", "reindex"),

@@ -18,6 +18,14 @@ from memory_store.errors import BadInputError
 from memory_store.paths import home_path
 
 PROFILES = ("default", "strict")
+TOPICS = ("table", "memory")
+ABOUT_TOPICS = {
+    "table": "Topics are hashed in the file, so that SQL can join by them. A thief who has the\n"
+    "file and knows some of your notes can name topics of others. To keep topics out of it:\n"
+    "memory-store settings {vault} topics memory",
+    "memory": "The file holds no hashes of topics, so SQL cannot join by them.",
+}
+"""What the choice means, in the words of ``init``."""
 WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief guesses offline here
 
 
@@ -42,6 +50,11 @@ WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief gues
     show_default=True,
     help="strict also seals types and times, and keeps no topic table on disk",
 )
+@click.option(
+    "--topics",
+    type=click.Choice(TOPICS),
+    help="Topics as hashes in a table that SQL can join by (default), or in memory alone",
+)
 @json_option("Print path, vault id and recovery code as JSON")
 def init(
     database: Path,
@@ -50,6 +63,7 @@ def init(
     keyring: bool,
     device_key: bool,
     profile: str,
+    topics: str | None,
     as_json: bool,
 ) -> None:
     """Make a new encrypted vault.
@@ -77,21 +91,25 @@ def init(
         keyring=keyring,
         profile=profile,
         device_key=device_key,
+        topics=topics,
     )
     device = next((one.path for one in store.device_keys(database)), None)
     with store:
+        kept = store.settings().topics
         if as_json:
             write_json(
                 {
                     "path": str(database),
                     "vault_id": store.vault_id,
                     "profile": store.profile,
+                    "topics": kept,
                     "recovery_code": recovery_code,
                     "device_key": device,
                 }
             )
             return
     click.echo(f"Made {database}, an empty vault ({profile} profile).\n")
+    click.echo(ABOUT_TOPICS[kept].format(vault=shlex.quote(str(database))) + "\n")
     click.echo(f"Recovery code, shown only this once:\n\n    {recovery_code}\n")
     click.echo("Write it down and keep it apart from this machine: it opens the vault when the key")
     click.echo("is lost, and nothing else can.\n")

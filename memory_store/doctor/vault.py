@@ -85,6 +85,7 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
     )
     checks = [
         Check("unlocked", "ok", counted),
+        _topics(store),
         Check("vector index", "ok", str(stats["vector_index"])),
         *_environment_model(stats["model"], path),
         *_collections(store),
@@ -99,6 +100,17 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
     else:
         checks.append(Check("vectors", "ok", "none needed yet"))
     return checks
+
+
+def _topics(store: MemoryStore) -> Check:
+    """Where topics are kept, and whether a change of that is on its way."""
+    found = store.settings()
+    kept = {"table": "hashed in the file", "memory": "in memory"}[found.topics]
+    if not found.topics_unfinished:
+        return Check("topics", "ok", kept)
+    effect = {"table": "topic_hash() is null", "memory": "the file still holds hashes of topics"}
+    remedy = f"memory-store settings {store.path} topics {found.topics}"
+    return Check("topics", "missing", f"not yet all {kept}", effect[found.topics], remedy)
 
 
 def _environment_model(kept: str | None, path: Path) -> list[Check]:

@@ -145,6 +145,10 @@ class Collections(OpenedStore):
         return reading.recent_topics(self._vault, memories)
 
     @inside
-    def topic_hash(self, text: str, collection: str | None = None) -> str:
-        """The keyed hash of a topic as ``memory_topics`` stores it, in hex."""
+    def topic_hash(self, text: str, collection: str | None = None) -> str | None:
+        """The keyed hash of a topic as ``memory_topics`` stores it, in hex.
+
+        ``None`` while :meth:`set_topics` fills that table. Where topics are kept in memory alone
+        the table is empty, and the hash finds nothing.
+        """
         return collections.topic_hash(self._vault, text, collection)

@@ -194,7 +194,7 @@ class ImportSession:
                     connection,
                     self.vault.keyring,
                     prepared,
-                    strict=self.vault.strict,
+                    settings=self.vault.settings_in,
                     model=self._preparer.model,
                     row_tags=self.vault.row_tags,
                     also=mark_files,

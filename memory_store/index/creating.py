@@ -21,7 +21,14 @@ from memory_store.vault.collections import insert_collection
 from memory_store.vault.identities import publish_owner
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.schema import FORMAT_VERSION, create_schema
-from memory_store.vault.settings import PROFILES, Settings, write_settings
+from memory_store.vault.settings import (
+    MEMORY,
+    PROFILES,
+    TABLE,
+    Settings,
+    check_topics,
+    write_settings,
+)
 from memory_store.vault.slots import OWNER, PASSPHRASE, Secret, add_slot
 from memory_store.vault.transactions import transaction
 
@@ -29,7 +36,9 @@ PERSONAL = "personal"
 PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
 
 
-def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVault:
+def create_vault(
+    path: Path, secrets: Iterable[Secret], profile: str, topics: str | None = None
+) -> OpenVault:
     """Make a new vault file that each of the secrets opens.
 
     An existing SQLite database gains the vault's tables beside its own. Raises BadInputError when
@@ -37,6 +46,8 @@ def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVau
     """
     if profile not in PROFILES:
         raise BadInputError(f"no profile {profile!r}; there is: {', '.join(PROFILES)}", "profile")
+    topics = topics or (MEMORY if profile == "strict" else TABLE)
+    check_topics(topics, profile)
     secrets = list(secrets)
     vault, device, fresh = os.urandom(16), None, not path.exists()
     if fresh:
@@ -44,7 +55,7 @@ def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVau
     try:
         if any(secret.two_factors for secret in secrets):
             device = device_keys.made(vault, path)
-        _fill_new_vault(path, vault, secrets, device, profile)
+        _fill_new_vault(path, vault, secrets, device, profile, topics)
     except BaseException:
         if fresh:
             path.unlink(missing_ok=True)
@@ -55,7 +66,12 @@ def create_vault(path: Path, secrets: Iterable[Secret], profile: str) -> OpenVau
 
 
 def _fill_new_vault(
-    path: Path, vault: bytes, secrets: list[Secret], device: SecretKey | None, profile: str
+    path: Path,
+    vault: bytes,
+    secrets: list[Secret],
+    device: SecretKey | None,
+    profile: str,
+    topics: str,
 ) -> None:
     connection = connect(path)
     try:
@@ -83,6 +99,7 @@ def _fill_new_vault(
             personal = insert_collection(connection, keyring, PERSONAL)
             settings = Settings(
                 profile=profile,
+                topics=topics,
                 created=now,
                 personal=personal,
                 analyser=ANALYSER_VERSION,

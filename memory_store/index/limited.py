@@ -119,6 +119,12 @@ class LimitedVault(OpenVault):
         self.keyring.follow()
         return snapshot.limited_to(self.keyring.readable())
 
+    def settings_in(self, connection: sqlite3.Connection) -> Settings:
+        """The vault's, as they hold in the caller's transaction."""
+        self.whole.settings_in(connection)
+        self.keyring.follow()
+        return self.settings
+
     def refresh_settings(self) -> None:
         """Read the settings again."""
         self.whole.refresh_settings()

@@ -79,7 +79,7 @@ class OpenVault:
         self._local = threading.local()
         self._settings = read_settings(self._writer, keyring)
         self._collections = Collections(self)
-        keyring.strict = self.settings.profile == "strict"
+        keyring.strict = self.settings.strict
         self.expansions = Expansions(
             path,
             keyring,
@@ -103,7 +103,7 @@ class OpenVault:
     @property
     def strict(self) -> bool:
         """Whether nothing but row ids and collection ids stands in clear."""
-        return self.settings.profile == "strict"
+        return self.settings.strict
 
     @property
     def locked(self) -> bool:
@@ -226,6 +226,12 @@ class OpenVault:
         """Read the settings again if another process has written newer ones."""
         if stored_revision(self.reader()) > self.settings.revision:
             self.refresh_settings()
+
+    def settings_in(self, connection: sqlite3.Connection) -> Settings:
+        """The settings that hold in the caller's transaction: newer ones, if others wrote some."""
+        if stored_revision(connection) > self._settings.revision:
+            self._settings = self.stored_settings(connection)
+        return self._settings
 
     def refresh_settings(self) -> None:
         """Read the settings again: another process may have re-indexed with another model."""

@@ -81,6 +81,15 @@ def carriers(snapshot: Snapshot, among: Mask, most: int) -> list[int]:
     return list(found)
 
 
+def count_topics(snapshot: Snapshot) -> int:
+    """How many topics living documents carry, those of each collection on their own."""
+    found: dict[str, list[npt.NDArray[np.uint64]]] = {one: [] for one in snapshot.collections}
+    for part in snapshot.parts:
+        keys, counts = _carried(part, snapshot.alive)
+        found[part.collection].append(keys[counts > 0])
+    return sum(len(np.unique(np.concatenate(keys))) for keys in found.values() if keys)
+
+
 def _carried(part: Part, among: Mask) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
     """The topics of a part as keys, and how many documents of ``among`` carry each."""
     postings, chosen = part.segment.topics, among[part.span]

@@ -35,13 +35,14 @@ from memory_store.index.sealed_segments import alive_rows, living_tags, load_mai
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit
+from memory_store.vault import audit, topic_table
 from memory_store.vault.damage import UNFORESEEN, damage
 from memory_store.vault.expansions import stored
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
 from memory_store.vault.rows import content_tag, open_memories, own_tag, topic_tags
 from memory_store.vault.segments import SegmentRow, list_segments
+from memory_store.vault.settings import FILLING, MEMORY
 from memory_store.vault.transactions import reading
 
 if TYPE_CHECKING:
@@ -167,6 +168,8 @@ class _Work:
             for sequence, tag, sealed in stored(connection):
                 yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
             yield "audit trail", partial(_audit_check, vault, connection)
+        if vault.settings.topics_kept == MEMORY:
+            yield "memory_topics", partial(_no_topics, connection)
         yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
         yield from self._memories()
 
@@ -228,7 +231,8 @@ class _Work:
         ).fetchone()
         known = [*keys.stored_forms(tag), *keys.stored_forms(own_tag(keys, opened.id))]
         _refuse_unless(stored_tag in known, "its content tag is another's")
-        if not self._vault.strict:
+        kept = self._vault.settings.topics_kept
+        if kept != MEMORY:
             topics = {
                 bytes(row[0])
                 for row in connection.execute(
@@ -238,7 +242,8 @@ class _Work:
             tags = topic_tags(keys, opened.topics)
             wanted = [{keys.stored(tag, epoch) for tag in tags} for epoch in keys.bundles()]
             # while the key is being replaced, they may stand there in both of its epochs
-            whole = any(one <= topics for one in wanted) and topics <= set().union(*wanted)
+            whole = kept == FILLING or any(one <= topics for one in wanted)
+            whole = whole and topics <= set().union(*wanted)
             _refuse_unless(whole, "its topic hashes are others")
 
     def _entry(self, ordinal: int, memory: Memory) -> None:
@@ -296,6 +301,14 @@ def _source(vault: OpenVault, collection: str, source: str, sealed: bytes) -> No
 
 def _expansion(vault: OpenVault, tag: bytes, sealed: bytes) -> None:
     vault.expansions.open(tag, sealed)
+
+
+def _no_topics(connection: sqlite3.Connection) -> None:
+    _refuse_unless(
+        topic_table.rows(connection) == 0,
+        "topics are kept in memory, and hashes are in the file: "
+        "memory-store settings DB topics memory deletes them",
+    )
 
 
 def _audit_check(vault: OpenVault, connection: sqlite3.Connection) -> None:

@@ -22,6 +22,7 @@ from memory_store.vault.keyring import CollectionKeys, Keyring
 from memory_store.vault.manifest import account
 from memory_store.vault.rows import Origin, insert_memory, read_rows, remove_memories
 from memory_store.vault.segments import DELETED, UPDATED, log_changes, write_segment
+from memory_store.vault.settings import MEMORY, Settings
 from memory_store.vault.transactions import transaction
 
 
@@ -49,19 +50,22 @@ def write_batch(
     keyring: Keyring,
     batch: Sequence[Prepared],
     *,
-    strict: bool,
+    settings: Callable[[sqlite3.Connection], Settings],
     model: Callable[[str], IndexModel],
     row_tags: RowTags,
     also: Callable[[sqlite3.Connection], None] | None = None,
 ) -> None:
     """Write a batch, all of it or nothing. ``also`` runs inside the same transaction.
 
-    ``model`` says what the entries of a collection were made with, ``row_tags`` what the account
-    knows of those that are replaced.
+    ``settings`` reads them in the transaction: what may stand in clear is what the file says then,
+    not what this process knew before. ``model`` says what a collection's entries were made with,
+    ``row_tags`` what the account knows of those that are replaced.
     Raises ConflictError, writing nothing, when a memory to be replaced is not at the version
     before, or one to be made exists.
     """
     with transaction(connection, keyring):
+        known = settings(connection)
+        hashed = known.topics_kept != MEMORY
         _replace_rows(connection, keyring, batch, row_tags)
         by_collection: dict[str, list[Prepared]] = defaultdict(list)
         for prepared in batch:
@@ -69,7 +73,14 @@ def write_batch(
         for collection, items in by_collection.items():
             keys = keyring.of(collection)
             tags = [
-                insert_memory(connection, keys, item.memory, item.origin, strict=strict)
+                insert_memory(
+                    connection,
+                    keys,
+                    item.memory,
+                    item.origin,
+                    strict=known.strict,
+                    hash_topics=hashed,
+                )
                 for item in items
             ]
             made_with = model(collection)

@@ -6,6 +6,7 @@ publishing   a memory's content in another collection, too
 reading      find a memory by what names it, open it, list many
 collections  collections with their settings, and the topics in them
 members      who may use a collection
+vault_settings  what holds for the whole vault, and where its topics are kept
 statistics   sizes and counts
 searching    what a search runs on, and its models
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         key_shredding,
         key_slots,
         publishing,
+        vault_settings,
         writing,
     )
 
@@ -38,6 +40,7 @@ __all__ = [
     "key_shredding",
     "key_slots",
     "publishing",
+    "vault_settings",
     "writing",
 ]
 

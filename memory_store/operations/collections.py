@@ -18,7 +18,7 @@ from memory_store.text.canonical import normalise_topic
 from memory_store.text.identifiers import CODE
 from memory_store.text.language import LANGUAGES
 from memory_store.vault.heads import count_topics
-from memory_store.vault.settings import AUTO, CollectionSettings
+from memory_store.vault.settings import AUTO, FILLING, CollectionSettings
 from memory_store.vault.topic_hashes import asked_epoch
 
 
@@ -81,9 +81,15 @@ def topics(vault: OpenVault, names: Sequence[str]) -> dict[str, int]:
         return count_topics(connection, vault.keyring, set(wanted), known)
 
 
-def topic_hash(vault: OpenVault, text: str, name: str | None) -> str:
-    """The keyed hash of a topic as ``memory_topics`` stores it, in hex."""
+def topic_hash(vault: OpenVault, text: str, name: str | None) -> str | None:
+    """The keyed hash of a topic as ``memory_topics`` stores it, in hex.
+
+    ``None`` while that table is being filled: who compares with it finds nothing, or everything.
+    """
     vault.follow_settings()  # or the hash might be one of before a change of the key
+    if vault.settings.topics_kept == FILLING:
+        vault.collections.find(name)
+        return None
     keys = vault.keyring.of(vault.collections.find(name))
     tag = keys.blinder.topic(normalise_topic(text))
     return keys.stored(tag, asked_epoch(vault.reader(), keys)).hex()

@@ -10,6 +10,7 @@ from typing import Any
 
 from memory_store.index.held_vectors import HeldVectors
 from memory_store.index.opened import OpenVault
+from memory_store.index.topics import count_topics
 from memory_store.vault.statistics import collection_statistics, file_statistics
 
 
@@ -23,6 +24,7 @@ def stats(vault: OpenVault, vectors: HeldVectors) -> dict[str, Any]:
         **collection_statistics(vault.reader(), vault.keyring.readable()),
         **({} if vault.limits else file_statistics(vault.reader(), vault.path)),
         "memories": int(snapshot.total),
+        "topics": count_topics(snapshot),
         "vectors": snapshot.living_vectors,
         "languages": dict(Counter(snapshot.language_counts).most_common()),
         "model": settings.embedder or None,

@@ -156,7 +156,7 @@ def write(
                     connection,
                     vault.keyring,
                     prepared,
-                    strict=vault.strict,
+                    settings=vault.settings_in,
                     model=preparer.model,
                     row_tags=vault.row_tags,
                 )

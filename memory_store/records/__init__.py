@@ -39,6 +39,7 @@ from memory_store.records.searches import (
     SearchResult,
     StageReport,
 )
+from memory_store.records.vaults import VaultSettings
 
 __all__ = [
     "ANSWER_BUDGET",
@@ -70,4 +71,5 @@ __all__ = [
     "SearchResponse",
     "SearchResult",
     "StageReport",
+    "VaultSettings",
 ]

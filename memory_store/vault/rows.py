@@ -112,9 +112,11 @@ def insert_memory(
     origin: Origin,
     *,
     strict: bool,
+    hash_topics: bool,
 ) -> bytes:
     """Seal one new memory (or new version) and write its rows. Returns its row tag.
 
+    ``strict``: without type and times in clear. ``hash_topics``: with rows in ``memory_topics``.
     The caller holds a transaction.
     """
     content = _store_body(connection, keys, memory)
@@ -130,7 +132,7 @@ def insert_memory(
         f"insert into memories ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)",
         (memory.id, memory.collection, *clear, memory.version, content, sealed),
     )
-    if not strict:
+    if hash_topics:
         write_topics(connection, keys, memory.id, topic_tags(keys, memory.topics))
     if origin != Origin():
         connection.execute(

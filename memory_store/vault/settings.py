@@ -14,6 +14,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import asdict, replace
 
 from memory_store.errors import (
+    BadInputError,
     FormatError,
     LockedError,
     NotAVaultError,
@@ -31,6 +32,9 @@ from memory_store.vault.transactions import reading
 
 DEDUPE = CARRIED.index("dedupe")
 PROFILES = ("default", "strict")
+TABLE, MEMORY = TOPICS = ("table", "memory")
+"""Where topics can be looked up: in the file's table of hashes, or in the opened index alone."""
+FILLING = "filling"  # the table, as long as not all hashes are back in it
 
 
 AUTO = "auto"  # the analyser that looks at each text for its language
@@ -89,6 +93,7 @@ class Settings(Struct, frozen=True):
     ``holders`` with whom collections are shared; ``slots`` the ids of the owner's key slots (empty
     where they never changed), so that none that was removed can be put back. ``passphrase_alone``:
     whether the owner wants passphrases that need no device key.
+    ``topics`` is one of :data:`TOPICS`, or :data:`FILLING` on the way back to the table.
     ``revision`` grows with every change; the personal collection's account knows the newest.
     ``format`` says by which rules the rows are read: 0 before there was a third.
     """
@@ -109,11 +114,22 @@ class Settings(Struct, frozen=True):
     slots: tuple[str, ...] = ()
     passphrase_alone: bool = False
     format: int = 0
+    topics: str = TABLE
+
+    @property
+    def strict(self) -> bool:
+        """Whether nothing but row ids and collection ids stands in clear."""
+        return self.profile == "strict"
+
+    @property
+    def topics_kept(self) -> str:
+        """``topics`` as they hold: a strict vault has them in memory alone."""
+        return MEMORY if self.strict else self.topics
 
     @property
     def indexing(self) -> Settings:
         """These settings as far as they say how memories are indexed."""
-        kept = replace(self, revision=0, collections=(), members=())
+        kept = replace(self, revision=0, collections=(), members=(), topics=TABLE)
         return replace(kept, epochs=(), holders=(), slots=(), passphrase_alone=False)
 
     def epoch_of(self, collection: str) -> Epoch:
@@ -168,6 +184,18 @@ class Settings(Struct, frozen=True):
         for one in self.members:
             found[one.collection][one.actor] = one.role
         return MappingProxyType({name: MappingProxyType(roles) for name, roles in found.items()})
+
+
+def check_topics(topics: str, profile: str) -> None:
+    """Raise BadInputError for what is none of :data:`TOPICS`, or not one of that profile."""
+    if topics not in TOPICS:
+        raise BadInputError(f"topics: no {topics!r}; there is: {', '.join(TOPICS)}", "topics")
+    if topics == TABLE and profile == "strict":
+        raise BadInputError(
+            "topics: a strict vault keeps them in memory; a table needs a vault of the default "
+            "profile (export this one, and import it there)",
+            "topics",
+        )
 
 
 def read_vault_id(connection: sqlite3.Connection) -> bytes:
@@ -239,6 +267,7 @@ def _shared(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     keyring.hold_own_scope(one.dedupe)
     return Settings(
         profile=one.profile,
+        topics=one.topics,
         analyser=one.analyser,
         embedder=one.embedder,
         fingerprint=one.fingerprint,
@@ -273,6 +302,7 @@ def _tell_holders(connection: sqlite3.Connection, keyring: Keyring, settings: Se
             before=epoch.before,
             dedupe=dedupe,
             choice={name: own[name] for name in own if name not in ("collection", "folder")},
+            topics=settings.topics,
         )
         write_share(connection, keyring.of(collection), share)
 
@@ -332,6 +362,8 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
     ):
         if not data[later]:
             del data[later]  # as every vault was written before there were any
+    if settings.topics == TABLE:
+        del data["topics"]
     sealed = keys.seal("head", place, json.dumps(data).encode())
     connection.execute(
         """

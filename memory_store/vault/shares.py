@@ -23,6 +23,7 @@ class Share(Struct, frozen=True):
     """The vault's profile and usual model, the collection's own choice, and its key's epochs.
 
     ``choice`` are fields of ``CollectionSettings`` without the folder, which is the owner's.
+    ``topics`` says where the vault keeps them.
     """
 
     profile: str
@@ -34,6 +35,7 @@ class Share(Struct, frozen=True):
     before: int | None
     dedupe: bytes
     choice: dict[str, str | int] = field(default_factory=dict)
+    topics: str = "table"
 
     def __repr__(self) -> str:
         return f"<Share of epoch {self.epoch}>"

@@ -15,10 +15,6 @@ _COUNTS = {
     "contents": f"select count(*) from memory_bodies where collection {_MINE}",
     "sources": f"select count(*) from vault_sources where collection {_MINE}",
     "segments": f"select count(*) from vault_segments where collection {_MINE}",
-    "topics": f"""
-        select count(distinct topic) from memory_topics
-        where memory in (select id from memories where collection {_MINE})
-        """,
     "text_bytes": f"""
         select coalesce(sum(length(body)), 0) from memory_bodies where collection {_MINE}
         """,

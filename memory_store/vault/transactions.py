@@ -64,10 +64,12 @@ def keep_log(connection: sqlite3.Connection) -> None:
                 connection.execute(f"pragma busy_timeout = {int(BUSY_SECONDS * 1_000)}")
 
 
-def erase_traces(connection: sqlite3.Connection) -> None:
+def erase_traces(connection: sqlite3.Connection) -> bool:
     """After a deletion: empty the write-ahead log, where old pages would stay readable.
 
     ``secure_delete`` overwrites the pages in the file itself. Readers that are at work keep the
-    log alive; the next deletion, or the last connection to close, empties it then.
+    log alive; the next deletion, or the last connection to close, empties it then. Returns whether
+    the log is empty.
     """
-    connection.execute("pragma wal_checkpoint(truncate)")
+    (busy, *_) = connection.execute("pragma wal_checkpoint(truncate)").fetchone()
+    return not busy

@@ -189,8 +189,9 @@ class Vault:
             {"collection": name, "epoch": one["epoch"], "before": one["before"]}
             for name, one in shares.items()
         ]
-        profile = next(iter(shares.values()))["profile"]
-        self.settings = {"profile": profile, "collections": [*shares], "epochs": epochs}
+        usual = {"topics": "table", **next(iter(shares.values()))}
+        told = {name: usual[name] for name in ("profile", "topics")}
+        self.settings = {**told, "collections": [*shares], "epochs": epochs}
 
     def account(self, collection: str) -> tuple[dict[str, Any], Bundle]:
         (counter, sealed) = self._row(
@@ -249,8 +250,7 @@ class Vault:
         if content != head["content"]:
             raise Refused("another body", f"memories {id}")
         text = self._body(collection, content, head["title"], id)
-        if not strict:
-            self._check_topics(collection, id, head["topics"])
+        self._check_topics(collection, id, head["topics"])
         topics = tuple(head["topics"])
         return Note(id, collection, head["title"], topics, text, head["metadata"])
 
@@ -281,7 +281,10 @@ class Vault:
         blind = self.newest(collection).blind
         hashes = [topic_hash(blind, topic) for topic in topics if normalised_topic(topic)]
         forms = [self._stored(collection, hashed) for hashed in hashes]
-        if stored - {form for some in forms for form in some} or not all(stored & f for f in forms):
+        whole = self.settings["profile"] != "strict"
+        whole = whole and self.settings.get("topics", "table") == "table"
+        missing = whole and not all(stored & form for form in forms)
+        if missing or stored - {form for some in forms for form in some}:
             raise Refused("topics", memory)
 
     def _stored(self, collection: str, hashed: bytes) -> set[bytes]:

@@ -178,6 +178,14 @@ def test_the_independent_reader_reads_on_while_keys_are_replaced(shared: Shared)
     assert all(one == {WORK, CLUB} for one in found)
 
 
+def test_the_independent_reader_reads_on_wherever_topics_are_kept(shared: Shared) -> None:
+    for where in ("memory", "table"):
+        found = []
+        shared.owner.set_topics(where, progress=lambda *_: found.append(shared.read()))  # noqa: B023
+        assert [*found, shared.read()] == [{WORK, CLUB}] * (len(found) + 1)
+        assert found
+
+
 def test_the_independent_reader_refuses_what_is_shared_no_more(shared: Shared) -> None:
     with closing(connect(shared.owner.path)) as connection:
         kept = connection.execute("select * from vault_collection_keys where principal").fetchall()
