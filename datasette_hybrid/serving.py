@@ -17,6 +17,7 @@ from memory_store.sql.functions import NO_GRANTS, HybridFunctions, StoreAndGrant
 
 from . import compat
 from .auditing.noting import SQL, surface
+from .connections import is_guarded
 from .native.cells import Page, page
 from .native.hooks import describe_new
 from .permissions.grants import NOBODY, asker, renewing
@@ -44,8 +45,18 @@ def start(datasette: Any) -> Callable[[], Awaitable[None]]:
         await compat.carry_context_into_sql(datasette)
         await asyncio.to_thread(vaults.open_at_start)
         await describe_new(datasette)
+        await check_guards(datasette)
 
     return opening
+
+
+async def check_guards(datasette: Any) -> None:
+    """Where a plugin keeps connections from being guarded, take SQL from those without grants."""
+    vaults = vaults_of(datasette)
+    for vault in await asyncio.to_thread(vaults.all):
+        if not await is_guarded(datasette, vault.database):
+            vaults.unguarded.add(vault.database)
+            vault.tell("some plugin reads past its guard: only those who administer it may run SQL")
 
 
 def wrapper(datasette: Any) -> Callable[[Any], Any]:

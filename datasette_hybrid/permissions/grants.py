@@ -124,6 +124,24 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
     )
 
 
+async def resolve_one(datasette: Any, actor: Any, database: str) -> Asker:
+    """Grants of an ``actor`` who need not be the request's on one vault: no cookie counts here."""
+    actor_id = id_of(actor)
+    async with remembered(datasette, actor_id) as known:
+        if not await compat.may_view(datasette, actor, database):
+            return NOBODY
+        membership = known.get(database)
+        held = (
+            await compat.held(datasette, actor, {database: _known(membership, actor_id)})
+        )[database]
+    return Asker(
+        {database: _grants(held, membership, actor_id)},
+        actor_id,
+        {database: frozenset(action for action, one in held.items() if one.database)},
+        actor=actor,
+    )
+
+
 async def may_see(datasette: Any, actor: Any, database: str) -> bool:
     """Whether ``actor`` may see a database: as it was found when their own request began.
 

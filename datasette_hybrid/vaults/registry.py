@@ -25,6 +25,10 @@ class Vaults:
     def __init__(self, datasette: Any) -> None:
         self._datasette = weakref.ref(datasette)
         self.settings = configuration.read(datasette)
+        self.changes = 0
+        """How often a database came to be known as a vault's, or ceased to."""
+        self.unguarded: set[str] = set()
+        """The databases whose connections some plugin keeps from being guarded."""
         self._found: dict[str, Vault] = {}
         self._not_vaults: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
@@ -75,6 +79,7 @@ class Vaults:
         served = {} if datasette is None else datasette.databases
         with self._lock:
             gone = [self._found.pop(name) for name in [*self._found] if name not in served]
+            self.changes += len(gone)
             found = list(self._found.values())
         for vault in gone:
             vault.lock()
@@ -125,6 +130,7 @@ class Vaults:
                 threading.Thread(target=known.lock, name="hybrid-lock").start()
             settings = self.settings.get(name) or DatabaseSettings(name)
             vault = self._found[name] = Vault(name, path, settings, access)
+            self.changes += 1
             if self._started:
                 vault.open_when_used()
             if self._serving:
@@ -147,6 +153,12 @@ def names_found(datasette: Any) -> list[str]:
     """The databases known to hold a vault; none before the configuration was read, nor a look."""
     vaults = _registry.get(datasette)
     return [] if vaults is None else vaults.names()
+
+
+def changes_of(datasette: Any) -> int:
+    """How often what :func:`names_found` returns has changed."""
+    vaults = _registry.get(datasette)
+    return 0 if vaults is None else vaults.changes
 
 
 def _look_after(vault: Vault) -> None:
