@@ -36,6 +36,14 @@ def register_output_renderer(datasette: Any) -> list[Any]:
 
 
 @hookimpl
+def prepare_jinja2_environment(env: Any) -> None:
+    """Scripts of templates are told apart from those that data might bring."""
+    from .requests.policy import mark_scripts
+
+    mark_scripts(env)
+
+
+@hookimpl
 def shutdown(datasette: Any) -> None:
     """Wipe the keys (1.0; on 0.65 the lifespan message in ``asgi_wrapper`` does it)."""
     from .vaults.registry import vaults_of

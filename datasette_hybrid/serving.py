@@ -26,6 +26,7 @@ from .requests.caching import uncached
 from .requests.cookies import refused_cookies
 from .requests.courtesy import Requests, let_others_go_first
 from .requests.lingering import lingering
+from .requests.policy import note_opened, protected, protection
 from .tracebacks import free_cursors, print_no_sql, print_no_variables
 from .vaults.registry import vaults_of
 
@@ -81,10 +82,11 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
             token = asker.set(NOBODY)
             shown = page.set(Page(path))
             try:
-                with requests.answering(search=OURS in path):
+                with requests.answering(search=OURS in path), protection():
                     await let_others_go_first()
                     await describe_new(reference())
-                    await app(scope, renewing(receive), uncached(send))
+                    sending = protected(reference(), path, uncached(send))
+                    await app(scope, renewing(receive), sending)
             finally:
                 page.reset(shown)
                 asker.reset(token)
@@ -188,6 +190,8 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
             store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
         except LockedError:
             return StoreAndGrants(None, grants)
+        if grants.decrypt:
+            note_opened()
         budget = int(datasette.setting("sql_time_limit_ms") * SQL_SHARE)
         seats = seats_in_sql(datasette)
         return StoreAndGrants(store, grants, budget, lambda call: seats.run(call, budget / 1_000))

@@ -24,6 +24,8 @@ from datasette.database import Database
 
 from memory_store.sqlite import sqlite3
 
+from .connections import TableRefusedError
+
 _MARK = "wrapped_by_datasette_hybrid"
 
 
@@ -48,7 +50,7 @@ def print_no_sql() -> None:
         try:
             return await usual(self, *arguments, log_sql_errors=False, **options)
         except sqlite3.Error as error:
-            if log_sql_errors:
+            if log_sql_errors and not isinstance(error, TableRefusedError):
                 told = f"ERROR: database = {self.name}, SQL failed: {type(error).__name__}"
                 print(told, file=sys.stderr, flush=True)
             raise

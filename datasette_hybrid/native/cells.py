@@ -29,6 +29,7 @@ from ..memories.menu import memory_actions
 from ..permissions.grants import asker
 from ..requests.admission import QueueFullError, work
 from ..requests.framing import hybrid_path
+from ..requests.policy import note_opened
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import compat as compat_native
@@ -142,6 +143,7 @@ async def _fill(datasette: Any, vault: Vault, cells: Sequence[Cell], view_name: 
         contents = await work.run(lambda: _open(vault.use(scope), cells))
     except (MemoryStoreError, QueueFullError):
         return  # locked meanwhile, or too much to do: the seals stay
+    note_opened()
     for cell in cells:
         html = _said(datasette, vault, cell, contents, whole=view_name == "row")
         cell.html = html or cell.html

@@ -131,9 +131,9 @@ async def resolve_one(datasette: Any, actor: Any, database: str) -> Asker:
         if not await compat.may_view(datasette, actor, database):
             return NOBODY
         membership = known.get(database)
-        held = (
-            await compat.held(datasette, actor, {database: _known(membership, actor_id)})
-        )[database]
+        held = (await compat.held(datasette, actor, {database: _known(membership, actor_id)}))[
+            database
+        ]
     return Asker(
         {database: _grants(held, membership, actor_id)},
         actor_id,
