@@ -24,8 +24,8 @@ from typing import Any
 import datasette.database
 from datasette.app import Datasette
 from datasette.database import Database
-from datasette.utils.sqlite import sqlite3
 
+from memory_store.sqlite import sqlite3
 from memory_store.vault.schema import SETTINGS_TABLE
 
 from .compat import ACTIONS
@@ -46,7 +46,7 @@ _isolated: ContextVar[bool] = ContextVar("hybrid_isolated", default=False)
 """Whether a connection that could write was opened for one function of the request itself."""
 
 
-class TableRefusedError(sqlite3.OperationalError):  # type: ignore[misc,name-defined]
+class TableRefusedError(sqlite3.OperationalError):
     """SQL names a table that its asker may not read. Datasette answers this kind with 400."""
 
 
@@ -122,7 +122,7 @@ class Guard:
         return DENY
 
 
-class GuardedCursor(sqlite3.Cursor):  # type: ignore[misc,name-defined]
+class GuardedCursor(sqlite3.Cursor):
     """A cursor of a guarded connection."""
 
     def execute(self, sql: Any, *parameters: Any) -> Any:
@@ -138,7 +138,8 @@ class GuardedCursor(sqlite3.Cursor):  # type: ignore[misc,name-defined]
         return self._guarded(super().executescript, sql)
 
     def _guarded(self, run: Callable[..., Any], sql: Any, *parameters: Any) -> Any:
-        guard = self.connection.look(sql)
+        connection: Any = self.connection
+        guard = connection.look(sql)
         if guard is None:
             return run(sql, *parameters)
         guard.refused = None
@@ -151,7 +152,7 @@ class GuardedCursor(sqlite3.Cursor):  # type: ignore[misc,name-defined]
         raise TableRefusedError(f"not authorized: {refused} belongs to a vault")
 
 
-class GuardedConnection(sqlite3.Connection):  # type: ignore[misc,name-defined]
+class GuardedConnection(sqlite3.Connection):
     """A connection whose statements read of vaults what the request's actor may."""
 
     guard: Guard | None = None
