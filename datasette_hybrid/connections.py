@@ -53,8 +53,8 @@ class TableRefusedError(sqlite3.OperationalError):
 class Guard:
     """What one connection may read: which of its schemas hold a vault, and for whom it reads."""
 
-    def __init__(self, database: Database, *, writes: bool) -> None:
-        self._database = weakref.ref(database)
+    def __init__(self, database: Database | None, *, writes: bool) -> None:
+        self._database = (lambda: None) if database is None else weakref.ref(database)
         self._writes = writes
         self._places: Mapping[str, str | None] | None = None
         self._found_at = -1
@@ -216,9 +216,9 @@ def guard_other(connection: Any, database: str, datasette: Any) -> None:
     """A connection that some plugin made by itself: closed to everybody where it holds a vault."""
     if isinstance(connection, GuardedConnection):
         return
-    guard = Guard(datasette.databases[database], writes=True)
-    guard.look(connection, None)
-    connection.set_authorizer(guard.decide)
+    guard = Guard(datasette.databases.get(database), writes=True)
+    if guard.look(connection, None):
+        connection.set_authorizer(guard.decide)
 
 
 async def is_guarded(datasette: Any, database: str) -> bool:
