@@ -210,6 +210,14 @@ def filters_from_request(request: Any, database: str, table: str, datasette: Any
 
 
 @hookimpl
+def forbidden(datasette: Any, request: Any, message: str) -> Any:
+    """The way to unlock, in place of a vault's table that is closed to the visitor."""
+    from .native.hooks import closed_page
+
+    return closed_page(datasette, request, message)
+
+
+@hookimpl
 def skip_csrf(datasette: Any, scope: Any) -> bool:
     """The forms that show again what was typed are checked by themselves, for 0.65."""
     from .requests.cross_site import is_checked_here

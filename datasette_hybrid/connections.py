@@ -22,6 +22,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any
 
 import datasette.database
+from datasette import Forbidden
 from datasette.app import Datasette
 from datasette.database import Database
 
@@ -42,12 +43,15 @@ STATISTICS = re.compile(r"sqlite_stat[0-9]")
 UPKEEP = re.compile(r"\s*(vacuum|analyze|reindex|pragma\s+optimize)(\s+[\w.]+)?\s*;?\s*", re.I)
 """Statements on a connection that writes which read every table and return nothing of it."""
 
+REFUSED = "not authorized"
+"""Begins what refused SQL is answered with, as SQLite's own message does."""
+
 _isolated: ContextVar[bool] = ContextVar("hybrid_isolated", default=False)
 """Whether a connection that could write was opened for one function of the request itself."""
 
 
-class TableRefusedError(sqlite3.OperationalError):
-    """SQL names a table that its asker may not read. Datasette answers this kind with 400."""
+class TableRefusedError(sqlite3.OperationalError, Forbidden):  # type: ignore[misc]
+    """SQL names a table that its asker may not read. Where no plugin catches it, it is a 403."""
 
 
 class Guard:
@@ -149,7 +153,7 @@ class GuardedCursor(sqlite3.Cursor):
             if guard.refused is None:
                 raise
             refused = guard.refused
-        raise TableRefusedError(f"not authorized: {refused} belongs to a vault")
+        raise TableRefusedError(f"{REFUSED}: {refused} belongs to a vault")
 
 
 class GuardedConnection(sqlite3.Connection):
@@ -331,7 +335,7 @@ def _label_what_is_open() -> None:
     async def expand_foreign_keys(self: Any, *arguments: Any, **options: Any) -> Any:
         try:
             return await usual(self, *arguments, **options)
-        except TableRefusedError:
+        except Forbidden:
             return {}
 
     Datasette.expand_foreign_keys = expand_foreign_keys

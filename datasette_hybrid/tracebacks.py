@@ -19,8 +19,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from datasette import handle_exception
-from datasette.database import Database
+from datasette import Forbidden, handle_exception
+from datasette.database import Database, Results
 
 from memory_store.sqlite import sqlite3
 
@@ -49,8 +49,13 @@ def print_no_sql() -> None:
     ) -> Any:
         try:
             return await usual(self, *arguments, log_sql_errors=False, **options)
+        except TableRefusedError as error:
+            if log_sql_errors:
+                raise Forbidden(str(error)) from None
+            # Datasette tries something out in all tables; one that is closed to the asker is empty
+            return Results([], False, None)
         except sqlite3.Error as error:
-            if log_sql_errors and not isinstance(error, TableRefusedError):
+            if log_sql_errors:
                 told = f"ERROR: database = {self.name}, SQL failed: {type(error).__name__}"
                 print(told, file=sys.stderr, flush=True)
             raise
