@@ -32,7 +32,7 @@ from memory_store.vault.schema import SETTINGS_TABLE
 from .compat import ACTIONS
 from .permissions.grants import NOBODY, Asker, asker
 from .permissions.tables import SEALED, Access, access_of, needed
-from .vaults.registry import changes_of, names_found
+from .vaults import registry
 
 OK, DENY, IGNORE = sqlite3.SQLITE_OK, sqlite3.SQLITE_DENY, sqlite3.SQLITE_IGNORE
 READ, PRAGMA = sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA
@@ -69,10 +69,9 @@ class Guard:
 
     def look(self, connection: Any, sql: Any) -> bool:
         """Note whose statement comes next. Returns whether the authorizer has to be set again."""
-        database = self._database()
-        changes = changes_of(database.ds) if database is not None else 0
-        if self._places is None or self._found_at != changes:
-            self._places, self._found_at = self._vaults(connection, database), changes
+        if self._places is None or self._found_at != registry.changes:
+            self._found_at = registry.changes
+            self._places = self._vaults(connection, self._database())
         access = self._access_to(self._places, sql) if self._places else {}
         if isinstance(sql, str) and "attach" in sql.lower():
             self._places = None  # the next statement may find others
@@ -312,7 +311,7 @@ def _count_what_is_open() -> None:
 
     @functools.wraps(usual)
     async def table_counts(self: Any, *arguments: Any, **options: Any) -> Any:
-        if self.name not in names_found(self.ds):
+        if self.name not in registry.names_found(self.ds):
             return await usual(self, *arguments, **options)
         access = access_of(asker.get(), self.name)
         token = asker.set(Asker({}, databases={self.name: frozenset(ACTIONS)}))

@@ -39,7 +39,8 @@ class Asker(Struct, frozen=True, eq=False):
     ``actor_id`` is the id of Datasette's actor as text. ``databases`` holds the actions that they
     may do on a database as a whole, whether or not its vault is open. ``sessions`` are those that
     this browser has unlocked; ``path`` is the request's. ``again`` recognises it anew. ``visible``
-    says of each database with a vault whether ``actor`` may see it.
+    says of each database with a vault whether ``actor`` may see it; ``others`` what was found of
+    other actors meanwhile, by actor and database.
     """
 
     grants: Mapping[str, Grants]
@@ -50,6 +51,7 @@ class Asker(Struct, frozen=True, eq=False):
     actor: Any = None
     visible: Mapping[str, bool] = field(default_factory=dict)
     again: Callable[[], Coroutine[Any, Any, Asker]] | None = None
+    others: dict[tuple[str, str], Asker] = field(default_factory=dict)
 
     def on(self, database: str | None) -> Grants:
         """Their grants on one database."""

@@ -113,8 +113,16 @@ def _guarded(datasette: Any, database: str) -> bool:
 
 
 async def _access(datasette: Any, actor: Any, database: str) -> Access:
-    """Of the request's own actor as it was found when the request began; of others, anew."""
+    """Of the request's own actor as it was found when the request began; of others, once.
+
+    Datasette asks of each table whether an anonymous visitor might see it, too.
+    """
     known = asker.get()
-    if known is NOBODY or actor != known.actor:
-        known = await resolve_one(datasette, actor, database)
-    return access_of(known, database)
+    if known is NOBODY:
+        return access_of(await resolve_one(datasette, actor, database), database)
+    if actor == known.actor:
+        return access_of(known, database)
+    key = (repr(actor), database)
+    if key not in known.others:
+        known.others[key] = await resolve_one(datasette, actor, database)
+    return access_of(known.others[key], database)

@@ -16,6 +16,8 @@ from .. import configuration
 from ..configuration import DatabaseSettings
 from .vault import Vault
 
+changes = 0
+"""How often a database of this process came to be known as a vault's, or ceased to."""
 WATCH_SECONDS = 3.0  # how late a time-out may come, and how long an audit event may wait
 
 
@@ -25,8 +27,6 @@ class Vaults:
     def __init__(self, datasette: Any) -> None:
         self._datasette = weakref.ref(datasette)
         self.settings = configuration.read(datasette)
-        self.changes = 0
-        """How often a database came to be known as a vault's, or ceased to."""
         self.unguarded: set[str] = set()
         """The databases whose connections some plugin keeps from being guarded."""
         self._found: dict[str, Vault] = {}
@@ -79,7 +79,7 @@ class Vaults:
         served = {} if datasette is None else datasette.databases
         with self._lock:
             gone = [self._found.pop(name) for name in [*self._found] if name not in served]
-            self.changes += len(gone)
+            self._changed(len(gone))
             found = list(self._found.values())
         for vault in gone:
             vault.lock()
@@ -93,6 +93,11 @@ class Vaults:
             found = list(self._found.values())
         for vault in found:
             vault.lock()
+
+    @staticmethod
+    def _changed(times: int) -> None:
+        global changes
+        changes += times
 
     def _each(self, only: str | None = None) -> Iterator[Vault]:
         datasette = self._datasette()
@@ -130,7 +135,7 @@ class Vaults:
                 threading.Thread(target=known.lock, name="hybrid-lock").start()
             settings = self.settings.get(name) or DatabaseSettings(name)
             vault = self._found[name] = Vault(name, path, settings, access)
-            self.changes += 1
+            self._changed(1)
             if self._started:
                 vault.open_when_used()
             if self._serving:
@@ -153,12 +158,6 @@ def names_found(datasette: Any) -> list[str]:
     """The databases known to hold a vault; none before the configuration was read, nor a look."""
     vaults = _registry.get(datasette)
     return [] if vaults is None else vaults.names()
-
-
-def changes_of(datasette: Any) -> int:
-    """How often what :func:`names_found` returns has changed."""
-    vaults = _registry.get(datasette)
-    return 0 if vaults is None else vaults.changes
 
 
 def _look_after(vault: Vault) -> None:

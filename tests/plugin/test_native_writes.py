@@ -107,7 +107,8 @@ async def test_root_may_download_the_file_which_gives_nothing_away(
     datasette = plain_datasette((), {}, immutables=[str(filled.path)])
     await datasette.invoke_startup()
     assert (await datasette.client.get("/notes.db")).status_code == 403
-    response = await Served(datasette).by("root").get("/notes.db?download")
+    root = Served(datasette).by("root").cookies
+    response = await datasette.client.get("/notes.db", cookies=root)
     assert response.status_code == 200
     assert response.content[:15] == b"SQLite format 3"
     for secret in (*titles, "tomatoes", "garden", "Sundays", "personal"):

@@ -57,7 +57,7 @@ async def executed(datasette, request):
     return Response.json([[repr(value) for value in row] for row in found.rows])
 
 
-async def by_function(datasette, request, how="execute_fn"):
+async def run(datasette, request, how):
     def read(connection):
         cursor = connection.cursor()
         cursor.row_factory = None
@@ -70,12 +70,16 @@ async def by_function(datasette, request, how="execute_fn"):
     return Response.json(found)
 
 
+async def by_function(datasette, request):
+    return await run(datasette, request, "execute_fn")
+
+
 async def by_writing(datasette, request):
-    return await by_function(datasette, request, "execute_write_fn")
+    return await run(datasette, request, "execute_write_fn")
 
 
 async def by_isolated(datasette, request):
-    return await by_function(datasette, request, "execute_isolated_fn")
+    return await run(datasette, request, "execute_isolated_fn")
 
 
 async def counted(datasette, request):
