@@ -27,6 +27,23 @@ def startup(datasette: Any) -> Any:
 
 
 @hookimpl
+def register_output_renderer(datasette: Any) -> list[Any]:
+    """None: but a Datasette that is being made asks before it connects to any database."""
+    from .connections import guard_connections
+
+    guard_connections()
+    return []
+
+
+@hookimpl
+def prepare_jinja2_environment(env: Any) -> None:
+    """Scripts of templates are told apart from those that data might bring."""
+    from .requests.policy import mark_scripts
+
+    mark_scripts(env)
+
+
+@hookimpl
 def shutdown(datasette: Any) -> None:
     """Wipe the keys (1.0; on 0.65 the lifespan message in ``asgi_wrapper`` does it)."""
     from .vaults.registry import vaults_of
@@ -69,12 +86,14 @@ def register_actions(datasette: Any) -> list[Any]:
 
 @hookimpl
 def permission_resources_sql(datasette: Any, actor: Any, action: str) -> Any:
-    """Allow blocks, root's default and membership of collections, for 1.0."""
+    """Allow blocks, root's default, membership of collections, closed tables, for 1.0."""
     from . import compat
     from .native import compat as compat_native
     from .native import hooks as native
-    from .permissions import grants
+    from .permissions import grants, tables
 
+    if action in tables.ACTIONS:
+        return tables.rules_by_sql(datasette, actor, action)
     if action in (*compat_native.CHANGES, compat_native.CREATE_VIEW):
         return native.no_changes(datasette, action)
     if action not in compat.ACTIONS:
@@ -113,6 +132,24 @@ def permission_allowed_on_closed(datasette: Any, actor: Any, action: str, resour
     if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
         return None
     return grants.decide_on_closed(datasette, actor, action, *resource)
+
+
+@hookimpl(specname="permission_allowed", trylast=True)
+def permission_allowed_on_tables(datasette: Any, actor: Any, action: str, resource: Any) -> Any:
+    """A vault's tables and the download of its file, for 0.65: here it is ours, too."""
+    from .permissions import tables
+
+    if action not in tables.ACTIONS or resource is None:
+        return None
+    return tables.decide(datasette, actor, action, resource)
+
+
+@hookimpl(specname="prepare_connection", trylast=True)
+def prepare_other_connection(conn: Any, database: str, datasette: Any) -> None:
+    """A vault's tables are closed on connections that Datasette did not make, too."""
+    from .connections import guard_other
+
+    guard_other(conn, database, datasette)
 
 
 @hookimpl
@@ -171,6 +208,14 @@ def filters_from_request(request: Any, database: str, table: str, datasette: Any
     from .native.filtering import found_memories
 
     return found_memories(datasette, request, database)
+
+
+@hookimpl
+def forbidden(datasette: Any, request: Any, message: str) -> Any:
+    """The way to unlock, in place of a vault's table that is closed to the visitor."""
+    from .native.hooks import closed_page
+
+    return closed_page(datasette, request, message)
 
 
 @hookimpl

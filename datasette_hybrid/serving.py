@@ -20,6 +20,7 @@ from memory_store.vault.file_access import WITHOUT_SHARING, file_access
 
 from . import compat
 from .auditing.noting import SQL, surface
+from .connections import is_guarded
 from .native.cells import Page, page
 from .native.hooks import describe_new
 from .permissions.grants import NOBODY, asker, renewing
@@ -29,6 +30,7 @@ from .requests.caching import uncached
 from .requests.cookies import refused_cookies
 from .requests.courtesy import Requests, let_others_go_first
 from .requests.lingering import lingering
+from .requests.policy import note_opened, protected, protection
 from .tracebacks import free_cursors, print_no_sql, print_no_variables
 from .vaults.registry import vaults_of
 
@@ -48,8 +50,18 @@ def start(datasette: Any) -> Callable[[], Awaitable[None]]:
         await compat.carry_context_into_sql(datasette)
         await asyncio.to_thread(vaults.open_at_start)
         await describe_new(datasette)
+        await check_guards(datasette)
 
     return opening
+
+
+async def check_guards(datasette: Any) -> None:
+    """Where a plugin keeps connections from being guarded, take SQL from those without grants."""
+    vaults = vaults_of(datasette)
+    for vault in await asyncio.to_thread(vaults.all):
+        if not await is_guarded(datasette, vault.database):
+            vaults.unguarded.add(vault.database)
+            vault.tell("some plugin reads past its guard: only those who administer it may run SQL")
 
 
 def wrapper(datasette: Any) -> Callable[[Any], Any]:
@@ -75,10 +87,11 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
             token = asker.set(NOBODY)
             shown = page.set(Page(path))
             try:
-                with requests.answering(search=OURS in path):
+                with requests.answering(search=OURS in path), protection():
                     await let_others_go_first()
                     await describe_new(reference())
-                    await app(scope, renewing(receive), uncached(send))
+                    sending = protected(reference(), path, uncached(send))
+                    await app(scope, renewing(receive), sending)
             finally:
                 page.reset(shown)
                 asker.reset(token)
@@ -205,6 +218,8 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
             store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
         except LockedError:
             return StoreAndGrants(None, grants)
+        if grants.decrypt:
+            note_opened()
         budget = int(datasette.setting("sql_time_limit_ms") * SQL_SHARE)
         seats = seats_in_sql(datasette)
         return StoreAndGrants(store, grants, budget, lambda call: seats.run(call, budget / 1_000))

@@ -19,10 +19,12 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from datasette import handle_exception
-from datasette.database import Database
+from datasette import Forbidden, handle_exception
+from datasette.database import Database, Results
 
 from memory_store.sqlite import sqlite3
+
+from .connections import TableRefusedError
 
 _MARK = "wrapped_by_datasette_hybrid"
 
@@ -47,6 +49,11 @@ def print_no_sql() -> None:
     ) -> Any:
         try:
             return await usual(self, *arguments, log_sql_errors=False, **options)
+        except TableRefusedError as error:
+            if log_sql_errors:
+                raise Forbidden(str(error)) from None
+            # Datasette tries something out in all tables; one that is closed to the asker is empty
+            return Results([], False, None)
         except sqlite3.Error as error:
             if log_sql_errors:
                 told = f"ERROR: database = {self.name}, SQL failed: {type(error).__name__}"

@@ -1,8 +1,8 @@
 """What Datasette's own pages of a vault's tables show in sealed columns.
 
-Boundary: text shows only to an asker with the decrypt grant on its collection; everybody else sees
-how large a sealed value is, which the file gives away anyhow. What was opened lives as long as the
-request.
+Boundary: text shows only to an asker with the decrypt grant on its collection. Others who may see
+the table see that there is something sealed, and how large it is if they administer the vault. What
+was opened lives as long as the request.
 
 Datasette asks for one cell after the other. Each gets a placeholder, and just before the page is
 rendered all of them are filled in together: one visit to the vault for a page, not one for a cell.
@@ -27,8 +27,10 @@ from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from ..memories.menu import memory_actions
 from ..permissions.grants import asker
+from ..permissions.tables import SEALED
 from ..requests.admission import QueueFullError, work
 from ..requests.framing import hybrid_path
+from ..requests.policy import note_opened
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import compat as compat_native
@@ -68,6 +70,7 @@ class Cell:
     value: Any
     html: Markup
     row: Any
+    sealed: bool
 
     def __html__(self) -> str:
         return self.html
@@ -108,7 +111,8 @@ def sealed_cell(
         vault = vaults_of(datasette).of(database)
     except NotAVaultError:
         return None
-    shut = _shut(column, value)
+    sealed = (table, column) in SEALED
+    shut = _shut(column, value, sealed=sealed)
     asked = page.get()
     may_read = asker.get().on(database).decrypt and not vault.locked
     if readable is None or asked is None or not may_read:
@@ -116,7 +120,7 @@ def sealed_cell(
     kind, key = readable
     if key not in row.keys():  # noqa: SIM118 - a row is no mapping: `in` looks at its values
         return shut
-    cell = Cell(kind, str(row[key]), value, shut or Markup("{}").format(value), row)
+    cell = Cell(kind, str(row[key]), value, shut or Markup("{}").format(value), row, sealed)
     if DATA.search(asked.path):
         return _filled_alone(datasette, vault, cell)
     asked.waiting.setdefault(database, []).append(cell)
@@ -142,6 +146,7 @@ async def _fill(datasette: Any, vault: Vault, cells: Sequence[Cell], view_name: 
         contents = await work.run(lambda: _open(vault.use(scope), cells))
     except (MemoryStoreError, QueueFullError):
         return  # locked meanwhile, or too much to do: the seals stay
+    note_opened()
     for cell in cells:
         html = _said(datasette, vault, cell, contents, whole=view_name == "row")
         cell.html = html or cell.html
@@ -192,7 +197,7 @@ def _said(
         return _topic(cell.value.hex(), head.topics.get(cell.value.hex()))
     text = contents.texts.get(head.content, ("", ""))[1]
     link = _link(datasette, vault, head.id, shown_title(head.title, text) or "Untitled")
-    if whole and isinstance(cell.value, bytes) and not compat_native.has_row_menu():
+    if whole and cell.sealed and not compat_native.has_row_menu():
         return link + _menu(datasette, vault, cell.row)
     return link
 
@@ -231,8 +236,10 @@ def _shortened(text: str, length: int) -> str:
     return (line[: length + 1].rpartition(" ")[0] or line[:length]) + " …"
 
 
-def _shut(column: str, value: Any) -> Markup | None:
+def _shut(column: str, value: Any, *, sealed: bool) -> Markup | None:
     """A sealed value, or a keyed hash, as it shows to those who may not read it."""
+    if value is None and sealed:
+        return Markup('<em title="encrypted in the file">sealed</em>')
     if not isinstance(value, bytes):
         return None
     if column in KEYED_HASHES:

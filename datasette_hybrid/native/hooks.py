@@ -12,14 +12,17 @@ from typing import Any
 from urllib.parse import urlencode
 from weakref import WeakKeyDictionary
 
+from datasette.utils import tilde_decode
 from markupsafe import Markup
 
 from memory_store.errors import NotAVaultError
 from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
+from ..connections import REFUSED
 from ..memories.menu import Link, memory_actions
 from ..permissions.grants import asker, may_see
-from ..requests.framing import hybrid_path
+from ..permissions.tables import Access, needed
+from ..requests.framing import hybrid_path, unlock_page
 from ..vaults.registry import names_found, vaults_of
 from ..vaults.vault import Vault
 from . import cells, filtering
@@ -139,6 +142,22 @@ async def before_rendering(
     if vault is None or vault.settings.private_queries:
         return {}
     return {"search": filtering.asked_for(request)}
+
+
+# -- in place of a page that is closed --------------------------------------------------
+
+
+def closed_page(datasette: Any, request: Any, reason: str) -> Any:
+    """What a visitor may do who may not see a vault's table; ``None`` where it is none's."""
+    place = request.url_vars or {}
+    vault = _vault(datasette, tilde_decode(place.get("database") or ""))
+    if vault is None or cells.DATA.search(request.path):
+        return None
+    table = tilde_decode(place.get("table") or "")
+    closed = needed(table) is not Access.NONE or reason.startswith(REFUSED)
+    if not closed or not asker.get().visible.get(vault.database):
+        return None
+    return unlock_page(datasette, request, vault, status=403, refusal=reason)
 
 
 # -- search boxes (1.0) -----------------------------------------------------------------

@@ -39,7 +39,8 @@ class Asker(Struct, frozen=True, eq=False):
     ``actor_id`` is the id of Datasette's actor as text. ``databases`` holds the actions that they
     may do on a database as a whole, whether or not its vault is open. ``sessions`` are those that
     this browser has unlocked; ``path`` is the request's. ``again`` recognises it anew. ``visible``
-    says of each database with a vault whether ``actor`` may see it.
+    says of each database with a vault whether ``actor`` may see it; ``others`` what was found of
+    other actors meanwhile, by actor and database.
     """
 
     grants: Mapping[str, Grants]
@@ -50,6 +51,7 @@ class Asker(Struct, frozen=True, eq=False):
     actor: Any = None
     visible: Mapping[str, bool] = field(default_factory=dict)
     again: Callable[[], Coroutine[Any, Any, Asker]] | None = None
+    others: dict[tuple[str, str], Asker] = field(default_factory=dict)
 
     def on(self, database: str | None) -> Grants:
         """Their grants on one database."""
@@ -124,6 +126,24 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
         request.path,
         actor=actor,
         visible=visible,
+    )
+
+
+async def resolve_one(datasette: Any, actor: Any, database: str) -> Asker:
+    """Grants of an ``actor`` who need not be the request's on one vault: no cookie counts here."""
+    actor_id = id_of(actor)
+    async with remembered(datasette, actor_id) as known:
+        if not await compat.may_view(datasette, actor, database):
+            return NOBODY
+        membership = known.get(database)
+        held = (await compat.held(datasette, actor, {database: _known(membership, actor_id)}))[
+            database
+        ]
+    return Asker(
+        {database: _grants(held, membership, actor_id)},
+        actor_id,
+        {database: frozenset(action for action, one in held.items() if one.database)},
+        actor=actor,
     )
 
 

@@ -1,16 +1,12 @@
 """What every page shares: how it is rendered, protected, and answers a refusal.
 
 Boundary: these pages may show opened text, so they are never stored by a browser or a proxy, send
-no referrer, sit in no frame, and run no script but Datasette's own and ours (a content security
-policy with hashes taken from Datasette's templates, rendered without any of our data).
+no referrer, sit in no frame, and run no script but those of files and templates (``policy.py``).
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
-import weakref
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
@@ -29,13 +25,11 @@ from .admission import QueueFullError, TooManyAttemptsError
 from .courtesy import let_others_go_first
 from .cross_site import SAFE_METHODS, comes_from_elsewhere
 from .parts import part
+from .policy import content_policy
 
-INLINE_SCRIPT = re.compile(r"<script(?:\s+type=\"module\")?>(.*?)</script>", re.DOTALL)
 NAMED = re.compile(r"[\w.-]+: ")
 
 View = Callable[[Any, Any], Awaitable[Response]]
-
-_script_hashes: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def page(*methods: str) -> Callable[[View], View]:
@@ -185,36 +179,15 @@ async def render(
     shown = {"lockbar": lockbar(datasette, request), "part": part, **context}
     await let_others_go_first()
     body = whole_characters(await datasette.render_template(template, shown, request=request))
-    policy = await content_policy(datasette)
     protective = {
         "Cache-Control": "no-store",
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
         "Cross-Origin-Opener-Policy": "same-origin",
-        "Content-Security-Policy": policy,
+        "Content-Security-Policy": content_policy(),
     }
     return Response.html(body, status=status, headers={**protective, **(headers or {})})
-
-
-async def content_policy(datasette: Any) -> str:
-    """The content security policy. Inline scripts: only those of Datasette's empty base page.
-
-    Styles may be inline, because Datasette's menus are; images, fonts and requests stay here.
-    """
-    hashes = _script_hashes.get(datasette)
-    if hashes is None:
-        blank = await datasette.render_template("hybrid_blank.html", {}, request=None)
-        hashes = " ".join(
-            f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-            for script in dict.fromkeys(INLINE_SCRIPT.findall(blank))
-        )
-        _script_hashes[datasette] = hashes
-    return (
-        f"default-src 'none'; script-src 'self' {hashes}; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
-    )
 
 
 def hybrid_path(datasette: Any, database: str) -> str:

@@ -19,6 +19,8 @@ from .. import configuration
 from ..configuration import DatabaseSettings
 from .vault import Vault
 
+changes = 0
+"""How often a database of this process came to be known as a vault's, or ceased to."""
 WATCH_SECONDS = 3.0  # how late a time-out may come, and how long an audit event may wait
 
 
@@ -33,6 +35,8 @@ class Vaults:
         self._datasette = weakref.ref(datasette)
         self.settings = configuration.read(datasette)
         self.proxies = configuration.proxies(datasette)
+        self.unguarded: set[str] = set()
+        """The databases whose connections some plugin keeps from being guarded."""
         self._found: dict[str, Vault] = {}
         self._problems: dict[str, str] = {}
         self._not_vaults: dict[str, tuple[int, int]] = {}
@@ -91,6 +95,7 @@ class Vaults:
         served = {} if datasette is None else datasette.databases
         with self._lock:
             gone = [self._found.pop(name) for name in [*self._found] if name not in served]
+            self._changed(len(gone))
             found = list(self._found.values())
         for vault in gone:
             vault.lock()
@@ -104,6 +109,11 @@ class Vaults:
             found = list(self._found.values())
         for vault in found:
             vault.lock()
+
+    @staticmethod
+    def _changed(times: int) -> None:
+        global changes
+        changes += times
 
     def _each(self, only: str | None = None) -> Iterator[Vault]:
         datasette = self._datasette()
@@ -155,6 +165,7 @@ class Vaults:
                 threading.Thread(target=known.lock, name="hybrid-lock").start()
             settings = self.settings.get(name) or DatabaseSettings(name)
             vault = self._found[name] = Vault(name, path, settings, access, choose)
+            self._changed(1)
             if self._started:
                 vault.open_when_used()
             if self._serving:

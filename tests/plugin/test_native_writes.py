@@ -99,14 +99,16 @@ async def test_root_still_makes_tables_of_their_own_beside_a_vault(
         assert store.search("tomatoes").rows
 
 
-async def test_the_file_may_be_downloaded_and_gives_nothing_away(
+async def test_root_may_download_the_file_which_gives_nothing_away(
     filled: Filled, model: Any
 ) -> None:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         titles = [memory.title for memory in store.list()]
     datasette = plain_datasette((), {}, immutables=[str(filled.path)])
     await datasette.invoke_startup()
-    response = await datasette.client.get("/notes.db")
+    assert (await datasette.client.get("/notes.db")).status_code == 403
+    root = Served(datasette).by("root").cookies
+    response = await datasette.client.get("/notes.db", cookies=root)
     assert response.status_code == 200
     assert response.content[:15] == b"SQLite format 3"
     for secret in (*titles, "tomatoes", "garden", "Sundays", "personal"):

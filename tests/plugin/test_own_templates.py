@@ -17,7 +17,7 @@ from .conftest import ALLOW, Filled, Serve, Served
 
 RESULT = "_hybrid_result.html"
 TEMPLATES = Path(datasette_hybrid.__file__).parent / "templates"
-CHANGING = re.compile(r"\d ms|csrftoken|Locks in")
+CHANGING = re.compile(r"\d ms|csrftoken|Locks in|nonce=")
 
 
 class HousePlugin:

@@ -1,0 +1,153 @@
+"""What a page that may show opened text lets a browser do: the content security policy, no frames.
+
+Boundary: a script runs on such a page only where a file of this server or a template of Datasette,
+of a plugin or of yours says so. Each request has a random nonce, which is put into the script tags
+of templates as they are compiled, before any data is in them; a tag that data brought has none.
+
+Our own pages always say so. Datasette's own do where text was opened for them, by a cell or by SQL,
+and where they are of a vault's tables. Its other pages of a database with a vault may hold a form
+that writes, or the link to one: whoever has a grant there gets them in no frame.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from datasette.utils import tilde_decode
+from jinja2 import Environment
+from jinja2.ext import Extension
+
+from ..permissions.grants import asker
+from ..permissions.tables import Access, needed
+from ..vaults.registry import names_found
+
+SCRIPT = re.compile(r"""(?<!["'`\\])<script\b(?![^>]*\bnonce=)""")
+HANDLER = re.compile(r"""\son[a-z]+="([^"{]+)\"""")
+UNFRAMED = "frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
+FORMAT = re.compile(r"\.\w+$")
+
+Send = Callable[[Any], Awaitable[None]]
+
+_handlers: set[str] = set()
+"""Hashes of the handlers that stand in the attributes of templates. 1.0 has one."""
+
+
+@dataclass
+class Protection:
+    """One request: the nonce of its scripts, and whether text was opened for it."""
+
+    nonce: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    opened: bool = False
+
+
+_protection: ContextVar[Protection | None] = ContextVar("hybrid_protection", default=None)
+
+
+@contextmanager
+def protection() -> Iterator[None]:
+    """For one request. What is opened for a request inside another is opened for both."""
+    outer, inner = _protection.get(), Protection()
+    token = _protection.set(inner)
+    try:
+        yield
+    finally:
+        _protection.reset(token)
+        if outer is not None and inner.opened:
+            outer.opened = True
+
+
+def note_opened() -> None:
+    """Text was opened for the running request, in whatever thread."""
+    found = _protection.get()
+    if found is not None:
+        found.opened = True
+
+
+def nonce() -> str:
+    """What marks the running request's own scripts."""
+    found = _protection.get()
+    return found.nonce if found is not None else ""
+
+
+class MarkedScripts(Extension):
+    """Puts the nonce into the script tags of every template."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """The source of a template, before it is compiled."""
+        for handler in HANDLER.findall(source):
+            digest = hashlib.sha256(handler.encode()).digest()
+            _handlers.add(f"'sha256-{base64.b64encode(digest).decode()}'")
+        return SCRIPT.sub('<script nonce="{{ hybrid_nonce() }}"', source)
+
+
+def mark_scripts(environment: Environment) -> None:
+    """From now on, in the templates of one Datasette."""
+    environment.add_extension(MarkedScripts)
+    environment.globals["hybrid_nonce"] = nonce
+
+
+def content_policy() -> str:
+    """The content security policy of a page that may show opened text.
+
+    Styles may be inline, because Datasette's menus are; images, fonts and requests stay here.
+    """
+    attributes = f"'unsafe-hashes' {' '.join(sorted(_handlers))}" if _handlers else "'none'"
+    return (
+        f"default-src 'none'; script-src 'self' 'nonce-{nonce()}'; script-src-attr {attributes}; "
+        "style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def protected(datasette: Any, path: str, send: Send) -> Send:
+    """``send``, with these headers for the pages that are not ours."""
+
+    async def sent(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            policy = _policy(datasette, path, dict(message["headers"]))
+            if policy is not None:
+                added = [
+                    (b"content-security-policy", policy.encode()),
+                    (b"x-frame-options", b"DENY"),
+                    (b"x-content-type-options", b"nosniff"),
+                    (b"referrer-policy", b"no-referrer"),
+                ]
+                message = {**message, "headers": [*message["headers"], *added]}
+        await send(message)
+
+    return sent
+
+
+def _policy(datasette: Any, path: str, headers: dict[bytes, bytes]) -> str | None:
+    """What one answer needs; ``None``: nothing, or it says so itself."""
+    said = {name.lower(): value for name, value in headers.items()}
+    if not said.get(b"content-type", b"").startswith(b"text/html"):
+        return None
+    if b"content-security-policy" in said:
+        return None
+    found = _protection.get()
+    opened = found is not None and found.opened
+    database, table = _place(datasette, path)
+    known = asker.get()
+    if database is None:
+        return UNFRAMED if opened else None
+    if opened or (database in names_found(datasette) and needed(table) > Access.NONE):
+        return content_policy()
+    return UNFRAMED if known.at(database) or known.on(database) else None
+
+
+def _place(datasette: Any, path: str) -> tuple[str | None, str]:
+    """The database and the table that a path is below, as far as it is; ``None``: no database."""
+    inside = path.removeprefix(datasette.setting("base_url").rstrip("/")).lstrip("/")
+    route, _, rest = inside.partition("/")
+    routes = {one.route or name: name for name, one in datasette.databases.items()}
+    database = routes.get(tilde_decode(route)) or routes.get(tilde_decode(FORMAT.sub("", route)))
+    return database, tilde_decode(FORMAT.sub("", rest.partition("/")[0]))
