@@ -142,7 +142,7 @@ def check_in_use(path: Path, expected: set[str]) -> None:
     found = json.loads(run("search", str(path), "sluice", *options))
     assert len(found["rows"]) >= NOTES
     assert json.loads(run("verify", str(path), "--json"))["failures"] == []
-    listed = json.loads(run("list", str(path), "--json", "--limit", "1000"))["memories"]
+    listed = json.loads(run("list", str(path), "--json", "--limit", "1000"))
     assert expected <= {memory["text"] for memory in listed}
     run("add", str(path), "One more, added afterwards.")
     assert not path.with_name(f"{path.name}-journal").exists()

@@ -118,7 +118,7 @@ def test_every_command_that_reads_does_so_where_nothing_can_be_written(
     assert len(found["rows"]) == NOTES + 1
     assert not [line for line in found["degraded"] if "reranker" not in line]  # there is none here
     assert json.loads(said["get"][1])["text"] == EARLIER.format(0)
-    assert sorted(one["text"] for one in json.loads(said["list"][1])["memories"]) == TEXTS
+    assert sorted(one["text"] for one in json.loads(said["list"][1])) == TEXTS
     assert json.loads(said["verify"][1])["failures"] == []
     if not grown:
         exported = (tmp_path / "elsewhere" / "export").rglob("*.ndjson")
@@ -194,7 +194,7 @@ for line in sys.stdin:
         with MemoryStore.open(path, key_file=key_file) as store:
             for _ in range(3):
                 count = len(store.list(limit=1000))
-                found = len(store.search("sluice", mode="keyword", limit=32).rows)
+                found = store.search("sluice", mode="keyword", limit=1).total
                 failures = store.verify()["failures"]
                 print("read", count, found, len(failures), flush=True)
     except StorageError as refusal:
@@ -231,8 +231,7 @@ def test_what_another_program_writes_meanwhile_is_read_whole_or_not_at_all(
                     continue
                 count, found, failures = map(int, told[1:])
                 assert failures == 0
-                assert found == min(count, 32)
-                assert lowest <= count <= NOTES + 3 * (number + 1)
+                assert lowest <= count <= found <= NOTES + 3 * (number + 1)
             lowest = NOTES + 3 * (number + 1)
         reader.stdin.write("go\n")
         assert reader.stdout.readline().startswith(f"read {lowest} ")
