@@ -124,7 +124,9 @@ def test_every_command_that_reads_does_so_where_nothing_can_be_written(
         exported = (tmp_path / "elsewhere" / "export").rglob("*.ndjson")
         lines = [json.loads(line) for file in exported for line in file.read_text().splitlines()]
         assert sorted(line["text"] for line in lines) == TEXTS
-        with MemoryStore.open(tmp_path / "elsewhere" / "backup.db") as copy:
+        with MemoryStore.open(
+            tmp_path / "elsewhere" / "backup.db", key_file=vault.key_file
+        ) as copy:
             assert sorted(memory.text for memory in copy.list()) == TEXTS
             assert copy.verify()["failures"] == []
     if left == CLOSED:
