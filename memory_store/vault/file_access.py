@@ -69,6 +69,9 @@ def file_access(path: Path, *, immutable: bool = False, nolock: bool = False) ->
         if any(words in str(error) for words in LASTING):
             return usual
         return _without_writing(path, usual)
+    before = _without_sharing.get(path.absolute())
+    if before and not usual.read_only and not _can_be_written(path):
+        return FileAccess(before, WITHOUT_SHARING)
     if mode != "wal" and not usual.read_only and not os.access(path.parent, os.W_OK):
         return FileAccess("its folder is read-only", "mode=ro")
     return usual
@@ -87,6 +90,21 @@ def _can_be_read(path: Path, access: FileAccess) -> bool:
         _tried(path, access)
     except sqlite3.DatabaseError:
         return False
+    return True
+
+
+_without_sharing: dict[Path, str] = {}
+"""Files that this process has read so, and why. While a connection that does is open, SQLite lets
+no other one of the process write."""
+
+
+def _can_be_written(path: Path) -> bool:
+    try:
+        with closing(connect(path, patience=0)) as connection:
+            connection.execute("begin immediate")
+            connection.execute("rollback")
+    except sqlite3.OperationalError as error:
+        return "readonly" not in str(error)
     return True
 
 
@@ -111,12 +129,15 @@ def _usual(path: Path) -> FileAccess:
 def _without_writing(path: Path, usual: FileAccess) -> FileAccess:
     """How to read a file that cannot be read as usual; ``usual`` where no other way reads it."""
     reason = usual.read_only or _cause(path)
+    if reason == FAILING and _can_be_read(path, usual):
+        return usual  # it failed once
     if file_stamps(path)[2] is not None:  # a journal
         if not usual.read_only and _rolled_back(path):
             return usual
     else:
         shared = FileAccess(reason, WITHOUT_SHARING)
         if _can_be_read(path, shared):
+            _without_sharing[path.absolute()] = reason
             return shared
     seen = _settled(path)
     if seen[1:] == (None, None):
