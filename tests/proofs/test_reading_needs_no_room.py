@@ -19,6 +19,7 @@ import pytest
 import reading_all
 from counts import FULL as EVERYTHING
 from counts import counted
+from datasette.app import Datasette
 from frozen import (
     CLOSED,
     DISK_ONLY,
@@ -164,6 +165,8 @@ IMMUTABLE = (DISK_ONLY, FOLDER_ONLY)
 def test_a_server_reads_there_too(vault: Vault, place: str, left: str, tmp_path: Path) -> None:
     if (place, left) == UNREADABLE:
         pytest.skip("this cannot be read: see above")
+    if place == NO_GROWTH and hasattr(Datasette, "get_internal_database"):
+        pytest.skip("Datasette 1.0 keeps a database of its own in a temporary file")
     if left == JOURNAL and place in (DISK_ONLY, FILE_ONLY, FOLDER_ONLY):
         way = "immutable"  # Datasette itself does not start where a journal is to be rolled back
     else:
