@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 APPLICATION = "memory-store"
 
 
-def cache_folder() -> Path:
+def cache_folder(*, make: bool = True) -> Path:
     """What can be had again at a cost: models. ``MEMORY_STORE_CACHE`` overrides the place.
 
+    ``make=False`` is for looking into it alone: where it cannot be made there is nothing in it.
     Raises :class:`BadInputError` naming the variable when the folder cannot be made or trusted.
     """
-    return _private_folder("MEMORY_STORE_CACHE", lambda usual: usual.user_cache_path)
+    return _private_folder("MEMORY_STORE_CACHE", lambda usual: usual.user_cache_path, make)
 
 
-def config_folder() -> Path:
+def config_folder(*, make: bool = True) -> Path:
     """What the user chose. ``MEMORY_STORE_CONFIG`` overrides the place; raises as above."""
-    return _private_folder("MEMORY_STORE_CONFIG", lambda usual: usual.user_config_path)
+    return _private_folder("MEMORY_STORE_CONFIG", lambda usual: usual.user_config_path, make)
 
 
 def state_folder() -> Path:
@@ -71,13 +72,17 @@ def make_private_file(file: Path, content: bytes, what: str) -> None:
         os.fsync(out.fileno())
 
 
-def _private_folder(variable: str, default: Callable[[PlatformDirs], Path]) -> Path:
+def _private_folder(
+    variable: str, default: Callable[[PlatformDirs], Path], make: bool = True
+) -> Path:
     chosen = os.environ.get(variable)
     folder = home_path(chosen).absolute() if chosen else default(_usual())
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = folder.stat().st_mode
     except OSError as error:
+        if not make and not folder.exists():
+            return folder
         raise BadInputError(
             f"The folder {folder} cannot be used: {error.strerror}. "
             f"Set {variable} to a folder of your own.",

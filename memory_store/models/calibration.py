@@ -162,9 +162,9 @@ def reliability(scores: Sequence[float], relevant: Sequence[bool]) -> list[Bin]:
     ]
 
 
-def calibrations_file() -> Path:
-    """Where fitted calibrations are kept."""
-    return config_folder() / FILE
+def calibrations_file(*, make: bool = True) -> Path:
+    """Where fitted calibrations are kept; ``make=False`` is for reading them."""
+    return config_folder(make=make) / FILE
 
 
 def fitted_for(model: str) -> list[Fitted]:
@@ -172,7 +172,7 @@ def fitted_for(model: str) -> list[Fitted]:
 
     Raises :class:`ModelUnavailableError` when the file cannot be read.
     """
-    return [one for one in _stored(calibrations_file()) if one.model == model]
+    return [one for one in _stored(calibrations_file(make=False)) if one.model == model]
 
 
 def store_fitted(fitted: Fitted) -> Path:

@@ -321,7 +321,7 @@ def locate_embedder(name_or_folder: str | None = None) -> ModelPlace | None:
         return given
     if MODEL_NAME_FORM.fullmatch(asked) is None:
         raise ModelUnavailableError(f"There is no model folder {asked!r} on this machine.", DOCTOR)
-    cached = cache_folder() / "models" / asked
+    cached = cache_folder(make=False) / "models" / asked
     if (cached / "model.onnx").is_file():
         return ModelPlace(asked, cached, registered=asked if asked == DEFAULT_MODEL else None)
     chosen = _in_folder(_asked(None))
@@ -367,7 +367,7 @@ def _start(place: ModelPlace, threads: int) -> TextEmbedding:
         return TextEmbedding(
             place.registered or _register(place),
             specific_model_path=str(place.folder),
-            cache_dir=str(cache_folder() / "models"),
+            cache_dir=str(place.folder),  # FastEmbed wants one; nothing is put there
             threads=threads,
             cuda=False,
         )

@@ -158,7 +158,7 @@ def locate_reranker(name_or_folder: str | None = None) -> Path | None:
     for a folder that is not complete.
     """
     asked = chosen_reranker(name_or_folder)
-    named = rerankers_folder() / asked
+    named = rerankers_folder(make=False) / asked
     folder = named if os.path.isdir(named) else home_path(asked)
     if os.path.isdir(folder):  # unlike is_dir, takes any name
         folder = folder.resolve()
@@ -200,9 +200,12 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def rerankers_folder() -> Path:
-    """Where cross-encoders live, one folder each: never FlashRank's own default, ``/tmp``."""
-    return cache_folder() / "rerankers"
+def rerankers_folder(*, make: bool = True) -> Path:
+    """Where cross-encoders live, one folder each: never FlashRank's own default, ``/tmp``.
+
+    ``make=False`` is for looking into it alone.
+    """
+    return cache_folder(make=make) / "rerankers"
 
 
 def chosen_reranker(name_or_folder: str | None) -> str:

@@ -40,6 +40,7 @@ from memory_store.sqlite import (
 )
 
 APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
+APPLICATION_PLACE = 68  # of that number, in bytes
 WRITE_VERSION = 18  # its place in an SQLite file's header; 2 there: a write-ahead log
 WITHOUT_SHARING = "mode=ro&readonly_shm=1"
 SETTLED_NS = 50_000_000
@@ -68,6 +69,9 @@ def file_access(path: Path, *, immutable: bool = False, nolock: bool = False) ->
         if any(words in str(error) for words in LASTING):
             return usual
         return _without_writing(path, usual)
+    before = _without_sharing.get(path.absolute())
+    if before and not usual.read_only and not _can_be_written(path):
+        return FileAccess(before, WITHOUT_SHARING)
     if mode != "wal" and not usual.read_only and not os.access(path.parent, os.W_OK):
         return FileAccess("its folder is read-only", "mode=ro")
     return usual
@@ -86,6 +90,21 @@ def _can_be_read(path: Path, access: FileAccess) -> bool:
         _tried(path, access)
     except sqlite3.DatabaseError:
         return False
+    return True
+
+
+_without_sharing: dict[Path, str] = {}
+"""Files that this process has read so, and why. While a connection that does is open, SQLite lets
+no other one of the process write."""
+
+
+def _can_be_written(path: Path) -> bool:
+    try:
+        with closing(connect(path, patience=0)) as connection:
+            connection.execute("begin immediate")
+            connection.execute("rollback")
+    except sqlite3.OperationalError as error:
+        return "readonly" not in str(error)
     return True
 
 
@@ -110,12 +129,15 @@ def _usual(path: Path) -> FileAccess:
 def _without_writing(path: Path, usual: FileAccess) -> FileAccess:
     """How to read a file that cannot be read as usual; ``usual`` where no other way reads it."""
     reason = usual.read_only or _cause(path)
+    if reason == FAILING and _can_be_read(path, usual):
+        return usual  # it failed once
     if file_stamps(path)[2] is not None:  # a journal
         if not usual.read_only and _rolled_back(path):
             return usual
     else:
         shared = FileAccess(reason, WITHOUT_SHARING)
         if _can_be_read(path, shared):
+            _without_sharing[path.absolute()] = reason
             return shared
     seen = _settled(path)
     if seen[1:] == (None, None):
@@ -154,13 +176,34 @@ def _rolled_back(path: Path) -> bool:
 
 
 def says_vault(path: Path) -> bool:
-    """Whether SQLite's header says so. It is of no use to ask more of a file that may be torn."""
-    try:
-        with closing(connect(path, access=FileAccess("-", "immutable=1"))) as connection:
-            (found,) = connection.execute("pragma application_id").fetchone()
-    except sqlite3.DatabaseError:
-        return False
-    return bool(found == APPLICATION_ID)
+    """Whether its header says that it holds a vault. A file that is torn may say no more.
+
+    Where no file can be looked at: no.
+    """
+    with suppress(OSError):
+        if not path.is_file():
+            return False
+        with os.fdopen(_kept_open(path), "rb", closefd=False, buffering=0) as file, _looking:
+            file.seek(APPLICATION_PLACE)
+            return file.read(4) == APPLICATION_ID.to_bytes(4, "big")
+    return False
+
+
+_kept: dict[tuple[int, int], int] = {}
+_looking = threading.Lock()
+
+
+def _kept_open(path: Path) -> int:
+    """A descriptor of a file, kept for as long as the program runs: one for each file.
+
+    To close one would take away the locks that SQLite holds on the file in this process (POSIX).
+    """
+    with _looking:
+        status = path.stat()
+        place = (status.st_dev, status.st_ino)
+        if place not in _kept:
+            _kept[place] = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        return _kept[place]
 
 
 def _settled(path: Path) -> FileStamps:
@@ -175,9 +218,6 @@ def _settled(path: Path) -> FileStamps:
 
 _copies: dict[tuple[Path, FileStamps], Path] = {}
 _copying = threading.Lock()
-_kept_open: list[int] = []
-"""Files that were copied. To close one would take away the locks that SQLite holds on it in this
-process (POSIX), and there are few."""
 
 
 def _copied(path: Path, seen: FileStamps, reason: str) -> FileAccess:
@@ -228,10 +268,10 @@ def _remove(folder: Path) -> None:
 def _copy(source: Path, target: Path) -> None:
     if not source.exists():
         return
-    descriptor = os.open(source, os.O_RDONLY)
-    _kept_open.append(descriptor)
-    with os.fdopen(descriptor, "rb", closefd=False) as file, target.open("wb") as copy:
+    descriptor = _kept_open(source)
+    with _looking, os.fdopen(descriptor, "rb", closefd=False) as file, target.open("wb") as copy:
         os.chmod(target, 0o600)
+        file.seek(0)
         shutil.copyfileobj(file, copy)
 
 

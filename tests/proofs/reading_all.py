@@ -88,7 +88,7 @@ async def served(
     pages = {
         "home": "/-/hybrid",
         "search page": f"{root.base}?q=sluice",
-        "search": f"{root.base}.json?q=sluice&mode=keyword&_size=32",
+        "search": f"{root.base}.json?q=sluice&mode=keyword&limit=32",
         "memory": f"{root.base}/memories/{memory}",
         "memories": f"{root.base}/memories.json",
         "database": "/notes.json",

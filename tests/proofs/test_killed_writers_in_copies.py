@@ -52,7 +52,7 @@ def exported_and_imported(scene: Scene, target: Path) -> None:
     run("export", str(scene.path), str(target.parent / "export"), "--ndjson")
     store, _ = MemoryStore.create(target, key_file=scene.key_file, embedder=str(scene.model))
     store.close()
-    run("import", str(target), str(target.parent / "export"))
+    run("import", str(target), str(target.parent / "export" / "memories.ndjson"))
 
 
 def vacuumed_into(scene: Scene, target: Path) -> None:
@@ -73,6 +73,7 @@ def with_its_log(scene: Scene, target: Path) -> None:
             writer.execute("pragma wal_autocheckpoint = 0")
             with writer:
                 writer.execute("create table if not exists another (value)")
+                writer.execute("insert into another values (1)")
             shutil.copyfile(scene.path, target)
             log = scene.path.with_name(f"{scene.path.name}-wal")
             assert log.stat().st_size > 0
@@ -142,7 +143,7 @@ def check_in_use(path: Path, expected: set[str]) -> None:
     found = json.loads(run("search", str(path), "sluice", *options))
     assert len(found["rows"]) >= NOTES
     assert json.loads(run("verify", str(path), "--json"))["failures"] == []
-    listed = json.loads(run("list", str(path), "--json", "--limit", "1000"))["memories"]
+    listed = json.loads(run("list", str(path), "--json", "--limit", "1000"))
     assert expected <= {memory["text"] for memory in listed}
     run("add", str(path), "One more, added afterwards.")
     assert not path.with_name(f"{path.name}-journal").exists()

@@ -19,6 +19,7 @@ import pytest
 import reading_all
 from counts import FULL as EVERYTHING
 from counts import counted
+from datasette.app import Datasette
 from frozen import (
     CLOSED,
     DISK_ONLY,
@@ -118,13 +119,15 @@ def test_every_command_that_reads_does_so_where_nothing_can_be_written(
     assert len(found["rows"]) == NOTES + 1
     assert not [line for line in found["degraded"] if "reranker" not in line]  # there is none here
     assert json.loads(said["get"][1])["text"] == EARLIER.format(0)
-    assert sorted(one["text"] for one in json.loads(said["list"][1])["memories"]) == TEXTS
+    assert sorted(one["text"] for one in json.loads(said["list"][1])) == TEXTS
     assert json.loads(said["verify"][1])["failures"] == []
     if not grown:
         exported = (tmp_path / "elsewhere" / "export").rglob("*.ndjson")
         lines = [json.loads(line) for file in exported for line in file.read_text().splitlines()]
         assert sorted(line["text"] for line in lines) == TEXTS
-        with MemoryStore.open(tmp_path / "elsewhere" / "backup.db") as copy:
+        with MemoryStore.open(
+            tmp_path / "elsewhere" / "backup.db", key_file=vault.key_file
+        ) as copy:
             assert sorted(memory.text for memory in copy.list()) == TEXTS
             assert copy.verify()["failures"] == []
     if left == CLOSED:
@@ -162,6 +165,8 @@ IMMUTABLE = (DISK_ONLY, FOLDER_ONLY)
 def test_a_server_reads_there_too(vault: Vault, place: str, left: str, tmp_path: Path) -> None:
     if (place, left) == UNREADABLE:
         pytest.skip("this cannot be read: see above")
+    if place == NO_GROWTH and hasattr(Datasette, "get_internal_database"):
+        pytest.skip("Datasette 1.0 keeps a database of its own in a temporary file")
     if left == JOURNAL and place in (DISK_ONLY, FILE_ONLY, FOLDER_ONLY):
         way = "immutable"  # Datasette itself does not start where a journal is to be rolled back
     else:
@@ -194,7 +199,7 @@ for line in sys.stdin:
         with MemoryStore.open(path, key_file=key_file) as store:
             for _ in range(3):
                 count = len(store.list(limit=1000))
-                found = len(store.search("sluice", mode="keyword", limit=32).rows)
+                found = store.search("sluice", mode="keyword", limit=1).total
                 failures = store.verify()["failures"]
                 print("read", count, found, len(failures), flush=True)
     except StorageError as refusal:
@@ -231,8 +236,7 @@ def test_what_another_program_writes_meanwhile_is_read_whole_or_not_at_all(
                     continue
                 count, found, failures = map(int, told[1:])
                 assert failures == 0
-                assert found == min(count, 32)
-                assert lowest <= count <= NOTES + 3 * (number + 1)
+                assert lowest <= count <= found <= NOTES + 3 * (number + 1)
             lowest = NOTES + 3 * (number + 1)
         reader.stdin.write("go\n")
         assert reader.stdout.readline().startswith(f"read {lowest} ")
