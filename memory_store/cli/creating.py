@@ -55,6 +55,8 @@ def init(
     Prints a recovery code once: write it down, it opens the vault when the key is lost. Several
     key options may be combined; each opens the vault on its own.
     """
+    from memory_store.cli.models import offer_model
+    from memory_store.models.places import chosen_embedder
     from memory_store.store import MemoryStore
 
     _refuse_existing(database)
@@ -79,6 +81,7 @@ def init(
     click.echo("Write it down and keep it apart from this machine: it opens the vault when the key")
     click.echo("is lost, and nothing else can.\n")
     _print_how_to_open(database, key_file, made, secret is not None, keyring)
+    offer_model(chosen_embedder(None), database)
 
 
 def _refuse_existing(database: Path) -> None:

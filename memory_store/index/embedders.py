@@ -74,7 +74,8 @@ class Embedders:
         FastEmbed is imported before, by itself: an import holds the interpreter, so that beside
         other work both would take the longer.
         """
-        from memory_store.models.embedder import load_embedder, locate_embedder
+        from memory_store.models.embedder import load_embedder
+        from memory_store.models.places import locate_embedder
 
         def load() -> None:
             with contextlib.suppress(ModelUnavailableError, OSError):
@@ -115,7 +116,8 @@ class Embedders:
 
         Its own choice; else what ``usual`` or the environment names; else the vault's model.
         """
-        from memory_store.models.embedder import MODEL_VARIABLE, load_embedder
+        from memory_store.models.embedder import load_embedder
+        from memory_store.models.places import MODEL_VARIABLE
 
         own = self._vault.settings.chosen(collection).embedder
         if own or not (self.usual or os.environ.get(MODEL_VARIABLE)):

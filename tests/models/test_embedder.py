@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_store.errors import ModelUnavailableError
-from memory_store.models.embedder import Embedder, load_embedder, locate_embedder
+from memory_store.models.embedder import Embedder, load_embedder
+from memory_store.models.places import locate_embedder
 
 TEXTS = [
     "the car broke down",

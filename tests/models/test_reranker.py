@@ -16,10 +16,10 @@ import pytest
 import tiny_reranker
 from click.testing import CliRunner
 from flashrank.Config import model_file_map
+from memory_store.models.__main__ import main
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import pacing
-from memory_store.models.__main__ import main
 from memory_store.models.reranker import (
     BATCH_SIZE,
     DEFAULT_RERANKER,
