@@ -47,11 +47,14 @@ def models(context: click.Context, as_json: bool) -> None:
     for one in held:
         revision = f" at {one.revision[:12]}" if one.revision else ""
         size = f", {in_megabytes(one.size)}" if one.size else ""
-        click.echo(f"{one.state:<8} {printable_line(one.name)} ({one.kind}): {one.detail}")
-        click.echo(f"         {one.pin}; {one.repository}{revision}{size}, {one.licence}")
-    click.echo(
-        "\nAny other that FastEmbed or FlashRank knows: memory-store models get NAME --trust"
-    )
+        lines = (
+            f"{one.kind}, {one.licence}{size}; {one.repository}{revision} ({one.pin})",
+            printable_line(one.detail),
+        )
+        click.echo(f"{one.state:<9}{printable_line(one.name)}")
+        for line in lines:
+            click.echo(f"         {line}")
+    click.echo("\nAny other model of FastEmbed or FlashRank: memory-store models get NAME --trust")
 
 
 @models.command()
@@ -92,17 +95,17 @@ def get(name: str | None, trust: bool, archive: Path | None) -> None:
 def offer_model(name: str, vault: Path) -> bool:
     """Ask, once and at a terminal, whether to fetch a pinned embedding model that is not here.
 
-    Whether the answer was no; then it is said what adds meaning later. Nobody is asked where the
-    network is switched off.
+    Whether the answer was no; then it is said what adds meaning later. Where the network is
+    switched off, it does not ask.
     """
     from memory_store.models.hub import network_allowed
     from memory_store.models.pins import keep_asked, kept, known_model
-    from memory_store.models.places import command_for
+    from memory_store.models.places import command_for, is_there
 
     if not at_terminal() or not network_allowed():
         return False
     known = known_model(name)
-    if known is None or not known.revisions or _there(known.name) or known.name in kept().asked:
+    if known is None or not known.revisions or is_there(known.name) or known.name in kept().asked:
         return False  # without a pin it takes a command of your own
     from memory_store.models.fetch import offer
 
@@ -130,14 +133,6 @@ def offer_model(name: str, vault: Path) -> bool:
 def in_megabytes(size: int) -> str:
     """``91 MB``, ``0.7 MB``."""
     return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e6:.1g} MB"
-
-
-def _there(name: str) -> bool:
-    """Whether the model is on this machine, or can be built from what is."""
-    from memory_store.models.offline import can_build
-    from memory_store.models.places import DEFAULT_MODEL, locate_embedder
-
-    return locate_embedder(name) is not None or (name == DEFAULT_MODEL and can_build())
 
 
 def _here(name: str) -> bool:

@@ -41,7 +41,8 @@ def embedding_model(store: MemoryStore | None) -> Check:
             return Check("embedding model", "missing", "; ".join(state.degraded), effect, remedy)
         return Check("embedding model", "ok", f"{place.name} in {place.folder}")
     if name == DEFAULT_MODEL and can_build():
-        return Check("embedding model", "ok", f"{name}, built from installed weights at first use")
+        built = f"{name}, built from installed weights at first use"
+        return Check("embedding model", "ok", built)
     return Check(
         "embedding model", "missing", f"{name} is not on this machine", effect, _mend(name)
     )

@@ -162,7 +162,7 @@ class WritingEmbedders:
     def failed(self, collection: str, error: ModelUnavailableError) -> None:
         """Tell that a collection's model made no vectors, of some texts or of any."""
         mend = f"{error.remedy}, then memory-store reindex {self._vault.path}"
-        line = f"stored without vectors: {error}; {mend}"
+        line = f"stored without vectors: {str(error).rstrip('.')}. Try: {mend}"
         if self._vault.settings.chosen(collection).embedder:
             line = f"collection {self._vault.collections.names()[collection]!r} {line}"
         self.degraded = tuple(dict.fromkeys((*self.degraded, line)))

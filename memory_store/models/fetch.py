@@ -25,7 +25,7 @@ from memory_store.paths import cache_folder
 
 FLASHRANK = "prithivida/flashrank"
 BESIDE = (*MODEL_FILES[1:], "special_tokens_map.json")  # what FastEmbed reads beside a graph
-NO_SHA256 = ""  # of a file that nobody has vouched for yet
+NO_SHA256 = ""  # of a file without a pin
 
 
 class Offer(Struct, frozen=True):
@@ -67,9 +67,7 @@ def offer(name: str, *, trust: bool = False, archive: Path | None = None) -> Off
     """
     known, record = pins.known_model(name), pins.recorded(name)
     if archive is not None and _kind(name) != "reranking":
-        raise BadInputError(
-            "archive: only rerankers come as archives; give the NAME of one", "name"
-        )
+        raise BadInputError("archive: only rerankers come as one; give its NAME, too", "archive")
     if trust:
         return _trusted(name, archive)
     if known is not None and known.revisions:
@@ -95,7 +93,7 @@ def offer(name: str, *, trust: bool = False, archive: Path | None = None) -> Off
     named = _catalogued(name)
     raise ModelUnavailableError(
         f"{named.name} is not pinned: no SHA-256 of its files is known here, so they would be "
-        f"whatever {named.repository} has today. To trust that and record it",
+        f"whatever {named.repository} has today.",
         f"{pins.COMMAND} {named.name} --trust",
     )
 
@@ -182,15 +180,17 @@ def _compare(wanted: Offer, found: pins.Digests, files: tuple[PinnedFile, ...]) 
 
 
 def _mismatch(wanted: Offer, file: str, how: str) -> ModelUnavailableError:
+    known = pins.known_model(wanted.name)
+    pinned = known is not None and wanted.revision in known.revisions
     return ModelUnavailableError(
         f"{file} of {wanted.name} {how}. It is not the file that was "
-        f"{'pinned' if pins.known_model(wanted.name) else 'recorded'}: nothing was kept.",
+        f"{'pinned' if pinned else 'recorded'}: nothing was kept.",
         "another hub (HF_ENDPOINT), and tell its operator",
     )
 
 
 def _record(wanted: Offer, files: tuple[PinnedFile, ...], packed: PinnedFile | None) -> bool:
-    """Record files that nobody has vouched for before. Whether there was anything to record."""
+    """Record files that have no pin and no record yet. Whether there was anything to record."""
     if {file.name: file.sha256 for file in files} in pins.accepted(wanted.name):
         return False
     pins.keep_record(
@@ -218,7 +218,7 @@ def _changed(before: Record | None, files: tuple[PinnedFile, ...]) -> tuple[str,
 
 
 def _trusted(name: str, archive: Path | None) -> Offer:
-    """What the hub has today of a model, or what is in ``archive``: nobody vouches for it yet."""
+    """What the hub has today of a model, or what is in ``archive``: files without a pin."""
     named = _catalogued(name)
     embedding = named.kind == "embedding"
     packed = None if embedding else PinnedFile(f"{named.name}.zip", NO_SHA256)

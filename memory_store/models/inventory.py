@@ -12,10 +12,11 @@ from msgspec import Struct
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import pins
-from memory_store.models.places import cached_embedder
+from memory_store.models.offline import can_build
+from memory_store.models.places import DEFAULT_MODEL, cached_embedder, command_for
 from memory_store.models.reranker import rerankers_folder
 
-NOT_PINNED = "not pinned: takes --trust"
+NOT_PINNED = "not pinned"
 
 
 class Held(Struct, frozen=True):
@@ -38,7 +39,7 @@ def inventory() -> list[Held]:
     known = pins.known_models()
     names = {one.name for one in known}
     others = [one for one in pins.kept().records if one.name not in names]
-    return [_held(one) for one in (*known, *others)]
+    return [*map(_held, known), *map(_held, others)]
 
 
 def _held(model: pins.KnownModel | pins.Record) -> Held:
@@ -70,12 +71,14 @@ def _revision(model: pins.KnownModel | pins.Record) -> pins.Revision | None:
 
 def _state(name: str, folder: Path | None) -> tuple[Literal["present", "absent", "refused"], str]:
     if folder is None:
-        return "absent", f"not on this machine: {pins.command_for(name, '')}"
+        buildable = name == DEFAULT_MODEL and can_build()
+        built = "built at first use from the installed package of weights"
+        return "absent", built if buildable else command_for(name)
     try:
-        found = pins.check_files(name, folder, pins.command_for(name, ""))
+        found = pins.check_files(name, folder, "")
     except ModelUnavailableError as error:
-        return "refused", str(error)
-    return "present", _which(name, found)
+        return "refused", f"{error} Try: {command_for(name)}"
+    return "present", f"{_which(name, found)}, in {folder}"
 
 
 def _which(name: str, found: pins.Digests) -> str:

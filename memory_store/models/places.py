@@ -131,6 +131,22 @@ def command_for(name: str) -> str:
     return pins.command_for(name, DEFAULT_MODEL)
 
 
+def is_there(name_or_folder: str | None = None) -> bool:
+    """Whether the model is on this machine, or can be built from what is."""
+    asked = chosen_embedder(name_or_folder)
+    return locate_embedder(asked) is not None or (asked == DEFAULT_MODEL and offline.can_build())
+
+
+def absent_command(name_or_folder: str | None = None) -> str:
+    """The command that puts the model on this machine; empty where it is, or has no name."""
+    try:
+        there = is_there(name_or_folder)
+    except ModelUnavailableError:  # a folder that is gone: no command brings it back
+        return ""
+    asked = chosen_embedder(name_or_folder)
+    return command_for(asked) if not there and "/" in asked else ""
+
+
 def fingerprint(
     place: ModelPlace, max_tokens: int, digests: Mapping[str, str] | None = None
 ) -> str:
