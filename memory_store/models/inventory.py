@@ -91,7 +91,7 @@ def _which(name: str, found: pins.Digests) -> str:
             return f"revision {one.id[:12]}"
     if known is not None and known.package is not None:
         return f"built from the package {known.package.name}"
-    return "put there by hand: nothing is known of its files"
+    return "as recorded"
 
 
 def folder_of(name: str, kind: pins.Kind) -> Path | None:

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.errors import ModelUnavailableError
+from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.paths import config_folder
 
 Kind = Literal["embedding", "reranking"]
@@ -125,7 +125,10 @@ def known_model(name: str) -> KnownModel | None:
 
 def kept() -> Kept:
     """What this machine remembers. Raises :class:`ModelUnavailableError` for a broken file."""
-    path = config_folder() / KEPT
+    try:
+        path = config_folder() / KEPT
+    except BadInputError:  # a service without a home has recorded nothing
+        return Kept()
     try:
         return msgspec.json.decode(path.read_bytes(), type=Kept)
     except FileNotFoundError:
@@ -155,10 +158,16 @@ def keep_asked(name: str) -> None:
 
 def _write(content: Kept) -> None:
     path = config_folder() / KEPT
-    handle, temporary = tempfile.mkstemp(prefix=f".{KEPT}-", dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
-    os.replace(temporary, path)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{KEPT}-", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ModelUnavailableError(
+            f"What was fetched could not be recorded in {path}: {error.strerror}.",
+            "export MEMORY_STORE_CONFIG=FOLDER",
+        ) from error
 
 
 def command_for(name: str, default: str) -> str:

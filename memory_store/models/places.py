@@ -77,9 +77,10 @@ def chosen_embedder(name_or_folder: str | None) -> str:
 def cached_embedder(asked: str) -> ModelPlace | None:
     """The model of that name in our cache folder, also where FastEmbed itself has put it."""
     models, known = cache_folder() / "models", pins.recorded(asked) or pins.known_model(asked)
-    if known is None or not pins.accepted(asked):  # put there by hand: nothing is known of it
-        named = ModelPlace(asked, models / asked, ours=True)
-        return named if (named.folder / named.file).is_file() else None
+    if known is None or not pins.accepted(asked):
+        named = ModelPlace(asked, models / asked)  # a folder of your own, put there by hand
+        there = "/" not in asked and (named.folder / named.file).is_file()
+        return named if there else None  # with one it is a model of a hub, and has a pin or record
     for folder in (models / known.name, _snapshot(models, known.repository)):
         if folder is not None and (folder / known.graph).is_file():
             return ModelPlace(known.name, folder, known.graph, registered=known.name, ours=True)

@@ -57,6 +57,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """A model hub on this machine, which ``models get`` is allowed to ask."""
     with running() as one:
         monkeypatch.setenv("HF_ENDPOINT", one.address)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         monkeypatch.delenv("MEMORY_STORE_OFFLINE")
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
         yield one
