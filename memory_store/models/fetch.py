@@ -18,7 +18,7 @@ from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models import hub, pins
 from memory_store.models.archives import MAX_BYTES, unpack
 from memory_store.models.offline import MODEL_FILES, REMEDY, put_in_place
-from memory_store.models.pins import Kind, PinnedFile, Record, Revision
+from memory_store.models.pins import Kind, KnownModel, PinnedFile, Record, Revision
 from memory_store.models.places import DEFAULT_MODEL, MODEL_NAME_FORM, command_for
 from memory_store.models.reranker import locate_reranker, rerankers_folder
 from memory_store.paths import cache_folder
@@ -29,9 +29,9 @@ NO_SHA256 = ""  # of a file without a pin
 
 
 class Offer(Struct, frozen=True):
-    """What would be fetched: the files of a model at one revision, and why they are believed.
+    """What would be fetched: the files of a model at one revision.
 
-    ``pinned`` says that their SHA-256 are known beforehand.
+    Files whose SHA-256 is not known beforehand have :data:`NO_SHA256`.
     """
 
     name: str
@@ -40,7 +40,6 @@ class Offer(Struct, frozen=True):
     repository: str
     graph: str
     revision: Revision
-    pinned: bool
 
     @property
     def size(self) -> int | None:
@@ -71,31 +70,19 @@ def offer(name: str, *, trust: bool = False, archive: Path | None = None) -> Off
     if trust:
         return _trusted(name, archive)
     if known is not None and known.revisions:
-        return Offer(
-            known.name,
-            known.kind,
-            known.licence,
-            known.repository,
-            known.graph,
-            known.revisions[0],
-            pinned=True,
-        )
-    if record is not None and record.revision != pins.BUILT:
-        return Offer(
-            record.name,
-            record.kind,
-            record.licence,
-            record.repository,
-            record.graph,
-            record.as_revision(),
-            pinned=True,
-        )
+        return _offer(known, known.revisions[0])
+    if record is not None and (record.fetchable or archive is not None):
+        return _offer(record, record.as_revision())
     named = _catalogued(name)
     raise ModelUnavailableError(
         f"{named.name} is not pinned: no SHA-256 of its files is known here, so they would be "
         f"whatever {named.repository} has today.",
         f"{pins.COMMAND} {named.name} --trust",
     )
+
+
+def _offer(model: KnownModel | Record, revision: Revision) -> Offer:
+    return Offer(model.name, model.kind, model.licence, model.repository, model.graph, revision)
 
 
 def fetch(
@@ -223,12 +210,12 @@ def _trusted(name: str, archive: Path | None) -> Offer:
     embedding = named.kind == "embedding"
     packed = None if embedding else PinnedFile(f"{named.name}.zip", NO_SHA256)
     if archive is not None:
-        revision = Revision(f"from {archive.name}", "you", (), packed)
+        revision = Revision(pins.FROM_ARCHIVE, "you", (), packed)
     else:
         listing = hub.newest(named.repository, _remedy(named.name))
         sizes = {one.rfilename: one.size for one in listing.siblings}
         wanted = [named.graph, *BESIDE] if embedding else [f"{named.name}.zip"]
-        wanted += [f for f in sizes if f.startswith(f"{named.graph}_data")]
+        wanted += [f for f in (f"{named.graph}_data",) if f in sizes]
         absent = [file for file in wanted if file not in sizes and file != BESIDE[-1]]
         if absent:
             raise ModelUnavailableError(
@@ -239,15 +226,7 @@ def _trusted(name: str, archive: Path | None) -> Offer:
             revision = Revision(listing.sha, "you", listed)
         else:
             revision = Revision(listing.sha, "you", (), listed[0])
-    return Offer(
-        named.name,
-        named.kind,
-        named.licence,
-        named.repository,
-        named.graph,
-        revision,
-        pinned=False,
-    )
+    return _offer(named, revision)
 
 
 def _kind(name: str) -> Kind:
@@ -255,15 +234,7 @@ def _kind(name: str) -> Kind:
     return _catalogued(name).kind if known is None else known.kind
 
 
-class _Catalogued(Struct, frozen=True):
-    name: str
-    kind: Kind
-    licence: str
-    repository: str
-    graph: str
-
-
-def _catalogued(name: str) -> _Catalogued:
+def _catalogued(name: str) -> KnownModel:
     """A model as FastEmbed or FlashRank list it. Raises :class:`BadInputError` for others."""
     from fastembed import TextEmbedding
     from flashrank.Config import model_file_map
@@ -273,9 +244,9 @@ def _catalogued(name: str) -> _Catalogued:
     for row in TextEmbedding.list_supported_models():
         if row["model"].lower() == name.lower() and row["sources"]["hf"]:
             repository, graph = row["sources"]["hf"], row["model_file"]
-            return _Catalogued(row["model"], "embedding", row["license"], repository, graph)
+            return KnownModel(row["model"], "embedding", row["license"], repository, graph)
     if name in model_file_map:
-        return _Catalogued(name, "reranking", "CC-BY-SA-4.0", FLASHRANK, model_file_map[name])
+        return KnownModel(name, "reranking", "CC-BY-SA-4.0", FLASHRANK, model_file_map[name])
     raise BadInputError(f"Neither FastEmbed nor FlashRank knows a model named {name!r}.", "name")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import ssl
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ QUIET_SECONDS = 30.0  # without a single byte, before a connection is given up
 MOST_LISTED = 10 * 1024**2  # bytes of a hub's answer about one model
 MAX_BYTES = 4 * 1024**3  # of one file; the largest that FastEmbed knows has 2.4 GB
 PIECE = 1024**2
+COMMIT = re.compile(r"[0-9a-f]{40}")
 
 OnProgress = Callable[[str, int, int | None], None]  # file, bytes so far, bytes in all
 
@@ -74,11 +76,14 @@ def newest(repository: str, remedy: str) -> Listing:
     with _opened(url, repository, remedy) as answer:
         text = answer.read(MOST_LISTED + 1)
     try:
-        return msgspec.json.decode(text, type=Listing)
+        listing = msgspec.json.decode(text, type=Listing)
     except msgspec.DecodeError as error:
         raise ModelUnavailableError(
             f"{url} answers with what is no list of files: {error}", remedy
         ) from error
+    if COMMIT.fullmatch(listing.sha) is None:  # it is shown, and becomes part of an address
+        raise ModelUnavailableError(f"{url} names no commit.", remedy)
+    return listing
 
 
 def fetch_file(

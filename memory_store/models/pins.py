@@ -28,7 +28,8 @@ Digests = Mapping[str, str]  # file, relative to the model's folder → hex SHA-
 PINS = Path(__file__).with_name("pins.json")
 KEPT = "models.json"
 COMMAND = "memory-store models get"
-BUILT = "built here"  # in the place of a revision: from a package, by an onnx that writes otherwise
+BUILT = "built here"  # in the place of a revision: by an onnx that writes the graph otherwise
+FROM_ARCHIVE = "from an archive"  # the same: of a zip that was on this machine
 
 
 class PinnedFile(Struct, frozen=True):
@@ -96,6 +97,11 @@ class Record(Struct, frozen=True):
     files: tuple[PinnedFile, ...]
     archive: PinnedFile | None = None
     licence: str = "not known here"
+
+    @property
+    def fetchable(self) -> bool:
+        """Whether a hub has it."""
+        return self.revision not in (BUILT, FROM_ARCHIVE)
 
     def as_revision(self) -> Revision:
         return Revision(self.revision, f"recorded on {self.recorded}", self.files, self.archive)
@@ -175,7 +181,8 @@ def command_for(name: str, default: str) -> str:
     known = known_model(name)
     if known is not None and known.name == default:
         return COMMAND
-    pinned = (known is not None and known.revisions) or recorded(name) is not None
+    record = recorded(name)
+    pinned = (known is not None and known.revisions) or (record is not None and record.fetchable)
     return f"{COMMAND} {name}" if pinned else f"{COMMAND} {name} --trust"
 
 

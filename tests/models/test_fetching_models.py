@@ -224,6 +224,15 @@ def test_what_you_trust_is_recorded_and_said(unpinned: Path) -> None:
     assert row["revision"] == REVISION
 
 
+def test_a_hub_that_names_no_commit_is_not_trusted(unpinned: Path, hub: Hub, cache: Path) -> None:
+    hub.revision = "\x1b]52;c;ZXZpbA==\x07"
+    done = run("get", UNPINNED, "--trust")
+    assert done.exit_code == 1
+    assert "names no commit" in done.stderr
+    assert "\x1b" not in done.output
+    assert left_in(cache) == []
+
+
 def test_what_was_trusted_is_refused_when_it_changes_here(unpinned: Path, cache: Path) -> None:
     run("get", UNPINNED, "--trust")
     graph = cache / "models" / UNPINNED / "model_optimized.onnx"
