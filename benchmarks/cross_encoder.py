@@ -26,7 +26,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.generated import draw_vault
 from benchmarks.measuring import side_by_side
 from benchmarks.report import Line
-from memory_store.models.embedder import locate_embedder
+from memory_store.models.places import locate_embedder
 from memory_store.models.reranker import DEFAULT_RERANKER, MAX_TOKENS, load_reranker
 from memory_store.records import Memory
 from memory_store.search.recipes import DEFAULT

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_store.index.snapshot import Snapshot
-from memory_store.models.embedder import Embedder, default_threads, locate_embedder
+from memory_store.models.embedder import Embedder, default_threads
+from memory_store.models.places import locate_embedder
 from memory_store.search.context import SearchContext
 from memory_store.sqlite import ExtensionUnavailable, connect_with_vec
 from memory_store.text.tokens import term

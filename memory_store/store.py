@@ -377,7 +377,9 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
 
     def search_context(self) -> SearchContext:
         """One consistent view of the vault for one search."""
-        return searching.search_context(self._vault, self._vectors, self.embedder, self.expander)
+        return searching.search_context(
+            self._vault, self._vectors, self.embedder, self.expander, self._embedders.name()
+        )
 
     def vector_index(self, snapshot: Snapshot | None = None) -> VectorIndex:
         """The vector index over a snapshot (the newest unless given), made once for each."""

@@ -33,6 +33,7 @@ COMMANDS = {
     "delete": ("memories", "delete"),
     "collections": ("naming", "collections"),
     "topics": ("naming", "topics"),
+    "models": ("models", "models"),
     "doctor": ("keeping", "doctor"),
     "stats": ("keeping", "stats"),
     "verify": ("keeping", "verify"),

@@ -79,6 +79,8 @@ def init(
     takes the file alone cannot guess at it. On another machine the passphrase opens it once that
     has the device key (keys device export), or with the recovery code.
     """
+    from memory_store.cli.models import offer_model
+    from memory_store.models.places import chosen_embedder
     from memory_store.store import MemoryStore
 
     _refuse_existing(database)
@@ -117,6 +119,7 @@ def init(
         click.echo(f"Device key, without which the passphrase opens nothing: {device}")
         click.echo("If that file is lost, only the recovery code opens the vault.\n")
     _print_how_to_open(database, key_file, made, secret is not None, keyring)
+    offer_model(chosen_embedder(None), database)
 
 
 def _refuse_existing(database: Path) -> None:

@@ -75,6 +75,11 @@ def import_(
     --glob. Without PATH every known source is imported again. Exit code 1 when a chosen file
     was invalid; everything else is kept.
     """
+    from memory_store.cli.models import offer_model
+    from memory_store.models.places import chosen_embedder
+
+    if not (no_embed or dry_run):
+        no_embed = offer_model(chosen_embedder(store.embedder_name()), store.path)
     try:
         with Progress() as progress:
             report = store.import_paths(

@@ -124,11 +124,11 @@ def _folder(name: str, find: Callable[[], Path], effect: str) -> Check:
 
 
 def network() -> Check:
-    """Whether a model that is absent may be asked for elsewhere."""
-    from memory_store.models.fetching import OFFLINE_VARIABLES, network_allowed
+    """Whether models may be fetched, by the one command that does."""
+    from memory_store.models.hub import OFFLINE_VARIABLES, network_allowed
 
     if network_allowed():
-        return Check("network", "ok", "asked for model files only, when a named model is absent")
+        return Check("network", "ok", "used by memory-store models get alone, when you run it")
     names = [name for name in OFFLINE_VARIABLES if os.environ.get(name)]
     return Check("network", "off", f"switched off by {' and '.join(names)}")
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def embedding_model(store: MemoryStore | None) -> Check:
     """The vault's own model when a vault is open, else the one that would be used."""
-    from memory_store.models.embedder import DEFAULT_MODEL, REMEDY, locate_embedder
     from memory_store.models.offline import can_build
+    from memory_store.models.places import DEFAULT_MODEL, check_place, locate_embedder
 
     effect = "no search by meaning; keywords and topics go on"
     kept = None if store is None else store.stats()["model"]
@@ -31,30 +31,57 @@ def embedding_model(store: MemoryStore | None) -> Check:
         remedy = "set MEMORY_STORE_MODEL to a model's name, or the folder of a complete model"
         return Check("embedding model", "missing", str(error), effect, remedy)
     if place is not None:
+        try:
+            check_place(place)
+        except ModelUnavailableError as error:
+            return Check("embedding model", "missing", str(error), effect, error.remedy)
         state = None if store is None else store.model_state()
         if store is not None and state is not None and state.degraded:
             remedy = f"memory-store reindex {store.path}"
             return Check("embedding model", "missing", "; ".join(state.degraded), effect, remedy)
         return Check("embedding model", "ok", f"{place.name} in {place.folder}")
     if name == DEFAULT_MODEL and can_build():
-        return Check("embedding model", "ok", f"{name}, built from installed weights at first use")
-    return Check("embedding model", "missing", f"{name} is not on this machine", effect, REMEDY)
+        built = f"{name}, built from installed weights at first use"
+        return Check("embedding model", "ok", built)
+    return Check(
+        "embedding model", "missing", f"{name} is not on this machine", effect, _mend(name)
+    )
+
+
+def _mend(name: str) -> str:
+    """What puts an embedding model on this machine, with the network and without."""
+    from memory_store.models.offline import REMEDY
+    from memory_store.models.places import DEFAULT_MODEL, command_for
+
+    command = command_for(name)
+    return f"{command}, or without a network {REMEDY}" if name == DEFAULT_MODEL else command
 
 
 def reranking_model() -> Check:
     """The reranking model that searches use, and what its scores mean."""
     from memory_store.models.maxsim import asks_for_maxsim
-    from memory_store.models.reranker import DEFAULT_RERANKER, locate_reranker
+    from memory_store.models.pins import command_for
+    from memory_store.models.reranker import (
+        DEFAULT_RERANKER,
+        NO_DEFAULT,
+        check_folder,
+        locate_reranker,
+    )
 
     effect = "results keep the order of the fusion, scores stay at 70 or below"
     if asks_for_maxsim(None):
         return Check("reranking model", "ok", "maxsim: late interaction by the embedding model")
     try:
         folder = locate_reranker()
-        calibration = "" if folder is None else _calibration(folder)
     except ModelUnavailableError as error:
         remedy = "set MEMORY_STORE_RERANKER to the folder of a complete model"
         return Check("reranking model", "missing", str(error), effect, remedy)
+    try:
+        if folder is not None:
+            check_folder(folder)
+        calibration = "" if folder is None else _calibration(folder)
+    except ModelUnavailableError as error:
+        return Check("reranking model", "missing", str(error), effect, error.remedy)
     if folder is not None:
         return Check("reranking model", "ok", f"{folder.name} in {folder}, {calibration}")
     name = os.environ.get("MEMORY_STORE_RERANKER") or DEFAULT_RERANKER
@@ -63,7 +90,7 @@ def reranking_model() -> Check:
         "missing",
         f"{name} is not on this machine",
         effect,
-        f"python -m memory_store.models {name}",
+        command_for(name, NO_DEFAULT),
     )
 
 

@@ -115,7 +115,7 @@ def _topics(store: MemoryStore) -> Check:
 
 def _environment_model(kept: str | None, path: Path) -> list[Check]:
     """Whether the environment names another model than this vault's vectors come from."""
-    from memory_store.models.embedder import MODEL_VARIABLE, locate_embedder
+    from memory_store.models.places import MODEL_VARIABLE, locate_embedder
 
     named = os.environ.get(MODEL_VARIABLE)
     if not named or not kept:
@@ -162,8 +162,8 @@ def _collection(store: MemoryStore, info: CollectionInfo, stale: int) -> Check:
 
 def _missing_model(store: MemoryStore, info: CollectionInfo) -> str:
     """Why a collection's own model does not load; empty when it does."""
-    from memory_store.models.embedder import DEFAULT_MODEL, locate_embedder
     from memory_store.models.offline import can_build
+    from memory_store.models.places import DEFAULT_MODEL, locate_embedder
 
     wanted = store.embedder_name(info.id)
     try:

@@ -74,7 +74,8 @@ class Embedders:
         FastEmbed is imported before, by itself: an import holds the interpreter, so that beside
         other work both would take the longer.
         """
-        from memory_store.models.embedder import load_embedder, locate_embedder
+        from memory_store.models.embedder import load_embedder
+        from memory_store.models.places import locate_embedder
 
         def load() -> None:
             with contextlib.suppress(ModelUnavailableError, OSError):
@@ -115,7 +116,8 @@ class Embedders:
 
         Its own choice; else what ``usual`` or the environment names; else the vault's model.
         """
-        from memory_store.models.embedder import MODEL_VARIABLE, load_embedder
+        from memory_store.models.embedder import load_embedder
+        from memory_store.models.places import MODEL_VARIABLE
 
         own = self._vault.settings.chosen(collection).embedder
         if own or not (self.usual or os.environ.get(MODEL_VARIABLE)):
@@ -160,7 +162,7 @@ class WritingEmbedders:
     def failed(self, collection: str, error: ModelUnavailableError) -> None:
         """Tell that a collection's model made no vectors, of some texts or of any."""
         mend = f"{error.remedy}, then memory-store reindex {self._vault.path}"
-        line = f"stored without vectors: {error}; {mend}"
+        line = f"stored without vectors: {str(error).rstrip('.')}. Try: {mend}"
         if self._vault.settings.chosen(collection).embedder:
             line = f"collection {self._vault.collections.names()[collection]!r} {line}"
         self.degraded = tuple(dict.fromkeys((*self.degraded, line)))

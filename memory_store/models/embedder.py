@@ -1,41 +1,46 @@
 """Embedding models behind one small interface: FastEmbed, from files on this machine.
 
-Boundary: texts are handed to a model in this process and nowhere else. The network is asked for
-model files only, by name, and only when the model is absent and ``MEMORY_STORE_OFFLINE`` and
-``HF_HUB_OFFLINE`` are unset. FastEmbed (0.3 s) is imported when a model is loaded, not before.
+Boundary: texts are handed to a model in this process and nowhere else. Nothing here opens a
+connection: FastEmbed would download a missing model by itself, so it is only ever shown folders.
+The files of a model in our cache are compared with their pins (:mod:`memory_store.models.pins`)
+before they are loaded. FastEmbed (0.3 s) is imported when a model is loaded, not before.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from memory_store.errors import ModelUnavailableError
-from memory_store.models import offline
-from memory_store.paths import cache_folder, home_path
+from memory_store.models import offline, pins
+from memory_store.models.places import (
+    DEFAULT_MODEL,
+    DOCTOR,
+    ModelPlace,
+    build_default,
+    check_place,
+    chosen_embedder,
+    command_for,
+    fingerprint,
+    locate_embedder,
+)
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
     from tokenizers import Encoding, Tokenizer
 
-DEFAULT_MODEL = offline.MODEL_NAME
-MODEL_VARIABLE = "MEMORY_STORE_MODEL"
 BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, all of it padding
 MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
 FEW = 2  # texts that are not worth a second session
-REMEDY = offline.REMEDY
-DOCTOR = "memory-store doctor DB"
-MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 
 _MULTILINGUAL = ("multilingual", "bge-m3", "-m3", "labse", "gte-multi")
 _ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip")
@@ -103,18 +108,6 @@ class TokenVectors(Struct, frozen=True):
     offsets: tuple[tuple[int, int], ...]
 
 
-class ModelPlace(Struct, frozen=True):
-    """Where a model's files are: ``folder`` and, in it, the ONNX ``file``.
-
-    ``registered`` is FastEmbed's name for it; ``None`` for a folder FastEmbed has not heard of.
-    """
-
-    name: str
-    folder: Path
-    file: str = "model.onnx"
-    registered: str | None = None
-
-
 class FastEmbedEmbedder:
     """An :class:`Embedder` that FastEmbed runs from a folder of model files.
 
@@ -126,13 +119,14 @@ class FastEmbedEmbedder:
     def __init__(self, place: ModelPlace, threads: int) -> None:
         self.name = place.name
         self._place, self._threads = place, threads
+        digests = check_place(place)
         self._model = _start(place, threads=1)
         self._model_for_many: TextEmbedding | None = None
         running: Any = self._model.model  # the class FastEmbed chose, its own tokenizer inside
         self._limited: Tokenizer = running.tokenizer
         self._unlimited: Tokenizer | None = None
         self.max_tokens = int((self._limited.truncation or {})["max_length"])
-        self.fingerprint = fingerprint(place, self.max_tokens)
+        self.fingerprint = fingerprint(place, self.max_tokens, digests)
         self.dimensions = 0
         self.dimensions = int(self.embed_query("").shape[0])
         self._lock = threading.Lock()
@@ -267,31 +261,22 @@ def default_threads() -> int:
     return min(cores, MAX_THREADS)
 
 
-def fingerprint(place: ModelPlace, max_tokens: int) -> str:
-    """Hex SHA-256 over all that decides a vector: the graph, the tokenizer and the window."""
-    digest = hashlib.sha256(str(max_tokens).encode())
-    for file in (place.file, "tokenizer.json"):
-        with (place.folder / file).open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()
-
-
 _loaded: dict[tuple[Path, int], FastEmbedEmbedder] = {}
 _loading = threading.Lock()
-_obtaining: dict[str, threading.Lock] = {}  # by name: a download may take minutes
+_building = threading.Lock()
 
 
 def load_embedder(name_or_folder: str | None = None, *, threads: int | None = None) -> Embedder:
     """The embedding model of that name or folder, loaded once per process.
 
     The default is ``MEMORY_STORE_MODEL``, else all-MiniLM-L6-v2. A name is looked for in our
-    cache folder, then built from the ``offline`` extra's weights, then (if the network is
-    allowed) downloaded into the cache. Raises :class:`ModelUnavailableError`.
+    cache folder; the default is built there from the ``offline`` extra's weights. Never uses the
+    network. Raises :class:`ModelUnavailableError`, whose remedy fetches the model.
 
     Every search asks for its model here: one that is loaded waits for no other that is being
-    loaded, and one that is on this machine for no download.
+    loaded, and one that is on this machine for none that is being built.
     """
-    place = locate_embedder(name_or_folder) or _obtained_once(_asked(name_or_folder))
+    place = locate_embedder(name_or_folder) or _built_once(chosen_embedder(name_or_folder))
     key = (place.folder, threads or default_threads())
     return _loaded.get(key) or _loaded_once(place, key)
 
@@ -303,54 +288,18 @@ def _loaded_once(place: ModelPlace, key: tuple[Path, int]) -> FastEmbedEmbedder:
         return _loaded[key]
 
 
-def _obtained_once(name: str) -> ModelPlace:
-    with _obtaining.setdefault(name, threading.Lock()):
-        return locate_embedder(name) or _obtain(name)
-
-
-def locate_embedder(name_or_folder: str | None = None) -> ModelPlace | None:
-    """Where :func:`load_embedder` finds the model without building or fetching it, else ``None``.
-
-    A model loaded from a folder is known by the folder's name: that name alone is enough where
-    ``MEMORY_STORE_MODEL`` holds the folder. Loads nothing. Raises
-    :class:`ModelUnavailableError` for what is neither name nor folder.
-    """
-    asked = _asked(name_or_folder)
-    given = _in_folder(asked)
-    if given is not None:
-        return given
-    if MODEL_NAME_FORM.fullmatch(asked) is None:
-        raise ModelUnavailableError(f"There is no model folder {asked!r} on this machine.", DOCTOR)
-    cached = cache_folder(make=False) / "models" / asked
-    if (cached / "model.onnx").is_file():
-        return ModelPlace(asked, cached, registered=asked if asked == DEFAULT_MODEL else None)
-    chosen = _in_folder(_asked(None))
-    return chosen if chosen is not None and chosen.name == asked else None
-
-
-def _in_folder(asked: str) -> ModelPlace | None:
-    folder = home_path(asked)
-    if asked == DEFAULT_MODEL or not os.path.isdir(folder):  # unlike is_dir, takes any name
-        return None
-    folder = folder.resolve()
-    flat = (folder / "model.onnx").is_file()
-    return ModelPlace(folder.name, folder, "model.onnx" if flat else "onnx/model.onnx")
-
-
-def _asked(name_or_folder: str | None) -> str:
-    return name_or_folder or os.environ.get(MODEL_VARIABLE) or DEFAULT_MODEL
-
-
-def _obtain(name: str) -> ModelPlace:
-    """Build the default model from installed weights, or fetch a model by name."""
-    from memory_store.models.fetching import fetch_embedder  # 10 ms: it can speak HTTP
-
-    models = cache_folder() / "models"
+def _built_once(name: str) -> ModelPlace:
     if name == DEFAULT_MODEL and offline.can_build():
-        return ModelPlace(name, offline.build_model(models / name), registered=name)
-    remedy = REMEDY if name == DEFAULT_MODEL else DOCTOR
-    folder, file = fetch_embedder(name, models, remedy)
-    return ModelPlace(name, folder, file, registered=name)
+        with _building:
+            return locate_embedder(name) or build_default()
+    known = pins.known_model(name)
+    if known is None and "/" not in name:
+        raise ModelUnavailableError(f"There is no model folder {name!r} on this machine.", DOCTOR)
+    shown = repr(name) if known is None else known.name
+    raise ModelUnavailableError(
+        f"The model {shown} is not on this machine.",
+        command_for(name),
+    )
 
 
 def _start(place: ModelPlace, threads: int) -> TextEmbedding:
@@ -364,17 +313,25 @@ def _start(place: ModelPlace, threads: int) -> TextEmbedding:
 
     quiet_runtime()
     try:
-        return TextEmbedding(
+        started = TextEmbedding(
             place.registered or _register(place),
             specific_model_path=str(place.folder),
             cache_dir=str(place.folder),  # FastEmbed wants one; nothing is put there
             threads=threads,
             cuda=False,
         )
+        _pad_to_the_longest(cast(Any, started.model).tokenizer)
+        return started
     except Exception as error:  # onnxruntime's errors share no narrower base class
         raise ModelUnavailableError(
             f"The model in {place.folder} cannot be loaded: {error}", DOCTOR
         ) from error
+
+
+def _pad_to_the_longest(tokenizer: Tokenizer) -> None:
+    """Undo a length that a tokenizer file fixes: older FastEmbeds keep it, and fail on others."""
+    if tokenizer.padding is not None:
+        tokenizer.enable_padding(**{**tokenizer.padding, "length": None})
 
 
 def quiet_runtime() -> None:

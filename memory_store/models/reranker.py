@@ -3,7 +3,8 @@
 Boundary: query and passages are opened text. They are handed to a model in this process, kept
 by nothing here and never logged. Loading never opens a connection: FlashRank would download a
 missing model by itself, without a time-out, a checksum or a question, so it is only ever shown
-folders that are complete (``python -m memory_store.models`` fetches one on request).
+folders that are complete (``memory-store models get`` fetches one on request), and whose files
+are those that are pinned or recorded where the folder is ours.
 """
 
 from __future__ import annotations
@@ -22,15 +23,18 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from memory_store.errors import BadInputError, ModelUnavailableError
+from memory_store.models import pins
 from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
-from memory_store.models.embedder import MODEL_NAME_FORM, default_threads, encodable, quiet_runtime
+from memory_store.models.embedder import default_threads, encodable, quiet_runtime
 from memory_store.models.pacing import batches_in_time
+from memory_store.models.places import MODEL_NAME_FORM
 from memory_store.paths import cache_folder, home_path
 
 if TYPE_CHECKING:
     from flashrank import Ranker
 
 DEFAULT_RERANKER = "ms-marco-TinyBERT-L-2-v2"
+NO_DEFAULT = ""  # models get without a name fetches an embedding model
 BATCH_SIZE = 16  # 64 pairs in sorted batches of 16 cost 168 ms, at once 295 ms
 MAX_TOKENS = 512  # query and passage together: what these models were trained on
 MAX_QUERY_TOKENS = 128  # of them at most for the query, so that a passage always has room
@@ -142,13 +146,20 @@ def load_reranker(name_or_folder: str | None = None, *, threads: int | None = No
             asked = chosen_reranker(name_or_folder)
             raise ModelUnavailableError(
                 f"The reranker {asked} is not on this machine.",
-                f"python -m memory_store.models {asked}",
+                pins.command_for(asked, NO_DEFAULT),
             )
         fitted_for(folder.name)  # raises where the calibrations cannot be read
         key = (folder, threads or default_threads())
         if key not in _loaded:
+            check_folder(folder)
             _loaded[key] = FlashRankReranker(folder.name, *key)
         return _loaded[key]
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a model in our own folder whose files are not those that are pinned or recorded."""
+    if folder.parent == rerankers_folder().resolve():
+        pins.check_files(folder.name, folder, pins.command_for(folder.name, NO_DEFAULT))
 
 
 def locate_reranker(name_or_folder: str | None = None) -> Path | None:

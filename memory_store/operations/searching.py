@@ -92,10 +92,12 @@ def search_context(
     vectors: HeldVectors,
     embedder: Callable[..., Embedder],
     expander: str | None,
+    model: str | None = None,
 ) -> SearchContext:
     """One consistent view of the vault for one search. ``embedder`` loads a collection's model,
-    ``expander`` names the language model that was chosen."""
+    ``expander`` names the language model that was chosen, ``model`` the vault's usual one."""
     from memory_store.models.expander import chosen_expander
+    from memory_store.models.places import absent_command
     from memory_store.search.context import SearchContext
 
     snapshot, settings = vault.snapshot(), vault.settings
@@ -120,6 +122,7 @@ def search_context(
         keep_expansion=expansions.keep,
         expander=chosen_expander(expander),
         database=str(vault.path),
+        fetch_model="" if snapshot.vectors else absent_command(model),
         strict=vault.strict,
     )
 

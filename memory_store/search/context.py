@@ -40,7 +40,8 @@ class SearchContext(Struct, frozen=True):
     that mend it are to be given. ``vector_index`` is ``None``
     in a vault without vectors. ``expander`` names the language model that was chosen to expand
     queries with; ``find_expansion`` and ``keep_expansion`` reach what it answered before, under
-    everything that decides the answer.
+    everything that decides the answer. ``fetch_model`` is the command that has to come before
+    ``reindex``, in a vault without vectors whose model is not on this machine.
     """
 
     snapshot: Snapshot
@@ -59,5 +60,6 @@ class SearchContext(Struct, frozen=True):
     unnamed: frozenset[str] = frozenset()
     degraded: tuple[str, ...] = ()
     database: str = "DB"
+    fetch_model: str = ""
     strict: bool = False
     by_places: bool = False

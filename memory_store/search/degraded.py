@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from memory_store.search.context import SearchContext
     from memory_store.search.legs.scopes import Scope
 
-NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: memory-store reindex {}"
+NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: {}memory-store reindex {}"
 NO_VECTOR = (
     "like: this memory has no vector yet, so others are compared by words and topics. "
     "Try: memory-store reindex {}"

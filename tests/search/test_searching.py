@@ -280,7 +280,7 @@ class TestReranking:
         assert fused == sorted(fused, reverse=True)
         assert all(row.score <= 0.70 and row.band is None for row in response.rows)
         (line,) = response.degraded
-        assert "python -m memory_store.models" in line
+        assert "memory-store models get" in line
 
     def test_not_wanting_a_reranker_is_no_lack(self, notes: MemoryStore, reranker: str) -> None:
         response = notes.search("spare key", rerank=False)

@@ -51,7 +51,9 @@ def vector_leg(
         return Fetched(())
     index = context.vector_index
     if index is None or not context.snapshot.vectors:
-        return Fetched((), (NO_VECTORS.format(context.database),) if context.snapshot.total else ())
+        fetch = f"{context.fetch_model}, then " if context.fetch_model else ""
+        line = NO_VECTORS.format(fetch, context.database)
+        return Fetched((), (line,) if context.snapshot.total else ())
     lists: list[LegList] = []
     models: list[QueryModel] = []
     missing: dict[str, Exception] = {}

@@ -1,0 +1,197 @@
+"""``memory-store models``: which models are here, and fetching one: the only use of a network.
+
+Boundary: ``models get`` says what it asks for, and where, before it does. ``init`` and ``import``
+ask at a terminal first, once, and take no answer for a no. Model names go out, never a text.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import asdict
+
+from memory_store.cli.options import at_terminal, json_option
+from memory_store.cli.progress import Progress
+from memory_store.cli.rows import write_json
+from memory_store.cli.terminal import printable_line
+from memory_store.errors import ModelUnavailableError
+
+if TYPE_CHECKING:
+    from memory_store.models.fetch import Offer
+
+
+@click.group(invoke_without_command=True)
+@json_option("Print an array as JSON")
+@click.pass_context
+def models(context: click.Context, as_json: bool) -> None:
+    """List the models: which are here, where they come from, whether their files fit.
+
+    \b
+    memory-store models
+    memory-store models get
+    memory-store models get ms-marco-TinyBERT-L-2-v2
+
+    Uses no network. Only "models get" does, and only when you run it.
+    """
+    from memory_store.models.inventory import inventory
+
+    if context.invoked_subcommand is not None:
+        return
+    held = inventory()
+    if as_json:
+        write_json([asdict(one) for one in held])
+        return
+    for one in held:
+        revision = f" at {one.revision[:12]}" if one.revision else ""
+        size = f", {in_megabytes(one.size)}" if one.size else ""
+        lines = (
+            f"{one.kind}, {one.licence}{size}; {one.repository}{revision} ({one.pin})",
+            printable_line(one.detail),
+        )
+        click.echo(f"{one.state:<9}{printable_line(one.name)}")
+        for line in lines:
+            click.echo(f"         {line}")
+    click.echo("\nAny other model of FastEmbed or FlashRank: memory-store models get NAME --trust")
+
+
+@models.command()
+@click.argument("name", required=False)
+@click.option("--trust", is_flag=True, help="Take what the hub has today, and record its SHA-256")
+@click.option(
+    "--archive",
+    metavar="ZIP",
+    type=click.Path(path_type=Path),
+    help="A reranker's zip that is already here: no network",
+)
+def get(name: str | None, trust: bool, archive: Path | None) -> None:
+    """Fetch a model, compare its files with their pins, and install it.
+
+    \b
+    memory-store models get
+    memory-store models get ms-marco-TinyBERT-L-2-v2
+    memory-store models get ms-marco-TinyBERT-L-2-v2 --archive model.zip
+    memory-store models get BAAI/bge-small-en-v1.5 --trust
+
+    Without NAME the embedding model. Says what comes from where before it starts. A file with
+    another SHA-256 than the pinned one is an error, and nothing is kept. A model without a pin
+    takes --trust: its files are recorded as they are, so that a later change is noticed.
+    HF_ENDPOINT names another hub.
+    """
+    from memory_store.models.fetch import offer
+    from memory_store.models.hub import endpoint
+    from memory_store.models.places import chosen_embedder
+
+    name = chosen_embedder(name)
+    if not trust and archive is None and _here(name):
+        return
+    if trust and archive is None:
+        click.echo(f"Asking {endpoint()} which files it has of {printable_line(name)}.", err=True)
+    _fetch(offer(name, trust=trust, archive=archive), archive)
+
+
+def offer_model(name: str, vault: Path) -> bool:
+    """Ask, once and at a terminal, whether to fetch a pinned embedding model that is not here.
+
+    Whether the answer was no; then it is said what adds meaning later. Where the network is
+    switched off, it does not ask.
+    """
+    from memory_store.models.hub import network_allowed
+    from memory_store.models.pins import keep_asked, kept, known_model
+    from memory_store.models.places import command_for, is_there
+
+    if not at_terminal() or not network_allowed():
+        return False
+    known = known_model(name)
+    if known is None or not known.revisions or is_there(known.name) or known.name in kept().asked:
+        return False  # without a pin it takes a command of your own
+    from memory_store.models.fetch import offer
+
+    wanted = offer(known.name)
+    short, size = wanted.name.rsplit("/", 1)[-1], wanted.size
+    much = f" ({in_megabytes(size)})" if size else ""
+    yes = click.confirm(
+        f"\nFetch the embedding model {short}{much} from {_source(wanted)} now?", err=True
+    )
+    keep_asked(known.name)
+    if not yes:
+        click.echo(
+            f"Words and topics are searched without it; {command_for(name)} and then "
+            f"memory-store reindex {shlex.quote(str(vault))} add meaning later.",
+            err=True,
+        )
+        return True
+    try:
+        _fetch(wanted, None)
+    except ModelUnavailableError as error:
+        click.echo(f"{printable_line(str(error))} Try: {error.remedy}", err=True)
+    return False
+
+
+def in_megabytes(size: int) -> str:
+    """``91 MB``, ``0.7 MB``."""
+    return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e6:.1g} MB"
+
+
+def _here(name: str) -> bool:
+    """Say so where the model is on this machine and fits, or was built from what is."""
+    from memory_store.models.inventory import folder_of
+    from memory_store.models.offline import can_build
+    from memory_store.models.pins import check_files, known_model
+    from memory_store.models.places import DEFAULT_MODEL, build_default, locate_embedder
+
+    known = known_model(name)
+    reranking = known is not None and known.kind == "reranking"
+    place = None if reranking else locate_embedder(name)
+    folder = folder_of(name, "reranking") if place is None else place.folder
+    if folder is not None:
+        try:
+            if place is None or place.ours:
+                check_files(name, folder, "")
+            click.echo(f"{printable_line(name)} is here: {folder}")
+            return True
+        except ModelUnavailableError as error:
+            click.echo(f"{error} It is replaced.", err=True)
+    if name != DEFAULT_MODEL or not can_build():
+        return False
+    click.echo(f"Built from the installed package of weights: {build_default().folder}")
+    return True
+
+
+def _fetch(wanted: Offer, archive: Path | None) -> None:
+    """Say what is fetched, fetch it, and say what became of it."""
+    from memory_store.models.fetch import fetch
+
+    click.echo(f"{wanted.name} ({wanted.kind}, {wanted.licence})", err=True)
+    origin = str(archive) if archive else f"{_source(wanted)} at {wanted.revision.id[:12]}"
+    click.echo(f"from {origin}:", err=True)
+    for file in wanted.revision.wanted:
+        size = in_megabytes(file.size) if file.size else "size not known"
+        believed = f"sha256 {file.sha256}" if file.sha256 else "no pin: you trust it"
+        click.echo(f"  {file.name}  {size}  {believed}", err=True)
+    with Progress() as progress:
+        fetched = fetch(wanted, archive=archive, progress=_counted(progress))
+    if fetched.changed:
+        click.echo(f"Changed since it was recorded: {', '.join(fetched.changed)}", err=True)
+    if fetched.recorded:
+        click.echo("Recorded, so that a later change is noticed:", err=True)
+        for file in fetched.files:
+            click.echo(f"  {file.name}  sha256 {file.sha256}", err=True)
+    click.echo(f"{'Trusted' if fetched.recorded else 'All files fit their pins'}: {fetched.folder}")
+
+
+def _counted(progress: Progress) -> Any:
+    """Bytes as megabytes, in the line that shows how far it is."""
+
+    def show(file: str, done: int, total: int | None) -> None:
+        progress(f"MB of {file}", done // 10**6, None if total is None else total // 10**6 + 1)
+
+    return show
+
+
+def _source(wanted: Offer) -> str:
+    from memory_store.models.hub import endpoint
+
+    return f"{endpoint()}/{wanted.repository}"

@@ -1,0 +1,165 @@
+"""Where an embedding model is on this machine, and whether it is the one it should be.
+
+Boundary: looks at names and files, loads nothing and opens no connection. A folder of your own
+that you name is taken as it is; the files of a model in our cache folder must be those that are
+pinned or recorded (:mod:`memory_store.models.pins`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+
+from msgspec import Struct
+
+from memory_store.errors import ModelUnavailableError
+from memory_store.models import offline, pins
+from memory_store.paths import cache_folder, home_path
+
+DEFAULT_MODEL = offline.MODEL_NAME
+MODEL_VARIABLE = "MEMORY_STORE_MODEL"
+DOCTOR = "memory-store doctor DB"
+MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
+
+
+class ModelPlace(Struct, frozen=True):
+    """Where a model's files are: ``folder`` and, in it, the ONNX ``file``.
+
+    ``registered`` is FastEmbed's name for it; ``None`` for a folder FastEmbed has not heard of.
+    ``ours`` is a folder in our cache, whose files have to be those that are pinned or recorded.
+    """
+
+    name: str
+    folder: Path
+    file: str = "model.onnx"
+    registered: str | None = None
+    ours: bool = False
+
+
+def locate_embedder(name_or_folder: str | None = None) -> ModelPlace | None:
+    """Where :func:`load_embedder` finds the model without building or fetching it, else ``None``.
+
+    A model loaded from a folder is known by the folder's name: that name alone is enough where
+    ``MEMORY_STORE_MODEL`` holds the folder. Loads nothing. Raises
+    :class:`ModelUnavailableError` for what is neither name nor folder.
+    """
+    asked = chosen_embedder(name_or_folder)
+    given = _in_folder(asked)
+    if given is not None:
+        return given
+    if MODEL_NAME_FORM.fullmatch(asked) is None:
+        raise ModelUnavailableError(f"There is no model folder {asked!r} on this machine.", DOCTOR)
+    cached = cached_embedder(asked)
+    if cached is not None:
+        return cached
+    chosen = _in_folder(chosen_embedder(None))
+    return chosen if chosen is not None and chosen.name == asked else None
+
+
+def _in_folder(asked: str) -> ModelPlace | None:
+    folder = home_path(asked)
+    if asked == DEFAULT_MODEL or not os.path.isdir(folder):  # unlike is_dir, takes any name
+        return None
+    folder = folder.resolve()
+    flat = (folder / "model.onnx").is_file()
+    return ModelPlace(folder.name, folder, "model.onnx" if flat else "onnx/model.onnx")
+
+
+def chosen_embedder(name_or_folder: str | None) -> str:
+    """What was asked for, else what the environment says, else the default."""
+    return name_or_folder or os.environ.get(MODEL_VARIABLE) or DEFAULT_MODEL
+
+
+def cached_embedder(asked: str) -> ModelPlace | None:
+    """The model of that name in our cache folder, also where FastEmbed itself has put it."""
+    models, known = (
+        cache_folder(make=False) / "models",
+        pins.recorded(asked) or pins.known_model(asked),
+    )
+    if known is None or not pins.accepted(asked):
+        named = ModelPlace(asked, models / asked)  # a folder of your own, put there by hand
+        there = "/" not in asked and (named.folder / named.file).is_file()
+        return named if there else None  # with one it is a model of a hub, and has a pin or record
+    for folder in (models / known.name, _snapshot(models, known.repository)):
+        if folder is not None and (folder / known.graph).is_file():
+            return ModelPlace(known.name, folder, known.graph, registered=known.name, ours=True)
+    return None
+
+
+def _snapshot(models: Path, repository: str) -> Path | None:
+    """Where FastEmbed's own download, which is not used any more, has put a repository's files."""
+    wanted = f"models--{repository.replace('/', '--')}".lower()
+    for folder in models.glob("models--*"):
+        main = folder / "refs" / "main"
+        if folder.name.lower() == wanted and main.is_file():
+            return folder / "snapshots" / main.read_text("utf-8").strip()
+    return None
+
+
+def build_default() -> ModelPlace:
+    """The default model, built from the installed package of weights, which is pinned."""
+    folder = offline.build_model(cache_folder() / "models" / DEFAULT_MODEL)
+    known, package = offline.pinned_package()
+    names = [file.name for file in package.built]
+    digests = pins.digests_of(folder, names)
+    if digests not in pins.accepted(DEFAULT_MODEL):  # another onnx wrote the same graph otherwise
+        pins.keep_record(
+            pins.Record(
+                name=known.name,
+                kind=known.kind,
+                repository=package.name,
+                revision=pins.BUILT,
+                graph=known.graph,
+                recorded=date.today().isoformat(),
+                files=tuple(pins.PinnedFile(name, digest) for name, digest in digests.items()),
+                licence=known.licence,
+            )
+        )
+    return ModelPlace(DEFAULT_MODEL, folder, known.graph, registered=DEFAULT_MODEL, ours=True)
+
+
+def check_place(place: ModelPlace) -> dict[str, str]:
+    """The SHA-256 of a model's files, as far as they are known or recorded.
+
+    Raises :class:`ModelUnavailableError` where the files in our cache are others.
+    """
+    return pins.check_files(place.name, place.folder, command_for(place.name)) if place.ours else {}
+
+
+def command_for(name: str) -> str:
+    """The command that puts the model ``name`` on this machine."""
+    return pins.command_for(name, DEFAULT_MODEL)
+
+
+def is_there(name_or_folder: str | None = None) -> bool:
+    """Whether the model is on this machine, or can be built from what is."""
+    asked = chosen_embedder(name_or_folder)
+    return locate_embedder(asked) is not None or (asked == DEFAULT_MODEL and offline.can_build())
+
+
+def absent_command(name_or_folder: str | None = None) -> str:
+    """The command that puts the model on this machine; empty where it is, or has no name."""
+    try:
+        there = is_there(name_or_folder)
+    except ModelUnavailableError:  # a folder that is gone: no command brings it back
+        return ""
+    asked = chosen_embedder(name_or_folder)
+    return command_for(asked) if not there and "/" in asked else ""
+
+
+def fingerprint(
+    place: ModelPlace, max_tokens: int, digests: Mapping[str, str] | None = None
+) -> str:
+    """Hex SHA-256 over all that decides a vector: the graph, the tokenizer and the window.
+
+    ``digests`` are the SHA-256 of files that were read already.
+    """
+    digest = hashlib.sha256(str(max_tokens).encode())
+    for file in (place.file, "tokenizer.json"):
+        known = (digests or {}).get(file) or pins.digest_of(place.folder / file)
+        digest.update(bytes.fromhex(known))
+    return digest.hexdigest()
