@@ -73,7 +73,7 @@ class SealedPart(Ranker):
         if path.exists():
             self.store = MemoryStore.open(path, passphrase=PASSPHRASE)
         else:
-            self.store, _ = MemoryStore.create(path, passphrase=PASSPHRASE)
+            self.store, _ = MemoryStore.create(path, passphrase=PASSPHRASE, device_key=False)
         self.float32 = self._fill(path.with_suffix(".float32.npz"), known or {})
         context = self.store.search_context()
         context = replace(

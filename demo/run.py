@@ -86,7 +86,8 @@ def make_vault() -> None:
         return
     FOLDER.mkdir(mode=0o700, exist_ok=True)
     secret = {**environment(), "MEMORY_STORE_PASSPHRASE": passphrase()}
-    words = ("init", here(DATABASE), "--key-file", here(KEY_FILE), "--passphrase")
+    keys = ("--key-file", here(KEY_FILE), "--passphrase", "--no-device-key")  # all in one folder
+    words = ("init", here(DATABASE), *keys)
     announce("a new vault: a file in which notes are sealed", *words)
     subprocess.run(command(*words), env=secret, stdout=subprocess.DEVNULL, check=True)
     print(

@@ -88,7 +88,7 @@ def main() -> None:
     passphrase = secrets.token_urlsafe(16)
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "notes.db"
-        store, _ = MemoryStore.create(database, passphrase=passphrase)
+        store, _ = MemoryStore.create(database, passphrase=passphrase, device_key=False)
         with store:
             store.import_paths([ROOT / "demo" / "notes"])
         port = free_port()

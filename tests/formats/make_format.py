@@ -115,7 +115,8 @@ def make(name: str, profile: str, folder: Path) -> tuple[dict[str, Any], dict[st
         shared = sorted(memory.id for memory in store.list(collection="mill", limit=1_000))
     packed = lzma.compress(path.read_bytes(), preset=9 | lzma.PRESET_EXTREME)
     (HERE / f"{path.name}.xz").write_bytes(packed)
-    return found, {"recovery_code": code, "shared": shared}
+    device_key = "".join(Path(one.path).read_text() for one in store.device_keys(path))
+    return found, {"recovery_code": code, "shared": shared, "device_key": device_key}
 
 
 def key_file(folder: Path, name: str = "formats") -> Path:

@@ -83,6 +83,15 @@ def others(kept: Path) -> dict[str, Any]:
     return opened
 
 
+def import_device_key(kept: Path) -> None:
+    """Make this machine one that has the device key, where the passphrase needs one."""
+    name, _, profile = kept.stem.rpartition("-")
+    others = json.loads((HERE / f"{name}.json").read_text("utf-8")).get("others", {})
+    code = others.get(profile, {}).get("device_key")
+    if code:
+        MemoryStore.import_device_key(kept, code)
+
+
 @pytest.fixture
 def notes() -> Iterator[Path]:
     """The folder that was imported, at the very path, for one test of this machine at a time."""
@@ -132,8 +141,9 @@ def test_no_table_of_todays_format_is_empty_in_all_that_is_kept(tmp_path: Path) 
 
 
 def test_it_opens_with_every_secret_and_holds_what_it_held(
-    opened: Open, known: dict[str, Any]
+    opened: Open, kept: Path, known: dict[str, Any]
 ) -> None:
+    import_device_key(kept)
     for secret in ({}, {"passphrase": PASSPHRASE}):
         with opened(**secret) as store:
             assert described(store) == known
