@@ -3,8 +3,8 @@
 An import of a million notes takes an hour. Here the words of the corpus are hashed once with the
 vault's own key, notes are drawn from them as places, and whole segments are built, encoded and
 sealed by the code that a merge uses. What comes out is a vault like any other (``verify`` finds
-nothing amiss): terms, pairs, topics, one random vector a note and, where asked for, its sealed
-texts, so that a search can open what it finds.
+nothing amiss but that the vectors are drawn): terms, pairs, topics, one random vector a note and,
+where asked for, its sealed texts, so that a search can open what it finds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from memory_store.keys import secrets_to_open
 from memory_store.models.embedder import Embedder
 from memory_store.records import Memory
 from memory_store.text.tokens import term
-from memory_store.vault.keyring import CollectionKeys
+from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys
 from memory_store.vault.manifest import account
 from memory_store.vault.rows import Origin, content_tag, insert_memory
 from memory_store.vault.segments import write_segment
@@ -185,16 +185,20 @@ class _Filling:
     def add(self, block: Block) -> None:
         """One transaction, as a batch of an import is."""
         keys, model = self._keys, self._vault.model(self._keys.collection)
-        parts = encode(self._segment(block, model.dimensions))
         ids = [str(uuid.UUID(bytes=one.tobytes())) for one in block.ids]
         with self._vault.writing() as connection, transaction(connection):
             if self._texts:
-                for memory in block.memories(keys.collection):
+                tags = [
                     insert_memory(
                         connection, keys, memory, Origin(), strict=False, hash_topics=True
                     )
+                    for memory in block.memories(keys.collection)
+                ]
             else:
                 connection.executemany(EMPTY_ROW, [(one, keys.collection, one) for one in ids])
+                tags = [one.tobytes() for one in block.ids]
+            row_tags = np.frombuffer(bytearray(b"".join(tags)), dtype=np.uint8).reshape(-1, 16)
+            parts = encode(self._segment(block, model.dimensions, row_tags))
             write_segment(
                 connection,
                 keys,
@@ -204,9 +208,9 @@ class _Filling:
                 vectors=parts.vectors,
                 pairs=parts.pairs,
             )
-            account(connection, keys, added=[(one, 1) for one in ids])
+            account(connection, keys, added=tags)
 
-    def _segment(self, block: Block, dimensions: int) -> Segment:
+    def _segment(self, block: Block, dimensions: int, row_tags: npt.NDArray[np.uint8]) -> Segment:
         """The block's columns, made as :func:`memory_store.index.segment.build` makes them."""
         count = block.count
         body, title = self._terms[block.body], self._terms[block.title]
@@ -235,6 +239,7 @@ class _Filling:
             valid_from=np.full(count, -np.inf),
             valid_to=np.full(count, np.inf),
             content_tags=self._content_tags(block),
+            row_tags=row_tags,
             lengths=(block.lengths + TITLE_WORDS).astype(np.uint32),
             terms=terms,
             title_counts=titles,
@@ -252,7 +257,8 @@ class _Filling:
     def _content_tags(self, block: Block) -> npt.NDArray[np.uint8]:
         if not self._texts:
             return block.ids
-        tags = b"".join(content_tag(self._keys, title, text) for title, text in block.texts)
+        keys = self._vault.keyring.of(VAULT_SCOPE)
+        tags = b"".join(content_tag(keys, title, text) for title, text in block.texts)
         return np.frombuffer(bytearray(tags), dtype=np.uint8).reshape(-1, 16)
 
     def _pairs(self, block: Block, body: Hashes, title: Hashes) -> Any:

@@ -156,8 +156,9 @@ def add(
 @click.command()
 @database_argument
 @click.option("--collection", multiple=True, metavar="NAME", help="Only this one (repeatable)")
+@click.option("--all", "whole", is_flag=True, help="Make every entry anew from its text")
 @with_store
-def reindex(store: MemoryStore, collection: tuple[str, ...]) -> None:
+def reindex(store: MemoryStore, collection: tuple[str, ...], whole: bool) -> None:
     """Add or renew the vectors and words of memories.
 
     \b
@@ -165,10 +166,11 @@ def reindex(store: MemoryStore, collection: tuple[str, ...]) -> None:
     memory-store reindex notes.db --collection work
 
     Needed after import --no-embed, and after a change of model or analyser. Only what lacks
-    something is done. May be stopped and run again: it goes on where it was.
+    something is done; with --all everything, which mends entries that verify found to differ from
+    their memories. May be stopped and run again: it goes on where it was.
     """
     with Progress() as progress:
-        renewed = store.reindex(collection=collection, progress=progress)
+        renewed = store.reindex(collection=collection, whole=whole, progress=progress)
     click.echo(f"{renewed:,} {'memory' if renewed == 1 else 'memories'} embedded")
 
 

@@ -237,15 +237,17 @@ class Writing(OpenedStore):
         self,
         *,
         collection: str | Sequence[str] = (),
+        whole: bool = False,
         progress: Progress | None = None,
     ) -> int:
         """Give every memory the vectors and terms of its collection's model and analyser.
 
         Of some collections, or of all. A model named by the environment becomes the vault's.
-        Returns how many were done. Resumable: what is up to date already is left alone. Raises
+        Returns how many were done. Resumable: what is up to date already is left alone, unless
+        ``whole``: then every entry is made anew from its text. Raises
         ModelUnavailableError when all was done that needs no absent model.
         """
         with vault_faults(self._vault.path):
             return operations.writing.reindex(
-                self._vault, self._embedders, several(collection), progress
+                self._vault, self._embedders, several(collection), progress, whole=whole
             )

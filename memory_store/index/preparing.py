@@ -38,7 +38,8 @@ class Preparer:
 
     ``embedders`` gives the model of a collection (by id), or None: new contents are then left
     without vectors (``--no-embed``, or no model). ``failed`` is told of a collection whose model
-    failed: the texts that it failed on are left without vectors, too. Raises ModelMismatchError
+    failed: the texts that it failed on are left without vectors, too. ``anew``: no vectors of the
+    index are used again. Raises ModelMismatchError
     where a collection's vectors come from another model, and, without ``failed``,
     ModelUnavailableError.
     """
@@ -48,6 +49,8 @@ class Preparer:
         vault: OpenVault,
         embedders: Callable[[str], Embedder | None],
         failed: Callable[[str, ModelUnavailableError], None] | None = None,
+        *,
+        anew: bool = False,
     ) -> None:
         self.embedded: Callable[[int, int], None] | None = None
         """Told how many windows of a batch are embedded, and how many it has."""
@@ -55,6 +58,7 @@ class Preparer:
         self._embedders = embedders
         self._failed = failed
         self._blinders: dict[str, Blinder] = {}
+        self._anew = anew  # no vectors of the index are used again
         self._snapshot = vault.snapshot()
         self._makings: dict[str, _Making] = {}
         self._known: dict[str, dict[bytes, int]] = {}
@@ -143,6 +147,8 @@ class Preparer:
 
     def _reuse(self, fingerprint: str, tag: bytes) -> Windows | None:
         """The windows and vectors that the index holds for an equal content, by the same model."""
+        if self._anew:
+            return None
         if fingerprint not in self._known:
             self._known[fingerprint] = self._contents(fingerprint)
         ordinal = self._known[fingerprint].get(tag)

@@ -34,8 +34,11 @@ def reindex(
     load: Callable[[str], Embedder],
     collections: Collection[str] | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
+    *,
+    whole: bool = False,
 ) -> int:
-    """Re-index what lacks the present model's vectors or was analysed in another way.
+    """Re-index what lacks the present model's vectors or was analysed in another way; everything
+    if ``whole``, from the texts alone.
 
     ``load`` gives the model of a collection (by id), ``collections`` says which ones to renew
     (``None``: all). Returns how many memories were done. Where a model is missing, or fails on a
@@ -43,7 +46,8 @@ def reindex(
     """
     with vault.gate.entered():
         models = _Models(vault, load, collections)
-        preparer, pending = Preparer(vault, models.get, models.failed), models.pending()
+        preparer = Preparer(vault, models.get, models.failed, anew=whole)
+        pending = models.pending(whole=whole)
     done = 0
     try:
         for start in range(0, len(pending), BATCH):
@@ -100,14 +104,15 @@ class _Models:
                 ):
                     self._vault.adopt_model(connection, embedder, collection)
 
-    def pending(self) -> list[str]:
-        """The memories to renew: stale ones, and those without vectors where there is a model."""
+    def pending(self, *, whole: bool) -> list[str]:
+        """The memories to renew: stale ones, and those without vectors where there is a model; all
+        if ``whole``."""
         snapshot = self._vault.snapshot()
         found = []
         for collection in self._wanted:
             for ordinal in map(int, np.flatnonzero(snapshot.visible([collection]))):
                 lacks = collection in self._models and not snapshot.windows(ordinal)
-                if lacks or snapshot.stale[ordinal]:
+                if whole or lacks or snapshot.stale[ordinal]:
                     found.append(snapshot.id(ordinal))
         return found
 

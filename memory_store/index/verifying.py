@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 WORDS_COMPARED = 256  # memories whose words are analysed again: about a second
 VECTORS_COMPARED = 16  # memories of those that are embedded again: about a second, too
-MEND = "memory-store reindex --all makes its entry anew"
+MEND = "memory-store reindex --all makes the entry anew"
 
 Check = Callable[[], None]
 Model = Callable[[str], "Embedder"]
@@ -262,7 +262,7 @@ class _Work:
                 differing.append("vectors")
         _refuse_unless(
             not differing,
-            f"the index has another {' and another '.join(differing)} for it than it has; {MEND}",
+            f"differs from its index entry in: {', '.join(differing)}; {MEND}",
         )
 
     def _vectors_differ(self, ordinal: int, memory: Memory) -> bool:

@@ -128,15 +128,21 @@ def import_files(
 
 
 def reindex(
-    vault: OpenVault, embedders: Embedders, names: Sequence[str], progress: Progress | None
+    vault: OpenVault,
+    embedders: Embedders,
+    names: Sequence[str],
+    progress: Progress | None,
+    *,
+    whole: bool,
 ) -> int:
     """Index collections (none: all) with their present models and analysers. Returns how many
-    memories were done. Enters the vault itself, as :func:`import_paths` does."""
+    memories were done: all of them if ``whole``. Enters the vault itself, as :func:`import_paths`
+    does."""
     from memory_store.index.reindexing import reindex as index_again
 
     with vault.gate.entered():
         chosen = collection_ids(vault, names)
-    return index_again(vault, embedders.load_to_adopt, chosen, progress)
+    return index_again(vault, embedders.load_to_adopt, chosen, progress, whole=whole)
 
 
 def write(

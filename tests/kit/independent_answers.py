@@ -17,16 +17,17 @@ from independent_sealing import (
     Place,
     Refused,
     Slot,
+    account_total,
     argon2id,
     content_hash,
     derived,
-    element,
     key_file_secret,
     normalised_topic,
     opened,
     padded_length,
     pair,
     recovery_secret,
+    row_tag,
     tag,
     term,
     topic_hash,
@@ -73,8 +74,12 @@ def derivation_vector(vector: Vector) -> Vector:
             result = f"{pair(derived(key, 'blind'), *both):016x}"
         case "content":
             result = content_hash(derived(key, "dedupe"), given["title"], given["text"]).hex()
-        case "element":
-            result = f"{element(key, given['memory'], given['version']):064x}"
+        case "row tag":
+            head = given["head"].encode()
+            dedupe = derived(key, "dedupe")
+            result = row_tag(dedupe, given["memory"], given["version"], head).hex()
+        case "account":
+            result = f"{account_total(key, map(bytes.fromhex, given['tags'])):032x}"
         case "tag":
             result = tag(given["key"], *map(bytes.fromhex, given["parts"]), length=32).hex()
         case "padded length":

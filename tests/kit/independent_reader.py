@@ -23,12 +23,14 @@ from independent_sealing import (
     Place,
     Refused,
     Slot,
+    account_total,
     content_hash,
     derived,
     element,
     normalised_topic,
     opened,
     own_hash,
+    row_tag,
     topic_hash,
 )
 from independent_sharing import Grant, known_identity
@@ -204,11 +206,24 @@ class Vault:
         """The memories that are there are those that were written last."""
         account, bundle = self.account(collection)
         rows = self.connection.execute(
-            "select id, version from memories where collection = ?", (collection,)
+            "select id, version, head from memories where collection = ?", (collection,)
         ).fetchall()
-        total = sum(element(bundle.key, memory, version) for memory, version in rows) % 2**256
-        if (account["count"], int(account["total"], 16)) != (len(rows), total):
+        if account["count"] != len(rows):
             raise Refused("account", "vault_manifests")
+        if account.get("format", 2) < 3:
+            total = sum(element(bundle.key, memory, version) for memory, version, _ in rows)
+            total %= 2**256
+        else:
+            tags = [self._row_tag(collection, bundle, *row) for row in rows]
+            total = account_total(bundle.key, tags)
+        if int(account["total"], 16) != total:
+            raise Refused("account", "vault_manifests")
+
+    def _row_tag(
+        self, collection: str, bundle: Bundle, memory: str, version: int, head: bytes
+    ) -> bytes:
+        content = self.open(collection, ("memories", "head"), memory, version, head)
+        return row_tag(bundle.dedupe, memory, version, content)
 
     def _row(self, query: str, *values: str) -> tuple[Any, ...]:
         row = self.connection.execute(query, values).fetchone()

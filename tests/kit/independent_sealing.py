@@ -13,6 +13,7 @@ import json
 import re
 import struct
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,9 +85,19 @@ def own_hash(dedupe: bytes, memory: str) -> bytes:
 
 
 def element(collection_key: bytes, memory: str, version: int) -> int:
+    """Of an account before format 3."""
     key = derived(collection_key, "manifest-element")
     hashed = tag(key, memory.encode(), struct.pack(">Q", version), length=32)
     return int.from_bytes(hashed, "big")
+
+
+def row_tag(dedupe: bytes, memory: str, version: int, head: bytes) -> bytes:
+    return tag(derived(dedupe, "row"), memory.encode(), struct.pack(">q", version), head)
+
+
+def account_total(collection_key: bytes, tags: Iterable[bytes]) -> int:
+    key = derived(collection_key, "account-element")
+    return sum(int.from_bytes(block(key, one), "big") for one in tags) % 2**128
 
 
 @dataclass(frozen=True)

@@ -21,17 +21,18 @@ from independent_sealing import (
     SUITES,
     Place,
     Slot,
+    account_total,
     argon2id,
     content_hash,
     derived,
     device_id,
     device_secret,
-    element,
     key_file_secret,
     normalised_topic,
     padded_length,
     pair,
     recovery_secret,
+    row_tag,
     tag,
     term,
     topic_hash,
@@ -230,7 +231,7 @@ LABELS = (
     *("slot", "commitment", "wrap", "principal-wrap", "two-factors", "device-id", "device-wrap"),
     *("body", "head", "segment", "manifest", "name", "expansion", "page", "audit"),
     *("blind", "term", "topic", "pair", "dedupe", "source"),
-    *("manifest-element", "page-tag", "expansion-question"),
+    *("manifest-element", "account-element", "row", "page-tag", "expansion-question"),
 )
 
 
@@ -312,9 +313,19 @@ def keyed_hashes() -> Iterator[Vector]:
     for title, text in (("Title", "Text"), ("Other", "Text"), ("Title", ""), ("Title", " \n")):
         result = content_hash(derived(key, "dedupe"), title, text).hex()
         yield derivation("content", {**given, "title": title, "text": text}, result)
-    for memory, version in (("0d5c", 1), ("0d5c", 2), ("0d5d", 2**40)):
-        result = f"{element(key, memory, version):064x}"
-        yield derivation("element", {**given, "memory": memory, "version": version}, result)
+    tags = []
+    for memory, version, head in (
+        ("0d5c", 1, "{}"),
+        ("0d5c", 2, "{}"),
+        ("0d5d", 2**40, "{}"),
+        ("0d5c", 1, '{"title":"é"}'),
+    ):
+        tags.append(row_tag(derived(key, "dedupe"), memory, version, head.encode()).hex())
+        row = {"memory": memory, "version": version, "head": head}
+        yield derivation("row tag", {**given, **row}, tags[-1])
+    for several in ([], tags[:1], tags, tags[::-1]):
+        result = f"{account_total(key, map(bytes.fromhex, several)):032x}"
+        yield derivation("account", {**given, "tags": several}, result)
     for parts in ((), (b"",), (b"ab", b"c"), (b"a", b"bc")):
         listed = {"key": key.hex(), "parts": [part.hex() for part in parts]}
         yield derivation("tag", listed, tag(key, *parts, length=32).hex())

@@ -22,15 +22,18 @@ from memory_store.records import MemoryDraft
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.vault import device_keys, opened_slots, passphrase_slots, slots
+from memory_store.vault.schema import FORMAT_VERSION
 
 HERE = Path(__file__).parent
 PASSPHRASE = "a published passphrase"
+AGAIN = "5d0e1c1a-7a0b-4a52-8c55-3b7f0f9a6f01"
 CHEAP = Argon2Parameters(19_456, 2, 1)
 Vector = dict[str, Any]
 
 
-def fill(store: MemoryStore) -> None:
-    """Two collections, one of them with its key replaced, a shared body, an edit."""
+def fill(store: MemoryStore) -> str:
+    """Two collections, one of them with its key replaced, a shared body, an edit, and a memory that
+    was made again with its id. Returns the SQL that puts the first one of those back."""
     store.create_collection("mill")
     store.rotate_keys("mill")
     first, _, _ = store.add_many(
@@ -49,6 +52,32 @@ def fill(store: MemoryStore) -> None:
         embed=False,
     )
     store.edit(first.id, text="The spare key hangs in the mill.")
+    store.add("The gate is open.", title="Gate", id=AGAIN)
+    before = rows_of_again(store.path)
+    store.delete(AGAIN)
+    store.add("The gate is shut.", title="Gate", id=AGAIN)
+    return before
+
+
+def rows_of_again(path: Path) -> str:
+    """SQL that puts the present row of a memory, and its body, in the place of what is there."""
+    with closing(connect(path, read_only=True)) as connection:
+        body = connection.execute(
+            """
+            select b.id, quote(b.tag), quote(b.body) from memory_bodies b
+            join memories m on m.content = b.id where m.id = ?
+            """,
+            (AGAIN,),
+        ).fetchone()
+        head, created, updated = connection.execute(
+            "select quote(head), created, updated from memories where id = ?", (AGAIN,)
+        ).fetchone()
+    return (
+        f"update memory_bodies set id = '{body[0]}', tag = {body[1]}, body = {body[2]} "
+        f"where id = (select content from memories where id = '{AGAIN}'); "
+        f"update memories set content = '{body[0]}', head = {head}, created = '{created}', "
+        f"updated = '{updated}' where id = '{AGAIN}'"
+    )
 
 
 def cheaper(path: Path) -> None:
@@ -79,7 +108,7 @@ def dump(connection: sqlite3.Connection) -> str:
     return "\n".join((*pragmas, *lines)) + "\n"
 
 
-def changes(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
+def changes(connection: sqlite3.Connection, before: str) -> Iterator[tuple[str, str, str]]:
     """Outcome, what is done to the file, and the SQL that does it."""
     one, other = (
         row[0]
@@ -143,11 +172,7 @@ def changes(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
     elsewhere = f"update collections set name = {name} where rowid = 1"
     yield "unknown suite or epoch", "the name of another collection, in epoch 1", elsewhere
     yield "account", "a memory taken away", f"delete from memories where id = '{one}'"
-    yield (
-        "account",
-        "another version",
-        f"update memories set version = 1 - version where id = '{one}'",
-    )
+    yield "account", "the row of a memory that was made again since", before
     yield "account", "an account taken away", "delete from vault_manifests where rowid = 1"
     for column, value in (("type", "code"), ("created", "2001-01-01T00:00:00Z"), ("updated", "")):
         statement = f"update memories set {column} = '{value}' where id = '{one}'"
@@ -173,23 +198,26 @@ def changes(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
     yield "weak cost", "a cheaper passphrase", f"update vault_slots set parameters = '{weak}'"
 
 
-def made(folder: Path) -> tuple[Path, dict[str, str]]:
-    """A filled vault and the secrets that open it."""
+def made(folder: Path) -> tuple[Path, dict[str, str], str]:
+    """A filled vault, the secrets that open it, and what :func:`fill` returns."""
     path, key_file = folder / "vault" / "kit.db", folder / "keys" / "kit.key"
     for parent in (path.parent, key_file.parent):
         parent.mkdir(mode=0o700)
     store, code = MemoryStore.create(path, key_file=key_file, passphrase=PASSPHRASE)
     with store:
-        fill(store)
+        before = fill(store)
     cheaper(path)
-    return path, {
-        "key-file": key_file.read_text(), "recovery": code, "passphrase": PASSPHRASE,
+    secrets = {
+        "key-file": key_file.read_text(),
+        "recovery": code,
+        "passphrase": PASSPHRASE,
         "device": Path(store.device_keys(path)[0].path).read_text().strip(),
-    }  # fmt: skip
+    }
+    return path, secrets, before
 
 
 def vectors(
-    connection: sqlite3.Connection, secrets: dict[str, str], held: list[Vector]
+    connection: sqlite3.Connection, secrets: dict[str, str], held: list[Vector], before: str
 ) -> list[Vector]:
     wrong = {
         "key-file": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n",
@@ -210,7 +238,7 @@ def vectors(
         found.append(
             {"outcome": "wrong secret", "what": f"another {kind}", "change": "", "given": other}
         )
-    for outcome, what, change in changes(connection):
+    for outcome, what, change in changes(connection, before):
         kind = "passphrase" if outcome == "weak cost" else "key-file"
         given = {"kind": kind, "secret": secrets[kind]}
         found.append({"outcome": outcome, "what": what, "change": change, "given": given})
@@ -222,7 +250,7 @@ def main() -> None:
         for name in ("CACHE", "CONFIG", "STATE"):
             os.environ[f"MEMORY_STORE_{name}"] = str(Path(folder) / name)
         os.environ["MEMORY_STORE_OFFLINE"] = "1"
-        path, secrets = made(Path(folder))
+        path, secrets, before = made(Path(folder))
         with MemoryStore.open(path, key_file=Path(folder) / "keys" / "kit.key") as store:
             held = sorted(
                 (
@@ -239,8 +267,8 @@ def main() -> None:
             )
         with closing(connect(path)) as connection:
             (HERE / "vault.sql").write_text(dump(connection), "utf-8")
-            lines = [json.dumps(one) for one in vectors(connection, secrets, held)]
-    head = json.dumps({"format": 2, "about": ABOUT})[:-1]
+            lines = [json.dumps(one) for one in vectors(connection, secrets, held, before)]
+    head = json.dumps({"format": FORMAT_VERSION, "about": ABOUT})[:-1]
     text = f'{head}, "vectors": [\n' + ",\n".join(lines) + "\n]}\n"
     (HERE / "vault.json").write_text(text, "utf-8")
 

@@ -24,10 +24,9 @@ from memory_store.store import MemoryStore
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault import device_keys
 from memory_store.vault.keyring import CollectionKeys
-from memory_store.vault.manifest import element
 from memory_store.vault.opened_slots import open_root
 from memory_store.vault.passphrase_slots import read_parameters
-from memory_store.vault.rows import content_tag
+from memory_store.vault.rows import content_tag, row_tag
 from memory_store.vault.schema import create_schema
 from memory_store.vault.slots import Secret, Slot, insert_slot
 
@@ -38,6 +37,7 @@ COMPLAINTS = {
     "which a vault never has": "hostile schema",
     "account knows": "account",
     "account is missing": "account",
+    "not the row that was written last": "account",
     "changed since it was written": "clear column",
     "names another memory's body": "another body",
     "its body is missing": "missing body",
@@ -136,8 +136,11 @@ DERIVATIONS: dict[str, Callable[[Vector], Any]] = {
     "term": lambda v: f"{_blinder(v).term(v['language'], v['stem']):016x}",
     "pair": lambda v: f"{_blinder(v).pair(int(v['first'], 16), int(v['second'], 16)):016x}",
     "content": lambda v: content_tag(_collection(v), v["title"], v["text"]).hex(),
-    "element": lambda v: (
-        f"{element(_collection(v).manifest_of(0), v['memory'], v['version']):064x}"
+    "row tag": lambda v: row_tag(
+        _collection(v), v["memory"], v["version"], v["head"].encode()
+    ).hex(),
+    "account": lambda v: (
+        f"{_collection(v).elements_of(0).total(b''.join(map(bytes.fromhex, v['tags']))):032x}"
     ),
     "tag": lambda v: Tagger(_key(v, "key")).tag(*map(bytes.fromhex, v["parts"]), length=32).hex(),
     "padded length": lambda v: padded_length(v["length"]),
