@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -235,12 +236,23 @@ RELATIONS = {
 
 
 async def everything(
-    filled: Filled, serve: Serve, world: World, way: Callable[[Eve], Any], folder: Path
+    filled: Filled,
+    serve: Serve,
+    world: World,
+    way: Callable[[Eve], Any],
+    folder: Path,
+    *,
+    strict: bool,
 ) -> list[Any]:
     """All that Eve sees of a world."""
     folder.mkdir()
     path = folder / "notes.db"
-    path.write_bytes(filled.path.read_bytes())
+    if strict:
+        model = os.environ["MEMORY_STORE_MODEL"]
+        new = {"key_file": filled.key_file, "embedder": model, "profile": "strict"}
+        MemoryStore.create(path, **new)[0].close()
+    else:
+        path.write_bytes(filled.path.read_bytes())
     with MemoryStore.open(path, key_file=filled.key_file) as store:
         fill(store, world)
     allow = {f"hybrid-{name}": {"id": "root"} for name in ("search", "decrypt")}
@@ -263,12 +275,15 @@ async def everything(
     return eve.seen
 
 
+@pytest.mark.parametrize("strict", [False, True], ids=["default", "strict"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_what_others_keep_makes_no_difference_to_who_only_writes(
-    filled: Filled, serve: Serve, tmp_path: Path, way: Callable[[Eve], Any]
+    filled: Filled, serve: Serve, tmp_path: Path, way: Callable[[Eve], Any], strict: bool
 ) -> None:
-    right = await everything(filled, serve, AS_GUESSED, way, tmp_path / "right")
-    wrong = await everything(filled, serve, OTHERWISE, way, tmp_path / "wrong")
+    right, wrong = [
+        await everything(filled, serve, world, way, tmp_path / name, strict=strict)
+        for name, world in (("right", AS_GUESSED), ("wrong", OTHERWISE))
+    ]
     for one, other in zip(right, wrong, strict=True):
         assert one == other
     said = json.dumps(right, default=str)
