@@ -73,7 +73,7 @@ def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
                 add_slot(connection, vault, 0, secret, root)
             keyring = Keyring(vault, 0, root)
             keyring.create_collection_key(connection, VAULT_SCOPE)
-            personal = insert_collection(connection, keyring, PERSONAL)
+            personal = insert_collection(connection, keyring)
             settings = Settings(
                 profile=profile,
                 created=now,
@@ -81,6 +81,7 @@ def _fill_new_vault(path: Path, secrets: list[Secret], profile: str) -> None:
                 analyser=ANALYSER_VERSION,
                 collections=(personal,),
                 format=FORMAT_VERSION,
+                names={personal: PERSONAL},
             )
             write_settings(connection, keyring, settings)
             keyring.wipe()

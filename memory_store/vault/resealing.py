@@ -17,7 +17,6 @@ from memory_store.crypto.sealing import sealed_epoch
 from memory_store.errors import TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
-from memory_store.vault.collections import open_name, seal_name
 from memory_store.vault.manifest import Manifest, read_manifest, recount, write_manifest
 from memory_store.vault.rows import body_place
 from memory_store.vault.segments import list_segments, reseal_segment
@@ -73,24 +72,7 @@ def reseal_segments(connection: sqlite3.Connection, keys: CollectionKeys, after:
     return None, 0
 
 
-def reseal_name(connection: sqlite3.Connection, keys: CollectionKeys, after: int) -> Done:
-    """The collection's name."""
-    row = connection.execute(
-        f"""
-        select name from collections
-        where id = ? and {EPOCH_IN_HEADER.format("name")} != ?
-        """,
-        (keys.collection, _epoch(keys)),
-    ).fetchone()
-    if row is None:
-        return None, 0
-    fresh = seal_name(keys, open_name(keys, row[0]))
-    connection.execute("update collections set name = ? where id = ?", (fresh, keys.collection))
-    return after, 1
-
-
 STEPS: tuple[Step, ...] = (
-    reseal_name,
     reseal_segments,
     reseal_sources,
     reseal_heads,

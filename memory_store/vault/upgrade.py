@@ -26,7 +26,14 @@ from memory_store.vault.transactions import erase_traces, transaction
 Step = Callable[[sqlite3.Connection, Keyring, Settings], Settings]
 """Brings one kind of row up to date, inside the transaction. Returns the settings to go on with."""
 
-TO_FORMAT_3: tuple[Step, ...] = ()
+
+def _empty_names(connection: sqlite3.Connection, _: Keyring, settings: Settings) -> Settings:
+    """Names go into the settings, where they were read into already; the rows lose theirs."""
+    connection.execute("update collections set name = x''")
+    return settings
+
+
+TO_FORMAT_3: tuple[Step, ...] = (_empty_names,)
 
 
 def upgrade(connection: sqlite3.Connection, keyring: Keyring) -> bool:

@@ -220,7 +220,11 @@ def test_its_recovery_code_opens_it(
 def test_whom_a_collection_was_shared_with_reads_that_one_alone(
     opened: Open, known: dict[str, Any], others: dict[str, Any], tmp_path: Path
 ) -> None:
-    with opened(key_file=key_file(tmp_path, "formats.member")) as store:
+    member = key_file(tmp_path, "formats.member")
+    with pytest.raises(FormatError, match="owner has to open it once with this version"):
+        opened(key_file=member)
+    opened().lock()
+    with opened(key_file=member) as store:
         hers = {memory.id: memory.as_dict() for memory in store.list(limit=1_000)}
         assert (store.is_owner, store.identity().collections) == (False, ("mill",))
         assert [row.title for row in store.search("weir March").rows][:1] == ["The weir"]
