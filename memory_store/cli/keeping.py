@@ -11,7 +11,13 @@ import click
 from msgspec.structs import asdict
 
 from memory_store.cli.failures import EXIT_FAILED
-from memory_store.cli.options import database_argument, json_option, key_options, with_store
+from memory_store.cli.options import (
+    accepting_older,
+    database_argument,
+    json_option,
+    key_options,
+    with_store,
+)
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.terminal import BOLD, DIM, colour_wanted, printable_line, styled
@@ -79,6 +85,7 @@ def stats(store: MemoryStore, as_json: bool) -> None:
     "--accept-older", is_flag=True, help="Unless a record fails, take this file for the newest"
 )
 @json_option("Print as JSON")
+@accepting_older
 @with_store
 def verify(store: MemoryStore, accept_older: bool, as_json: bool) -> None:
     """Authenticate every record. Exit code 1 when one was changed, cut or moved.
@@ -99,10 +106,10 @@ def verify(store: MemoryStore, accept_older: bool, as_json: bool) -> None:
             click.echo(f"failed: {printable_line(str(failure))}", err=True)
         older = ", but the file is an older one" if found["older"] else ""
         click.echo(f"{found['records']:,} records verified, {len(failures)} failed{older}")
-    if accept_older and not failures:
-        store.accept_older()
     if failures:
         sys.exit(EXIT_FAILED)
+    if accept_older:
+        store.accept_older()
 
 
 @click.command()

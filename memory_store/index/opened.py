@@ -26,10 +26,11 @@ from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import IndexModel, delete_batch
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, file_access, sqlite3
+from memory_store.vault.earlier_sources import warnings
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import accept, counters, remember, rollback_warning
-from memory_store.vault.schema import check_is_vault
+from memory_store.vault.schema import FORMAT_VERSION, check_is_vault
 from memory_store.vault.settings import (
     Settings,
     read_settings,
@@ -37,6 +38,7 @@ from memory_store.vault.settings import (
     stored_revision,
     write_settings,
 )
+from memory_store.vault.share_check import Stored, mend_shares, stored_shares
 from memory_store.vault.slots import Secret, open_root
 from memory_store.vault.transactions import erase_traces, reading
 from memory_store.vault.upgrade import upgrade
@@ -77,6 +79,8 @@ class OpenVault:
         self.index = LiveIndex(keyring, connect(path, read_only=True, access=access))
         self._older = rollback_warning(vault, path, counters(self._writer)) is not None
         self._told = False
+        self._shares: Stored = ()
+        self.notices: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Settings:
@@ -107,11 +111,12 @@ class OpenVault:
         return warning.replace(f"{command} DB", f"{command} {self.path}") if warning else None
 
     def untold(self) -> str | None:
-        """The same warning, once: for whoever tells it to a person."""
+        """The same warning, once, and what an upgrade changed: to be shown to a person."""
         if self._told:
             return None
         self._told = True
-        return self.older
+        told = [*self.notices, *filter(None, [self.older])]
+        return ". ".join(told) if told else None
 
     def accept_older(self) -> None:
         """Take the file as it is for the newest there is."""
@@ -128,12 +133,20 @@ class OpenVault:
         with self._write_lock:
             self.keyring.check_open()
             settings, held = self._settings, set(self.keyring.collections)
+            self._mend_shares()
             try:
                 yield self._writer
             except BaseException:
                 self._settings = settings
                 self.keyring.keep_only(held)
                 raise
+
+    def _mend_shares(self) -> None:
+        """Write again what the owner tells others, where another has changed it since."""
+        if not self.keyring.is_owner or not self.settings.holders or self._writer.in_transaction:
+            return
+        if stored_shares(self._writer) != self._shares:
+            self._shares = mend_shares(self._writer, self.keyring)
 
     def reader(self) -> sqlite3.Connection:
         """This thread's reading connection."""
@@ -334,15 +347,22 @@ def open_vault(
             keyring = Keyring.of_slot(connection, vault, open_root(connection, vault, secrets))
     finally:
         connection.close()
+    told: Sequence[str] = ()
     if keyring.is_owner and not access.read_only:
-        _upgrade(path, keyring, access)
-    return OpenVault(path, vault, keyring, access)
+        told = _upgrade(path, keyring, access)
+    opened = OpenVault(path, vault, keyring, access)
+    opened.notices = tuple(told)
+    return opened
 
 
-def _upgrade(path: Path, keyring: Keyring, access: FileAccess) -> None:
+def _upgrade(path: Path, keyring: Keyring, access: FileAccess) -> Sequence[str]:
+    """Bring an earlier format up to today's. Returns what its owner has to know of that."""
     connection = connect(path, access=access)
     try:
-        upgrade(connection, keyring)
+        settings = read_settings(connection, keyring)
+        earlier = settings.format < FORMAT_VERSION
+        told = warnings(connection, keyring, settings) if earlier else []
+        return told if upgrade(connection, keyring) else []
     finally:
         connection.close()
 

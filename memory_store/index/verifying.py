@@ -13,15 +13,17 @@ from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.index.live import load_segment
 from memory_store.index.opened import OpenVault
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit
+from memory_store.vault import audit, sources
 from memory_store.vault.damage import UNFORESEEN, damage
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import read_manifest, recount
-from memory_store.vault.rows import content_tag, open_memories, topic_tags
+from memory_store.vault.rows import content_tag, open_memories, read_origins, topic_tags
+from memory_store.vault.schema import FORMAT_VERSION
 from memory_store.vault.segments import list_segments
+from memory_store.vault.share_check import share_checks
 from memory_store.vault.transactions import reading
 
-Check = Callable[[], None]
+Check = Callable[[], object]
 DATABASE = "database"
 
 
@@ -61,12 +63,15 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
         if row.collection in readable:
             keys = vault.keyring.of(row.collection)
             yield f"segment {row.id}", partial(_whole, connection, keys, row)
-    for source, collection, sealed in connection.execute(
-        "select id, collection, head from vault_sources order by rowid"
-    ).fetchall():
-        if collection in readable:
-            yield f"source {source}", partial(_source, vault, collection, source, sealed)
+    if vault.settings.format >= FORMAT_VERSION:
+        for source, collection, sealed in sources.check_source(connection, vault.keyring):
+            yield (
+                f"source {source}",
+                partial(sources.open_source, vault.keyring, source, collection, sealed),
+            )
+        yield "origins", lambda: _check_origins(vault, connection)
     if vault.keyring.is_owner:
+        yield from share_checks(connection, vault.keyring, vault.settings)
         for sequence, tag, sealed in stored(connection):
             yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
         yield "audit trail", partial(_audit_check, vault, connection)
@@ -91,9 +96,16 @@ def _whole(connection: sqlite3.Connection, keys: Any, row: Any) -> None:
         segment.wipe()
 
 
-def _source(vault: OpenVault, collection: str, source: str, sealed: bytes) -> None:
-    keys = vault.keyring.of(collection)
-    keys.unseal("head", keys.place("vault_sources", "head", source), sealed)
+def _check_origins(vault: OpenVault, connection: sqlite3.Connection) -> None:
+    """Raise TamperedError where a row that is not proven says where a memory came from."""
+    rows = connection.execute(
+        "select id, collection from memories where id in (select memory from memory_sources)"
+    ).fetchall()
+    readable = set(vault.keyring.readable())
+    mine = [(memory, collection) for memory, collection in rows if collection in readable]
+    proven = read_origins(connection, vault.keyring, mine)
+    wrong = [memory for memory, _ in mine if memory not in proven]
+    _refuse_unless(not wrong, f"memory_sources of {', '.join(wrong[:3])}: not written by a reader")
 
 
 def _expansion(vault: OpenVault, tag: bytes, sealed: bytes) -> None:

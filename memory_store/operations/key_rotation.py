@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from memory_store.index.opened import OpenVault
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit, expansions, topic_hashes
+from memory_store.vault import audit, expansions, sources, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace
 from memory_store.vault.identities import known_identity
@@ -212,6 +212,7 @@ def _anything_left(connection: sqlite3.Connection, keys: CollectionKeys) -> bool
     this is done: it is little, and sealed at once."""
     if keys.collection == VAULT_SCOPE:
         expansions.reseal(connection, keys)
+        sources.reseal(connection, keys)
         audit.reseal(connection, keys)
         return False
     return any(step(connection, keys, 0)[0] is not None for step in STEPS)

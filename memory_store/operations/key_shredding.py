@@ -31,6 +31,8 @@ _ROWS = (
     f"""
     delete from vault_source_files where source in
         (select id from vault_sources where {_KEYLESS})
+       or (source not in (select id from vault_sources) and not exists
+            (select 1 from memory_sources where file = vault_source_files.tag))
     """,
     *(
         f"delete from {table} where {_KEYLESS}"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from memory_store.errors import MemoryStoreError
@@ -63,6 +64,24 @@ def keep(vault: bytes, kind: str, principal: int, numbers: Mapping[str, int]) ->
         fresh.replace(file)
     except OSError:
         fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def without(vault: bytes, kind: str) -> Iterator[None]:
+    """As if nothing of a kind had been kept of a vault; for good, unless what is inside fails."""
+    try:
+        files = list((state_folder() / FOLDER).glob(f"{vault.hex()}-*-{kind}.json"))
+        before = {file: file.read_bytes() for file in files}
+        for file in files:
+            file.unlink()
+    except (MemoryStoreError, OSError):
+        before = {}
+    try:
+        yield
+    except BaseException:
+        for file, numbers in before.items():
+            file.write_bytes(numbers)
+        raise
 
 
 def _file(vault: bytes, kind: str, principal: int) -> Path | None:

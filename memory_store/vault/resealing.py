@@ -53,16 +53,6 @@ def reseal_bodies(connection: sqlite3.Connection, keys: CollectionKeys, after: i
     return (rows[-1][0] if rows else None), len(rows)
 
 
-def reseal_sources(connection: sqlite3.Connection, keys: CollectionKeys, after: int) -> Done:
-    """Imported paths."""
-    rows = _left(connection, keys, "vault_sources", "id, head", "head", after)
-    for _, row, sealed in rows:
-        place = keys.place("vault_sources", "head", row)
-        fresh = keys.seal("head", place, keys.unseal("head", place, sealed))
-        connection.execute("update vault_sources set head = ? where id = ?", (fresh, row))
-    return (rows[-1][0] if rows else None), len(rows)
-
-
 def reseal_segments(connection: sqlite3.Connection, keys: CollectionKeys, after: int) -> Done:
     """One part of the index at a time: it may be large."""
     for row in list_segments(connection):
@@ -74,7 +64,6 @@ def reseal_segments(connection: sqlite3.Connection, keys: CollectionKeys, after:
 
 STEPS: tuple[Step, ...] = (
     reseal_segments,
-    reseal_sources,
     reseal_heads,
     reseal_bodies,
 )
@@ -83,7 +72,7 @@ STEPS: tuple[Step, ...] = (
 
 def rows_of(connection: sqlite3.Connection, collection: str) -> int:
     """About how many steps a change of the collection's key takes, for a progress line."""
-    tables = ("memories", "memory_bodies", "vault_sources", "vault_segments")
+    tables = ("memories", "memory_bodies", "vault_segments")
     counts = (
         connection.execute(f"select count(*) from {table} where collection = ?", (collection,))
         for table in tables

@@ -236,9 +236,7 @@ def _shared(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
         (keyring.principal,),
     )
     owner = keyring.owner_identity(connection)
-    told = {
-        row[0]: read_share(connection, keyring.of(row[0]), owner) for row in present.fetchall()
-    }
+    told = {row[0]: read_share(connection, keyring.of(row[0]), owner) for row in present.fetchall()}
     if not told:
         raise NotFoundError("nothing in this vault is shared with this key any more")
     _check_newest(connection, keyring, told)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from memory_store.sqlite import sqlite3
+from memory_store.vault.earlier_sources import own_sources, prove_origins
 from memory_store.vault.identities import publish_owner
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.schema import FORMAT_VERSION, create_later_tables, note_format
@@ -33,7 +34,7 @@ def _empty_names(connection: sqlite3.Connection, _: Keyring, settings: Settings)
     return settings
 
 
-TO_FORMAT_3: tuple[Step, ...] = (_empty_names,)
+TO_FORMAT_3: tuple[Step, ...] = (_empty_names, own_sources, prove_origins)
 
 
 def upgrade(connection: sqlite3.Connection, keyring: Keyring) -> bool:
@@ -48,6 +49,7 @@ def upgrade(connection: sqlite3.Connection, keyring: Keyring) -> bool:
         settings = read_settings(connection, keyring)
         if settings.format >= FORMAT_VERSION:  # another process was faster
             return False
+        keyring.strict = settings.profile == "strict"
         create_later_tables(connection)
         publish_owner(connection, keyring.root)
         for step in TO_FORMAT_3:
