@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import CollectionInfo
+from memory_store.records.collections import several_of_that_name
 from memory_store.vault.collections import check_named, checked_name, insert_collection
 from memory_store.vault.members import OWNER_ROLE, changed_members
 from memory_store.vault.settings import CollectionSettings, Settings
@@ -81,11 +82,7 @@ class Collections:
             return given
         found = [collection for collection, name in names.items() if name == given]
         if len(found) > 1:
-            raise BadInputError(
-                f"several collections are called {given!r}: say which by its id, or rename one. "
-                f"They are {', '.join(found)}",
-                "collection",
-            )
+            raise BadInputError(several_of_that_name(given, found), "collection")
         if found:
             return found[0]
         known = ", ".join(sorted(names.values()))

@@ -32,7 +32,7 @@ class Two:
 
     def run(self, *arguments: object, key: Path | None = None) -> Result:
         command, *rest = map(str, arguments)
-        given = [command, str(self.path), *rest, "--key-file", str(key or self.key_file)]
+        given = [*command.split(), str(self.path), *rest, "--key-file", str(key or self.key_file)]
         return CliRunner().invoke(main, given)
 
     def owner(self, path: Path | None = None) -> MemoryStore:
