@@ -79,7 +79,7 @@ class OpenVault:
         self.index = LiveIndex(keyring, connect(path, read_only=True, access=access))
         self._older = rollback_warning(vault, path, counters(self._writer)) is not None
         self._told = False
-        self._shares: Stored = ()
+        self._shares: Stored | None = None
         self.notices: tuple[str, ...] = ()
 
     @property

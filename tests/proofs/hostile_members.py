@@ -11,13 +11,17 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from memory_store.cli import main
+from memory_store.keys import secrets_to_open
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
-from memory_store.vault.keyring import CollectionKeys
+from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.settings import read_vault_id
+from memory_store.vault.slots import open_root
 from memory_store.vault.transactions import transaction
 
 SHARED = "work"
 Row = dict[str, Any]
+Hers = tuple[sqlite3.Connection, CollectionKeys]
 
 
 @dataclass
@@ -50,10 +54,22 @@ class Two:
             return sorted(one.text for one in store.list(collection=collection))
 
     @contextmanager
-    def keys_of_mallory(self) -> Iterator[tuple[sqlite3.Connection, CollectionKeys]]:
+    def keys_of_mallory(self) -> Iterator[Hers]:
         """A connection to the file, in a transaction, and her keys of ``work``."""
         with self.mallory() as store, closing(connect(self.path)) as connection:
             keyring = store._vault.keyring
+            (shared,) = keyring.readable()
+            with transaction(connection):
+                yield connection, keyring.of(shared)
+
+    @contextmanager
+    def keys_of_mallory_on(self, folder: Path) -> Iterator[Hers]:
+        """The same from a machine of hers, which believes what she likes."""
+        with self.on_another_machine(folder), closing(connect(self.path)) as connection:
+            vault = read_vault_id(connection)
+            others: Any = {"passphrase": None, "recovery_code": None, "keyring": False}
+            secrets = secrets_to_open(self.path, key_file=self.hers, **others)
+            keyring = Keyring.of_slot(connection, vault, open_root(connection, vault, secrets))
             (shared,) = keyring.readable()
             with transaction(connection):
                 yield connection, keyring.of(shared)
