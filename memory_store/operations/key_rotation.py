@@ -125,7 +125,8 @@ def begin_in(
         readers = [holder for holder in later.holders if scope in holder.collections]
         grant_all(connection, vault, readers, scope, epoch, bundle)
         if scope != VAULT_SCOPE:
-            new_account(connection, keys, keys.upcoming(epoch, bundle))
+            upcoming = keys.upcoming(epoch, bundle)
+            new_account(connection, keys, upcoming, vault.settings.revision)
             topic_hashes.begin_filling(connection, scope, settings.epoch_of(scope).epoch)
 
 

@@ -81,10 +81,11 @@ def rows_of(connection: sqlite3.Connection, collection: str) -> int:
 
 
 def new_account(
-    connection: sqlite3.Connection, keys: CollectionKeys, upcoming: CollectionKeys
+    connection: sqlite3.Connection, keys: CollectionKeys, upcoming: CollectionKeys, revision: int
 ) -> None:
     """Close the account of the collection and open one in the upcoming epoch.
 
+    ``revision`` is that of the settings, whatever those who shared the collection have written.
     Raises TamperedError unless the rows are those that the account knows.
     """
     account = read_manifest(connection, keys)
@@ -94,7 +95,7 @@ def new_account(
             "are there; memory-store verify shows which"
         )
     count, total = recount(connection, upcoming)
-    fresh = Manifest(account.counter + 1, count, total, account.revision)
+    fresh = Manifest(account.counter + 1, count, total, revision)
     write_manifest(connection, upcoming, fresh)
 
 

@@ -7,7 +7,7 @@ write the file must not be able to change them: they are read only from the seal
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from msgspec import Struct, ValidationError, convert, field, to_builtins
@@ -317,8 +317,7 @@ def tell_holders(connection: sqlite3.Connection, keyring: Keyring, settings: Set
     """Write the shares, and their revision into the accounts (in the caller's transaction)."""
     for collection, share in shares_of(keyring, settings).items():
         write_share(connection, keyring.of(collection), share, keyring.root)
-        if collection != settings.personal:  # which has it already
-            note_revision(connection, keyring.of(collection), settings.revision)
+        note_revision(connection, keyring.of(collection), settings.revision)
 
 
 def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
@@ -331,9 +330,25 @@ def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: 
     missing = [name for name in settings.collections if name not in readable]
     if missing:
         raise TamperedError(f"vault_collection_keys of {missing[0]}: the owner's key is missing")
-    newest = read_manifest(connection, keyring.of(settings.personal)).revision
-    if settings.revision < newest:
+    if settings.revision < max(_noted(connection, keyring, settings)):
         raise TamperedError("vault_settings.sealed of settings: an older version was put back")
+
+
+def _noted(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Iterator[int]:
+    """The revisions that accounts know, of collections that no other principal may write in.
+
+    Where everything is shared, the personal one's. Another account that is damaged says nothing
+    here: the collection itself is refused for it.
+    """
+    shared = {one for holder in settings.holders for one in holder.collections}
+    mine = [one for one in settings.collections if one not in shared]
+    if settings.personal in mine or not mine:
+        yield read_manifest(connection, keyring.of(settings.personal)).revision
+    for collection in mine:
+        try:
+            yield read_manifest(connection, keyring.of(collection)).revision
+        except TamperedError:
+            yield 0
 
 
 def _check_epochs(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
@@ -381,6 +396,9 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
         """,
         (str(settings.revision), sealed),
     )
-    note_revision(connection, keyring.of(settings.personal), settings.revision)
+    shared = {one for holder in settings.holders for one in holder.collections}
+    everywhere = settings.personal in shared  # where a member could write of an older one
+    for collection in settings.collections if everywhere else (settings.personal,):
+        note_revision(connection, keyring.of(collection), settings.revision)
     if settings.holders:
         tell_holders(connection, keyring, settings)

@@ -30,17 +30,16 @@ from independent_sealing import (
     opened,
     topic_hash,
 )
-from independent_sharing import Grant, known_identity
+from independent_sharing import Grant, known_identity, share_content
 
 SCOPE = "vault"
 OWNER = 0
 VAULT_FORMATS = (1, 2, 3)
 PURPOSES = {
-    ("collections", "name"): "name",
     ("vault_manifests", "sealed"): "manifest",
     ("memories", "head"): "head",
     ("memory_bodies", "body"): "body",
-    ("vault_sources", "head"): "head",
+    ("vault_sources", "head"): "path",
     ("vault_shares", "sealed"): "share",
     ("vault_segments", "main"): "segment",
     ("vault_segments", "vectors"): "segment",
@@ -50,12 +49,12 @@ PURPOSES = {
     ("vault_audit", "sealed"): "audit",
 }
 
+EARLIER_NAME = ("collections", "name")
 PLACES = {
-    ("collections", "name"): "id, id, 0",
     ("vault_manifests", "sealed"): "collection, collection, counter",
     ("memories", "head"): "collection, id, version",
     ("memory_bodies", "body"): "collection, id || '|' || lower(hex(tag)), 0",
-    ("vault_sources", "head"): "collection, id, 0",
+    ("vault_sources", "head"): "'vault', id || '|' || collection, 0",
     ("vault_shares", "sealed"): "collection, collection, 0",
     ("vault_segments", "main"): "collection, id || '|' || model || '|' || documents, sequence",
     ("vault_segments", "vectors"): "collection, id || '|' || model || '|' || documents, sequence",
@@ -112,7 +111,8 @@ class Vault:
         epoch = int.from_bytes(blob[2:6], "big") if isinstance(blob, bytes) else 0
         bundle = self.keys.get((collection, epoch)) or self.newest(collection)
         place = Place(self.id, collection, table, name, row, version)
-        return opened(derived(bundle.key, PURPOSES[column]), place, blob, bundle.epoch)
+        purpose = "name" if column == EARLIER_NAME else PURPOSES[column]
+        return opened(derived(bundle.key, purpose), place, blob, bundle.epoch)
 
     def newest(self, collection: str) -> Bundle:
         epochs = [epoch for name, epoch in self.keys if name == collection]
@@ -179,7 +179,11 @@ class Vault:
                 "select sealed from vault_shares where collection = ?", collection
             )
             content = self.open(collection, ("vault_shares", "sealed"), collection, 0, sealed)
-            shares[collection] = json.loads(content)
+            owner = known_identity(self.connection, OWNER, self.pin)
+            shares[collection] = json.loads(share_content(self.id, collection, content, owner))
+            account, _ = self.account(collection)
+            if shares[collection]["revision"] < account["revision"]:
+                raise Refused("older share", "vault_shares")
         if not shares:
             raise Refused("nothing shared")
         if len({one["dedupe"] for one in shares.values()}) != 1:
@@ -188,8 +192,13 @@ class Vault:
             {"collection": name, "epoch": one["epoch"], "before": one["before"]}
             for name, one in shares.items()
         ]
-        profile = next(iter(shares.values()))["profile"]
-        self.settings = {"profile": profile, "collections": [*shares], "epochs": epochs}
+        self.settings = {
+            "profile": next(iter(shares.values()))["profile"],
+            "collections": [*shares],
+            "epochs": epochs,
+            "names": {name: one["name"] for name, one in shares.items()},
+            "format": 3,
+        }
 
     def account(self, collection: str) -> tuple[dict[str, Any], Bundle]:
         (counter, sealed) = self._row(
@@ -217,10 +226,12 @@ class Vault:
     # -- what it holds
 
     def collections(self) -> dict[str, str]:
-        """Id and name of every collection."""
+        """Id and name of every collection; before format 3 names were in its row."""
+        if self.settings.get("format", 0) >= 3:
+            return dict(self.settings["names"])
         rows = self.connection.execute("select id, name from collections order by rowid")
         return {
-            collection: self.open(collection, ("collections", "name"), collection, 0, name).decode()
+            collection: self.open(collection, EARLIER_NAME, collection, 0, name).decode()
             for collection, name in rows.fetchall()
             if self._is_mine(collection)
         }

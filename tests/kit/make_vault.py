@@ -90,7 +90,6 @@ def changes(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
     sealed = {
         "memories": "head",
         "memory_bodies": "body",
-        "collections": "name",
         "vault_settings": "sealed",
         "vault_manifests": "sealed",
         "vault_collection_keys": "wrapped",
@@ -136,9 +135,11 @@ def changes(connection: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
         ),
     }.items():
         yield "not authentic", what, statement
-    name = "(select max(name) from collections c where c.id != collections.id)"
-    elsewhere = f"update collections set name = {name} where rowid = 1"
-    yield "unknown suite or epoch", "the name of another collection, in epoch 1", elsewhere
+    account = (
+        "(select sealed from vault_manifests m where m.collection != vault_manifests.collection)"
+    )
+    elsewhere = f"update vault_manifests set sealed = {account} where rowid = 1"
+    yield "unknown suite or epoch", "the account of another collection, in epoch 1", elsewhere
     yield "account", "a memory taken away", f"delete from memories where id = '{one}'"
     yield (
         "account",
@@ -231,7 +232,7 @@ def main() -> None:
         with closing(connect(path)) as connection:
             (HERE / "vault.sql").write_text(dump(connection), "utf-8")
             lines = [json.dumps(one) for one in vectors(connection, secrets, held)]
-    head = json.dumps({"format": 2, "about": ABOUT})[:-1]
+    head = json.dumps({"format": 3, "about": ABOUT})[:-1]
     text = f'{head}, "vectors": [\n' + ",\n".join(lines) + "\n]}\n"
     (HERE / "vault.json").write_text(text, "utf-8")
 

@@ -63,14 +63,15 @@ class Two:
                 yield connection, keyring.of(shared)
 
     @contextmanager
-    def keys_of_mallory_on(self, folder: Path) -> Iterator[Hers]:
-        """The same from a machine of hers, which believes what she likes."""
+    def keys_of_mallory_on(self, folder: Path, name: str = "") -> Iterator[Hers]:
+        """The same from a machine of hers, which believes what she likes; of a named collection."""
+        wanted = self.id_of(name) if name else ""
         with self.on_another_machine(folder), closing(connect(self.path)) as connection:
             vault = read_vault_id(connection)
             others: Any = {"passphrase": None, "recovery_code": None, "keyring": False}
             secrets = secrets_to_open(self.path, key_file=self.hers, **others)
             keyring = Keyring.of_slot(connection, vault, open_root(connection, vault, secrets))
-            (shared,) = keyring.readable()
+            shared = wanted or keyring.readable()[0]
             with transaction(connection):
                 yield connection, keyring.of(shared)
 

@@ -200,6 +200,46 @@ def test_a_model_that_could_be_a_path_is_not_loaded_for_a_member(
             assert store.embedder_name() == str(two.model)  # her own choice
 
 
+# -- the settings of an owner who shares everything that he looks at --------------------------
+
+
+def test_who_shares_the_personal_collection_cannot_put_the_owners_older_settings_back(
+    two: Two, tmp_path: Path
+) -> None:
+    from memory_store.vault.manifest import note_revision
+
+    assert two.run("collections", "create", "diary").exit_code == 0
+    older = two.rows("vault_settings")
+    with two.owner() as store:
+        store.share("personal", "Mallory")
+    with two.keys_of_mallory_on(tmp_path / "hers", "personal") as (connection, keys):
+        note_revision(connection, keys, 1)
+    assert two.run("list").exit_code == 0  # her number alone does no harm
+    two.put_back("vault_settings", older)
+    refused = two.run("list")
+    assert refused.exit_code == 1
+    assert "vault_settings.sealed of settings: an older version was put back" in refused.output
+
+
+def test_a_number_that_a_former_member_wrote_does_not_lock_the_owner_out(
+    two: Two, tmp_path: Path
+) -> None:
+    from memory_store.vault.manifest import note_revision
+
+    with two.keys_of_mallory_on(tmp_path / "hers", SHARED) as (connection, keys):
+        note_revision(connection, keys, 10**12)
+    with pytest.raises(TamperedError, match="older"):
+        ada(two)
+    with two.owner() as store:
+        store.add("Written, and so mended.")
+        ada(two).close()
+        with two.keys_of_mallory_on(tmp_path / "hers", SHARED) as (connection, keys):
+            note_revision(connection, keys, 10**12)
+        store.revoke("Mallory")
+        store.revoke("Ada")
+    assert two.run("verify").exit_code == 0
+
+
 # -- a vault of format 2 that was attacked before its owner came ---------------------------------
 
 
