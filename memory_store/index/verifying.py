@@ -14,6 +14,7 @@ from memory_store.index.live import load_segment
 from memory_store.index.opened import OpenVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import audit, sources
+from memory_store.vault.collections import check_named
 from memory_store.vault.damage import UNFORESEEN, damage
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import read_manifest, recount
@@ -55,7 +56,7 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
     problem = damage(connection, thorough=True)
     yield DATABASE, lambda: _refuse_unless(problem is None, str(problem))
     yield "settings", vault.refresh_settings
-    yield "collections", lambda: _refuse_unless(bool(vault.collections.names()), "none is readable")
+    yield "collections", lambda: _check_collections(vault, connection)
     for collection in vault.keyring.readable():
         yield f"account of collection {collection}", _account_check(vault, connection, collection)
     readable = set(vault.keyring.readable())
@@ -81,6 +82,11 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
     ).fetchall():
         if collection in readable:
             yield f"memory {memory}", _memory_check(vault, connection, memory)
+
+
+def _check_collections(vault: OpenVault, connection: sqlite3.Connection) -> None:
+    _refuse_unless(bool(vault.collections.names()), "none is readable")
+    check_named(connection, vault.keyring.principal)
 
 
 def _index_holds(vault: OpenVault) -> bool:

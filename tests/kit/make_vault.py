@@ -12,9 +12,10 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from memory_store.crypto.keys import Argon2Parameters
 from memory_store.records import MemoryDraft
