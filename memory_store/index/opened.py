@@ -360,8 +360,9 @@ def _upgrade(path: Path, keyring: Keyring, access: FileAccess) -> Sequence[str]:
     connection = connect(path, access=access)
     try:
         settings = read_settings(connection, keyring)
-        earlier = settings.format < FORMAT_VERSION
-        told = warnings(connection, keyring, settings) if earlier else []
+        if settings.format >= FORMAT_VERSION:
+            return []
+        told = warnings(connection, keyring, settings)
         return told if upgrade(connection, keyring) else []
     finally:
         connection.close()

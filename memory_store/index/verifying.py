@@ -71,8 +71,9 @@ def _checks(vault: OpenVault, connection: sqlite3.Connection) -> Iterator[tuple[
                 partial(sources.open_source, vault.keyring, source, collection, sealed),
             )
         yield "origins", lambda: _check_origins(vault, connection)
+        if vault.keyring.is_owner:
+            yield from share_checks(connection, vault.keyring, vault.settings)
     if vault.keyring.is_owner:
-        yield from share_checks(connection, vault.keyring, vault.settings)
         for sequence, tag, sealed in stored(connection):
             yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
         yield "audit trail", partial(_audit_check, vault, connection)
