@@ -18,7 +18,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memory_store.errors import BadInputError, MemoryStoreError
-from memory_store.importing.session import UPLOADED
 from memory_store.importing.walk import (
     FOLDERS_NEVER_ENTERED,
     KINDS,
@@ -31,6 +30,7 @@ from memory_store.importing.walk import (
     SourceFile,
     shown,
 )
+from memory_store.vault.sources import UPLOADED
 
 from ..requests.asking import TooLargeError
 

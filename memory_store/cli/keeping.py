@@ -11,7 +11,13 @@ import click
 from msgspec.structs import asdict
 
 from memory_store.cli.failures import EXIT_FAILED
-from memory_store.cli.options import database_argument, json_option, key_options, with_store
+from memory_store.cli.options import (
+    accepting_older,
+    database_argument,
+    json_option,
+    key_options,
+    with_store,
+)
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.terminal import BOLD, DIM, colour_wanted, printable_line, styled
@@ -86,6 +92,7 @@ def stats(store: MemoryStore, as_json: bool) -> None:
     "--full", is_flag=True, help="Compare the words and vectors of every memory with the index"
 )
 @json_option("Print as JSON")
+@accepting_older
 @with_store
 def verify(store: MemoryStore, accept_older: bool, full: bool, as_json: bool) -> None:
     """Authenticate every record. Exit code 1 when one was changed, cut, moved or put back.
@@ -111,10 +118,10 @@ def verify(store: MemoryStore, accept_older: bool, full: bool, as_json: bool) ->
         older = ", but the file is an older one" if found["older"] else ""
         click.echo(f"{found['records']:,} records verified, {len(failures)} failed{older}")
         click.echo(_compared(found["compared"]))
-    if accept_older and not failures:
-        store.accept_older()
     if failures:
         sys.exit(EXIT_FAILED)
+    if accept_older:
+        store.accept_older()
 
 
 def _compared(numbers: dict[str, Any]) -> str:

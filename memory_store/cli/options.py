@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,6 +69,23 @@ def _restoring(database: Path) -> str:
         "Note: this machine lacks the device key that the vault's passphrase needs. "
         f"memory-store keys device restore {printable_line(str(database))} puts it here."
     )
+
+
+def accepting_older(command: Callable[..., None]) -> Callable[..., None]:
+    """With ``--accept-older``, let the vault's owner tell a member what he told her before.
+
+    To be put above :func:`with_store`: a vault whose shares are older than those that this machine
+    saw does not open at all. Unless the command succeeds, nothing is accepted.
+    """
+
+    @functools.wraps(command)
+    def accepting(database: Path, accept_older: bool, **parameters: Any) -> None:
+        from memory_store.facade.checking import accepting_older_shares
+
+        with accepting_older_shares(database) if accept_older else nullcontext():
+            command(database=database, accept_older=accept_older, **parameters)
+
+    return accepting
 
 
 def _refuse_bytes(parameters: Mapping[str, Any]) -> None:

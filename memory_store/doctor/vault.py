@@ -165,8 +165,8 @@ def _missing_model(store: MemoryStore, info: CollectionInfo) -> str:
     from memory_store.models.offline import can_build
     from memory_store.models.places import DEFAULT_MODEL, locate_embedder
 
-    wanted = store.embedder_name(info.id)
     try:
+        wanted = store.embedder_name(info.id)
         place = locate_embedder(wanted)  # before it is loaded: loading may build or fetch it
     except ModelUnavailableError as error:
         return str(error)

@@ -5,7 +5,9 @@ Boundary: records are authenticated here and none is shown; the audit trail name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_store.facade.opened import OpenedStore, inside
@@ -13,6 +15,27 @@ from memory_store.facade.opened import OpenedStore, inside
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Progress
     from memory_store.vault.audit_events import AuditEvent
+
+
+@contextmanager
+def accepting_older_shares(path: Path) -> Iterator[None]:
+    """Open inside what an older vault tells a member; unless that fails, it is the newest for her.
+
+    The owner's settings are held against their account as ever.
+    """
+    from memory_store.sqlite import connect
+    from memory_store.vault.machine import SHARES, without
+    from memory_store.vault.schema import check_is_vault
+    from memory_store.vault.settings import read_vault_id
+
+    check_is_vault(path)
+    connection = connect(path, read_only=True)
+    try:
+        vault = read_vault_id(connection)
+    finally:
+        connection.close()
+    with without(vault, SHARES):
+        yield
 
 
 class Checking(OpenedStore):

@@ -71,6 +71,8 @@ class Intake:
         content = self._content_tag(file) if before is None else None
         if known is not None and known.content == content and self._is_told_by(there, file):
             self._tally.unchanged += there
+            if not self._session.is_of(known, source) and content is not None:
+                self._batch.mark(FileMark(source, tag, content))  # now it is this one's
             return
         records: set[bytes] = set()
         whole = readable = True

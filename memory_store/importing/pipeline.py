@@ -14,12 +14,13 @@ from pathlib import Path
 from memory_store.errors import LockedError
 from memory_store.importing.batch import Batch
 from memory_store.importing.intake import Intake
-from memory_store.importing.session import UPLOADED, ImportOptions, ImportSession
+from memory_store.importing.session import ImportOptions, ImportSession
 from memory_store.importing.tally import Tally
 from memory_store.importing.twins import ADD
 from memory_store.importing.walk import Failure, Found, Skip, SourceFile, reason, shown, walk
 from memory_store.paths import home_path
 from memory_store.records import ImportReport
+from memory_store.vault.sources import UPLOADED
 
 STDIN = "-"
 
@@ -39,10 +40,13 @@ def import_paths(
 ) -> ImportReport:
     """Import files, folders or standard input (``-``) into the session's collection.
 
+    Each path is remembered with the options from its first batch on.
+
     ``progress`` is called with a name, how many files are done, and how many there are;
     ``embedded`` with how many windows of a batch are embedded, and how many it has.
     """
     tally = Tally()
+    session.options = options
     batch = Batch(session, tally, dry_run=dry_run)
     intake = Intake(session, options, tally, batch, prune=prune)
     files = list(_found_files(paths, options, tally))
@@ -59,7 +63,7 @@ def import_paths(
             filled = _with_files(sources, files, tally)
             _prune(session, filled, intake, tally, dry_run=dry_run)
         if not dry_run:
-            session.remember(sources, options)
+            session.remember(sources)
     if progress is not None:
         progress("", len(files), len(files))
     return tally.report()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.importing.pipeline import Embedded, Progress, import_files, import_paths
 from memory_store.importing.session import ImportOptions, ImportSession, known_sources
@@ -36,13 +38,16 @@ def run_imports(
     ``embedders`` gives the model of a collection (by id), or None to leave it without vectors;
     ``failed`` is told of one that fails on a text, which is left without vectors alone.
     """
+    left: Sequence[str] = ()
     if paths:
         runs = [(list(paths), options)]
     else:
         with vault.gate.entered():
-            runs = [([path], kept) for path, kept in known_sources(vault)]
+            known, left = known_sources(vault)
+        runs = [([path], kept) for path, kept in known]
         if not runs:
-            raise BadInputError("nothing was imported yet: name a file or folder", "path")
+            why = f" on this machine: {'; '.join(left)}" if left else ""
+            raise BadInputError(f"nothing was imported yet{why}: name a file or folder", "path")
     with vault.gate.entered():
         preparer = Preparer(vault, embedders, failed)
     reports = []
@@ -62,7 +67,7 @@ def run_imports(
             )
     finally:
         preparer.close()
-    return _together(reports)
+    return replace(_together(reports), degraded=tuple(left))
 
 
 def run_upload(

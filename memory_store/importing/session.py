@@ -7,13 +7,12 @@ by keyed tags; a head is opened only to decide whether what left its source may 
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 from msgspec.structs import asdict, replace
 
 from memory_store.dates import epoch
@@ -26,11 +25,18 @@ from memory_store.index.writing import forget_vectors, write_batch
 from memory_store.records import Memory, MemoryDraft
 from memory_store.sqlite import sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
-from memory_store.vault.rows import Origin, open_head, read_rows
+from memory_store.vault.machine import machine_id
+from memory_store.vault.rows import Origin, open_head, read_origins, read_rows
+from memory_store.vault.sources import (
+    UPLOADED,
+    Source,
+    find_source,
+    is_newest,
+    note,
+    read_sources,
+    write_source,
+)
 from memory_store.vault.transactions import transaction
-
-UPLOADED = "upload:"
-"""The source of what came from another machine: no path here, and read again by nobody."""
 
 
 class ImportOptions(Struct, frozen=True):
@@ -71,9 +77,10 @@ class FileMark(Struct, frozen=True):
 
 
 class KnownFile(Struct, frozen=True):
-    """A file that was imported before, and how many memories it stands for."""
+    """A file that was imported before, by which source, and how many memories it stands for."""
 
     content: bytes
+    source: str
     memories: int
 
 
@@ -100,8 +107,8 @@ class ImportSession:
         self.collection = collection
         self.keys = vault.keyring.of(collection)
         self._preparer = preparer
-        self._files = self._read_known_files()
-        self._sources: dict[str, str] = {}
+        self.options = ImportOptions()
+        self._sources: dict[str, Source] = {}
 
     @property
     def embeds(self) -> bool:
@@ -112,60 +119,68 @@ class ImportSession:
         """Tell how many windows of a batch are embedded while it is written."""
         self._preparer.embedded = embedded
 
-    def _read_known_files(self) -> dict[bytes, KnownFile]:
-        rows = self.vault.reader().execute(
-            """
-            select f.tag, f.content, count(m.memory)
-            from vault_source_files f
-            join vault_sources s on s.id = f.source
-            left join (select o.file, o.memory from memory_sources o join memories h
-                on h.id = o.memory and h.collection in (select value from json_each(?))
-            ) m on m.file = f.tag
-            where s.collection = ? group by f.tag
-            """,
-            (json.dumps(self.vault.keyring.readable()), self.collection),
-        )
-        return {tag: KnownFile(content, memories) for tag, content, memories in rows}
-
     def file_tag(self, root: str | Path, ref: str) -> bytes:
         """What a file is known by: the keyed tag of its source and of its path from there."""
         names = (name.encode("utf-8", "surrogateescape") for name in (str(root), ref))
         return self.keys.source.tag(b"file", *names)
 
     def known_file(self, tag: bytes) -> KnownFile | None:
-        return self._files.get(tag)
+        """What is remembered of a file of that tag, whoever imported it into this collection."""
+        row = (
+            self.vault.reader()
+            .execute(
+                """
+            select content, source, (
+                select count(*) from memory_sources join memories on memories.id = memory
+                where file = :tag and collection in (select value from json_each(:readable))
+            ) from vault_source_files where tag = :tag
+            """,
+                {"tag": tag, "readable": json.dumps(self.vault.keyring.readable())},
+            )
+            .fetchone()
+        )
+        return KnownFile(*row) if row is not None else None
+
+    def is_of(self, known: KnownFile, path: str) -> bool:
+        """Whether a known file was last imported by that source of this principal and machine."""
+        if path == UPLOADED:
+            return known.source == UPLOADED
+        source = self._source_of(path)
+        return source is not None and source.id == known.source
 
     def known_record(
         self, identity: Sequence[bytes], draft: MemoryDraft
     ) -> tuple[bytes, KnownRecord | None]:
         """The record's origin, and the memory that it became: by origin, else by the id it carries.
 
-        Where a memory of that origin is in a collection that is hidden here, the record is taken
-        for another one: its origin gets a number, the same one the next time.
+        Where a memory of that origin is in a collection that is hidden here, or where the row that
+        says so is not proven by the key of the memory's own collection, the record is taken for
+        another one: its origin gets a number, the same one the next time.
         """
-        connection, row = self.vault.reader(), None
+        readable = set(self.vault.keyring.readable())
         for turn in count():
             number = (str(turn).encode(),) if turn else ()
             origin = self.keys.source.tag(b"record", *identity, *number)
-            row = connection.execute(
-                """
-                select s.memory, s.draft, s.origin, m.collection from memory_sources s
-                join memories m on m.id = s.memory where s.origin = ?
-                """,
-                (origin,),
-            ).fetchone()
-            if row is None or row[3] in self.vault.keyring.readable():
+            row = self.vault.reader().execute(_BY_ORIGIN, (origin,)).fetchone()
+            if row is None:
                 break
-        if row is None and draft.id:
-            row = connection.execute(
-                """
-                select m.id, s.draft, s.origin, m.collection from memories m
-                left join memory_sources s on s.memory = m.id
-                where m.id = ? and m.collection in (select value from json_each(?))
-                """,
-                (draft.id.lower(), json.dumps(self.vault.keyring.readable())),
-            ).fetchone()
-        return origin, KnownRecord(*row[:3]) if row is not None else None
+            memory, collection, *stored = row
+            if collection in readable:
+                keys = self.vault.keyring.of(collection)
+                told = Origin.proven(keys, memory, self.collection, stored)
+                if told is not None:
+                    return origin, KnownRecord(memory, told.draft, told.origin)
+        return origin, self._known_by_id(draft) if draft.id else None
+
+    def _known_by_id(self, draft: MemoryDraft) -> KnownRecord | None:
+        """The memory of the id that a record carries, in a collection that can be read."""
+        connection, memory = self.vault.reader(), str(draft.id).lower()
+        row = read_rows(connection, [memory]).get(memory)
+        if row is None or row.collection not in self.vault.keyring.readable():
+            return None
+        found = read_origins(connection, self.vault.keyring, [(memory, row.collection)])
+        told = found.get(memory, Origin())
+        return KnownRecord(memory, told.draft, told.origin)
 
     def write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> Written:
         """Write a batch in one transaction.
@@ -177,7 +192,8 @@ class ImportSession:
         accepted = []
         for number, item in enumerate(pending):
             try:
-                accepted.append((self._memory(item), item.origin))
+                through = item.origin.through or self.collection
+                accepted.append((self._memory(item), replace(item.origin, through=through)))
             except BadInputError as error:
                 refused[number] = str(error)
                 refused_files.add(item.origin.file)
@@ -202,6 +218,7 @@ class ImportSession:
                 self.vault.index.compact(connection)
         finally:
             forget_vectors(prepared)
+        note(self.vault.keyring, *self._sources.values())
         return Written([memory.id for memory, _ in accepted], refused)
 
     def _memory(self, item: Pending) -> Memory:
@@ -231,41 +248,29 @@ class ImportSession:
         )
 
     def _source(self, connection: sqlite3.Connection, path: str) -> str:
-        """The id of the row that stands for an imported path, made on first use."""
+        """The id of the source of an imported path, made or renewed on first use."""
+        if path == UPLOADED:
+            return UPLOADED
+        if path not in self._sources:
+            self._sources[path] = write_source(
+                connection, self.vault.keyring, self.collection, path, asdict(self.options)
+            )
+        return self._sources[path].id
+
+    def _source_of(self, path: str) -> Source | None:
+        """The source of a path on this machine, as this principal named it; None before."""
         known = self._sources.get(path)
-        if known is not None:
-            return known
-        tag = self._source_tag(path)
-        row = connection.execute(
-            "select id from vault_sources where tag = ?", (tag,)
-        ).fetchone() or (str(uuid.uuid4()),)
-        connection.execute(
-            "insert or ignore into vault_sources (id, collection, tag, head) values (?, ?, ?, ?)",
-            (row[0], self.collection, tag, self._source_head(row[0], path, ImportOptions())),
-        )
-        self._sources[path] = str(row[0])
-        return self._sources[path]
+        return known or find_source(self.vault.reader(), self.vault.keyring, self.collection, path)
 
-    def _source_tag(self, path: str) -> bytes:
-        return self.keys.source.tag(b"source", path.encode("utf-8", "surrogateescape"))
-
-    def _source_head(self, source: str, path: str, options: ImportOptions) -> bytes:
-        content = json.dumps({"path": path, "options": asdict(options)})
-        place = self.keys.place("vault_sources", "head", source)
-        return self.keys.seal("head", place, content.encode())
-
-    def remember(self, sources: Sequence[str], options: ImportOptions) -> None:
+    def remember(self, sources: Sequence[str]) -> None:
         """Seal each imported path with its options, for the next ``import`` without a path."""
         with (
             self.vault.writing() as connection,
             transaction(connection, self.vault.keyring),
         ):
             for path in sources:
-                source = self._source(connection, path)
-                connection.execute(
-                    "update vault_sources set head = ? where id = ?",
-                    (self._source_head(source, path, options), source),
-                )
+                self._source(connection, path)
+        note(self.vault.keyring, *self._sources.values())
 
     def prune(
         self,
@@ -308,22 +313,24 @@ class ImportSession:
         self, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]
     ) -> dict[str, bytes]:
         """The memories whose file or record is gone, each with the tag of its file."""
-        connection = self.vault.reader()
-        rows = connection.execute(
+        connection, known = self.vault.reader(), self._source_of(source)
+        if known is None:
+            return {}
+        found = connection.execute(
             """
-            select m.memory, m.origin, m.file from memory_sources m
+            select m.memory, h.collection, m.origin, m.draft, m.file from memory_sources m
             join vault_source_files f on f.tag = m.file
-            join vault_sources s on s.id = f.source
             join memories h on h.id = m.memory
-            where s.tag = ? and h.collection in (select value from json_each(?))
+            where f.source = ? and h.collection in (select value from json_each(?))
             """,
-            (self._source_tag(source), json.dumps(self.vault.keyring.openable())),
+            (known.id, json.dumps(self.vault.keyring.openable())),
         ).fetchall()
+        rows = [row for row in found if self._is_proven(*row)]
         there = files
-        if any(file not in files for _, _, file in rows):
+        if any(file not in files for *_, file in rows):
             there = files | {self.file_tag(*name) for name in names_below(Path(source))}
         gone: dict[str, bytes] = {}
-        for memory, origin, file in rows:
+        for memory, _, origin, _, file in rows:
             if file in records:
                 left = origin not in records[file]
             else:
@@ -331,6 +338,11 @@ class ImportSession:
             if left:
                 gone[memory] = file
         return gone
+
+    def _is_proven(self, memory: str, collection: str, *stored: object) -> bool:
+        """Whether who may write the memory says that it came from an import into here."""
+        keys = self.vault.keyring.of(collection)
+        return Origin.proven(keys, memory, self.collection, stored) is not None
 
     def _is_there(self, memory: str, file: bytes) -> bool:
         """Whether a note's path exists. Raises OSError in a folder that may not be entered."""
@@ -358,22 +370,31 @@ def _forget_empty_files(connection: sqlite3.Connection) -> None:
     )
 
 
-def known_sources(vault: OpenVault) -> list[tuple[str, ImportOptions]]:
-    """Every path that was imported into this vault, with the options it was imported with."""
-    found = []
-    for source, collection, sealed in vault.reader().execute(
-        "select id, collection, head from vault_sources order by rowid"
-    ):
-        if collection not in vault.keyring.readable():
-            continue
-        keys = vault.keyring.of(collection)
-        opened = keys.unseal("head", keys.place("vault_sources", "head", source), sealed)
-        data = json.loads(bytes(opened))
-        if data["path"] == UPLOADED:  # whoever has those files may upload them again
-            continue
-        listed = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in data["options"].items()
-        }
-        found.append((data["path"], ImportOptions(**{**listed, "collection": collection})))
-    return found
+_BY_ORIGIN = """
+    select s.memory, m.collection, s.origin, s.draft, s.file
+    from memory_sources s join memories m on m.id = s.memory where s.origin = ?
+"""
+
+
+def known_sources(vault: OpenVault) -> tuple[list[tuple[str, ImportOptions]], list[str]]:
+    """Every path that this principal imported on this machine, with the options of that import.
+
+    And a sentence for each of his that is not to be read again until he names it.
+    """
+    machine = machine_id()
+    found, left = [], []
+    for source in read_sources(vault.reader(), vault.keyring):
+        if not machine or source.machine != machine:
+            left.append(
+                f"{source.path} was imported on another machine, and is not read here until you "
+                "name it"
+            )
+        elif not is_newest(vault.keyring, source):
+            left.append(
+                f"{source.path} is not read again until you name it: this machine does not know "
+                "the import that the file tells of"
+            )
+        else:
+            kept = {**source.options, "collection": source.collection}
+            found.append((source.path, convert(kept, ImportOptions)))
+    return found, left

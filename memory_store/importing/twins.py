@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
-from memory_store.importing.session import UPLOADED
 from memory_store.importing.walk import NOTE_KINDS, SourceFile
 from memory_store.index.opened import OpenVault
 from memory_store.records import DONE_SUFFIX, Memory, MemoryDraft
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.heads import heads_of
-from memory_store.vault.rows import Origin, content_tag
+from memory_store.vault.rows import Origin, content_tag, read_origins
+from memory_store.vault.sources import UPLOADED
 
 KEEP, REPLACE, ADD = "keep", "replace", "add"
 DIFFERING = (KEEP, REPLACE, ADD)
@@ -100,10 +100,9 @@ class Twins:
 
     def _take(self, place: _Place, *, same: bool) -> Twin:
         self._taken.add(place.memory)
-        row = self._vault.reader().execute(
-            "select origin, draft, file from memory_sources where memory = ?", (place.memory,)
-        )
-        origin = Origin(*(row.fetchone() or ()))
+        here = (place.memory, self._collection)
+        found = read_origins(self._vault.reader(), self._vault.keyring, [here])
+        origin = found.get(place.memory, Origin())
         return Twin(place.memory, place.head["source"], place.head["ref"], origin, same)
 
     def _says(self, head: dict[str, Any], wanted: Memory) -> bool:

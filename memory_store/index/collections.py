@@ -1,7 +1,8 @@
 """The collections of an opened vault: found, made, named, chosen for, and whose they are.
 
-Boundary: opens the names of collections, and nothing of a memory. Whatever is written goes through
-the vault's one writer, inside a transaction that reads the settings anew.
+Boundary: nothing of a memory. Names are those of the owner's sealed settings, or of what he signed
+for a member; no row that a member may write names a collection. What is written goes through the
+vault's one writer, inside a transaction that reads the settings anew.
 """
 
 from __future__ import annotations
@@ -13,21 +14,14 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import CollectionInfo
-from memory_store.vault.collections import (
-    check_named,
-    checked_name,
-    insert_collection,
-    open_name,
-    seal_name,
-)
+from memory_store.records.collections import several_of_that_name
+from memory_store.vault.collections import check_named, checked_name, insert_collection
 from memory_store.vault.members import OWNER_ROLE, changed_members
 from memory_store.vault.settings import CollectionSettings, Settings
 from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
     from memory_store.index.opened import OpenVault
-
-RENAME = "update collections set name = ? where id = ?"
 
 
 class Collections:
@@ -38,21 +32,11 @@ class Collections:
         self._membership: tuple[Settings, Mapping[str, Mapping[str, str]]] | None = None
 
     def names(self) -> dict[str, str]:
-        """Id → opened name of every collection this key may read."""
-        connection, keyring = self._vault.reader(), self._vault.keyring
-        known = set(keyring.readable())
-        rows = connection.execute("select id, name from collections order by rowid").fetchall()
-        if any(keyring.lacks(collection) for collection, _ in rows):
-            keyring.load(connection)
-            known = set(keyring.readable())
-        names = {
-            collection: open_name(keyring.of(collection), name)
-            for collection, name in rows
-            if collection in known
-        }
-        if len(names) < len(known):
-            check_named(connection, keyring.principal)
-        return names
+        """Id → name of every collection this key may read, in the order they were made."""
+        self._vault.follow_settings()
+        known = set(self._vault.keyring.readable())
+        names = self._vault.settings.names
+        return {one: names[one] for one in self._vault.settings.collections if one in known}
 
     def analysers(self) -> list[tuple[str, str]]:
         """The name of each and the analyser that it is indexed with, as :meth:`told` has them."""
@@ -65,6 +49,7 @@ class Collections:
         self._vault.follow_settings()
         names, settings = self.names(), self._vault.settings
         connection = self._vault.reader()
+        check_named(connection, self._vault.keyring.principal)
         counts = dict(
             connection.execute(
                 "select collection, count(*) from memories group by collection"
@@ -86,15 +71,20 @@ class Collections:
         ]
 
     def find(self, given: str | None) -> str:
-        """The id of the collection of that name or id; the personal one for None."""
+        """The id of the collection of that name or id; the personal one for None.
+
+        Raises NotFoundError, and BadInputError for a name that several collections have.
+        """
         if given is None:
             return self._vault.settings.personal or self._only()
         names = self.names()
         if given in names:
             return given
-        for collection, name in names.items():
-            if name == given:
-                return collection
+        found = [collection for collection, name in names.items() if name == given]
+        if len(found) > 1:
+            raise BadInputError(several_of_that_name(given, found), "collection")
+        if found:
+            return found[0]
         known = ", ".join(sorted(names.values()))
         raise NotFoundError(f"no collection {given!r}; there is: {known}")
 
@@ -125,7 +115,7 @@ class Collections:
         """As :meth:`create`, of a name that was looked at before."""
         with self._vault.writing() as connection, transaction(connection, self._vault.keyring):
             known = self._vault.stored_settings(connection)
-            collection = insert_collection(connection, self._vault.keyring, name)
+            collection = insert_collection(connection, self._vault.keyring)
             owners = {} if owner is None else changed_members({}, {owner: OWNER_ROLE}, ())
             chosen = replace(choice or CollectionSettings(""), collection=collection)
             self._vault.change_settings(
@@ -134,6 +124,7 @@ class Collections:
                 collections=(*known.collections, collection),
                 choices=known.with_choice(chosen),
                 members=known.with_members(collection, owners),
+                names={**known.names, collection: name},
             )
             return collection
 
@@ -147,18 +138,19 @@ class Collections:
         self,
         collection: str,
         change: Callable[[Mapping[str, str]], Mapping[str, str]],
-        sealed_name: bytes | None = None,
+        new_name: str | None = None,
     ) -> None:
         """Give a collection the members (actor → role) that ``change`` makes of the present ones.
 
-        No members at all open it. With :meth:`sealed_name`, it gets that name at once.
+        No members at all open it. With a :meth:`new_name`, it gets that name at once.
         """
         with self._vault.writing() as connection, transaction(connection, self._vault.keyring):
             known = self._vault.stored_settings(connection)
             roles = change(known.members_of(collection))
-            if sealed_name is not None:
-                connection.execute(RENAME, (sealed_name, collection))
-            self._vault.change_settings(connection, members=known.with_members(collection, roles))
+            members, names = known.with_members(collection, roles), known.names
+            if new_name is not None:
+                names = {**names, collection: new_name}
+            self._vault.change_settings(connection, present=known, members=members, names=names)
 
     def membership(self) -> Mapping[str, Mapping[str, str]]:
         """Collection id → actor → role, of every collection; no actor where it is open.
@@ -172,19 +164,33 @@ class Collections:
         return known[1]
 
     def rename(self, given: str, name: str) -> None:
-        """Give a collection another name. Its id and its memories stay as they are."""
-        collection = self.find(given)
-        sealed = self.sealed_name(collection, name)
-        if sealed is not None:
-            with self._vault.writing() as connection:
-                connection.execute(RENAME, (sealed, collection))
+        """Give a collection another name. Its id and its memories stay as they are.
 
-    def sealed_name(self, collection: str, name: str) -> bytes | None:
-        """Another name of a collection, as it is kept; ``None`` if that is its name already."""
+        Raises NotFoundError, and BadInputError for a name that is taken, or a key that is not the
+        owner's: names are his.
+        """
+        collection = self.find(given)
+        if not self._vault.keyring.is_owner:
+            raise BadInputError(
+                f"only the owner of the vault names its collections; {given!r} is shared with you "
+                "under the owner's name",
+                "key",
+            )
+        fresh = self.new_name(collection, name)
+        if fresh is not None:
+            self.name(collection, fresh)
+
+    def name(self, collection: str, name: str) -> None:
+        """Write a collection's name, which was looked at before."""
+        with self._vault.writing() as connection, transaction(connection, self._vault.keyring):
+            known = self._vault.stored_settings(connection)
+            names = {**known.names, collection: name}
+            self._vault.change_settings(connection, present=known, names=names)
+
+    def new_name(self, collection: str, name: str) -> str | None:
+        """Another name for a collection, looked at; ``None`` if that is its name already."""
         name = checked_name(name)
-        if self.names().get(collection) == name:
-            return None
-        return seal_name(self._vault.keyring.of(collection), self._free(name))
+        return None if self.names().get(collection) == name else self._free(name)
 
     def _free(self, name: str) -> str:
         """The name, if no collection has it. Raises BadInputError."""

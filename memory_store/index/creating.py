@@ -96,7 +96,7 @@ def _fill_new_vault(
                 add_slot(connection, vault, OWNER, secret, root, device=needed)
             keyring = Keyring(vault, 0, root)
             keyring.create_collection_key(connection, VAULT_SCOPE)
-            personal = insert_collection(connection, keyring, PERSONAL)
+            personal = insert_collection(connection, keyring)
             settings = Settings(
                 profile=profile,
                 topics=topics,
@@ -108,6 +108,7 @@ def _fill_new_vault(
                 passphrase_alone=any(
                     one.kind == PASSPHRASE and not one.two_factors for one in secrets
                 ),
+                names={personal: PERSONAL},
             )
             write_settings(connection, keyring, settings)
             keyring.wipe()

@@ -81,11 +81,11 @@ class Embedders:
             with contextlib.suppress(ModelUnavailableError, OSError):
                 load_embedder(name)
 
-        name = self.name()
-        asked_for = self._vault.settings.embedder and name in {
-            self.name(collection) for collection in self._vault.keyring.readable()
-        }
         with contextlib.suppress(ModelUnavailableError, RuntimeError):  # no thread is to be had
+            name = self.name()
+            asked_for = self._vault.settings.embedder and name in {
+                self.name(collection) for collection in self._vault.keyring.readable()
+            }
             if asked_for and locate_embedder(name) is not None:
                 import fastembed  # noqa: F401 - imported here, used there
 
@@ -95,12 +95,32 @@ class Embedders:
         return None
 
     def name(self, collection: str | None = None) -> str | None:
-        """Name or folder of the model that :meth:`load` looks for; ``None``: the usual one."""
+        """Name or folder of the model that :meth:`load` looks for; ``None``: the usual one.
+
+        Raises ModelUnavailableError where the vault's owner names a model to a member by what
+        could be a path on her machine.
+        """
         chosen = self._vault.settings.chosen(collection or "")
         if chosen.embedder:
             there = chosen.folder and Path(chosen.folder).is_dir()
-            return chosen.folder if there else chosen.embedder
-        return self.usual or self._vault.settings.embedder or None
+            return chosen.folder if there else self._named(chosen.embedder)
+        return self.usual or self._named(self._vault.settings.embedder) or None
+
+    def _named(self, name: str) -> str:
+        """A model's name in the settings. A member takes it for a name alone, never for a path."""
+        from memory_store.models.places import DEFAULT_MODEL, MODEL_NAME_FORM, MODEL_VARIABLE
+
+        if self._vault.keyring.is_owner or name in ("", DEFAULT_MODEL):
+            return name
+        if MODEL_NAME_FORM.fullmatch(name) and not os.path.lexists(name):
+            return name
+        mine = os.environ.get(MODEL_VARIABLE) or self.usual or ""
+        if Path(mine).name == name:  # her own choice, by the folder that she gave
+            return mine
+        raise ModelUnavailableError(
+            f"The vault's owner names the model {name!r}, which could be a path on this machine.",
+            f"set {MODEL_VARIABLE} to a model folder of yours",
+        )
 
     def state(self, collection: str | None = None) -> ModelState:
         """Whether meaning can be searched in a collection, and if not, why and what mends it."""

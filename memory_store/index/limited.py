@@ -90,6 +90,7 @@ class LimitedVault(OpenVault):
             collections=tuple(one for one in settings.collections if one in held),
             choices=tuple(one for one in settings.choices if one.collection in held),
             members=tuple(one for one in settings.members if one.collection in held),
+            names={one: name for one, name in settings.names.items() if one in held},
         )
 
     @contextmanager
@@ -242,11 +243,16 @@ class LimitedCollections(Collections):
         self,
         collection: str,
         change: Callable[[Mapping[str, str]], Mapping[str, str]],
-        sealed_name: bytes | None = None,
+        new_name: str | None = None,
     ) -> None:
         """Give one of its collections other members."""
         self._limited.keyring.of(collection)
-        self._limited.whole.collections.change_members(collection, change, sealed_name)
+        self._limited.whole.collections.change_members(collection, change, new_name)
+
+    def name(self, collection: str, name: str) -> None:
+        """Write the name of one of its collections."""
+        self._limited.keyring.of(collection)
+        self._limited.whole.collections.name(collection, name)
 
     def membership(self) -> Mapping[str, Mapping[str, str]]:
         """Of its collections alone, what :meth:`Collections.membership` says."""

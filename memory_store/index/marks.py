@@ -25,7 +25,7 @@ def wanted_mark(settings: Settings, keys: CollectionKeys) -> str:
     if chosen.analyser == AUTO and settings.analyser == ANALYSER_VERSION:
         return chosen.fingerprint
     name, version = chosen.analyser.encode(), str(ANALYSER_VERSION).encode()
-    hashed = keys.source.tag(b"analyser", name, version, length=_HASH_BYTES).hex()
+    hashed = keys.plain_source.tag(b"analyser", name, version, length=_HASH_BYTES).hex()
     return f"{chosen.fingerprint}{_SEPARATOR}{hashed}"
 
 

@@ -32,12 +32,13 @@ from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import IndexModel, delete_batch
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import WRITABLE, FileAccess, connect, sqlite3
+from memory_store.vault.earlier_sources import warnings
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.file_access import file_access
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.last_seen import accept, counters, remember, rollback_warning
 from memory_store.vault.opened_slots import OpenedSlot, is_cheap, open_root, strengthened
-from memory_store.vault.schema import check_is_vault
+from memory_store.vault.schema import FORMAT_VERSION, check_is_vault
 from memory_store.vault.settings import (
     Settings,
     read_settings,
@@ -45,6 +46,7 @@ from memory_store.vault.settings import (
     stored_revision,
     write_settings,
 )
+from memory_store.vault.share_check import Stored, mend_shares, stored_shares
 from memory_store.vault.slots import Secret
 from memory_store.vault.transactions import erase_traces, keep_log, reading
 from memory_store.vault.upgrade import upgrade
@@ -89,6 +91,8 @@ class OpenVault:
         self.index = LiveIndex(keyring, connect(path, read_only=True, access=access))
         self._older = rollback_warning(vault, path, counters(self._writer)) is not None
         self._told = False
+        self._shares: Stored | None = None
+        self.notices: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Settings:
@@ -119,11 +123,12 @@ class OpenVault:
         return warning.replace(f"{command} DB", f"{command} {self.path}") if warning else None
 
     def untold(self) -> str | None:
-        """The same warning, once: for whoever tells it to a person."""
+        """The same warning, once, and what an upgrade changed: to be shown to a person."""
         if self._told:
             return None
         self._told = True
-        return self.older
+        told = [*self.notices, *filter(None, [self.older])]
+        return ". ".join(told) if told else None
 
     def accept_older(self) -> None:
         """Take the file as it is for the newest there is."""
@@ -140,12 +145,20 @@ class OpenVault:
         with self._write_lock:
             self.keyring.check_open()
             settings, held = self._settings, set(self.keyring.collections)
+            self._mend_shares()
             try:
                 yield self._writer
             except BaseException:
                 self._settings = settings
                 self.keyring.keep_only(held)
                 raise
+
+    def _mend_shares(self) -> None:
+        """Write again what the owner tells others, where another has changed it since."""
+        if not self.keyring.is_owner or not self.settings.holders or self._writer.in_transaction:
+            return
+        if stored_shares(self._writer) != self._shares:
+            self._shares = mend_shares(self._writer, self.keyring)
 
     def reader(self) -> sqlite3.Connection:
         """This thread's reading connection."""
@@ -417,21 +430,28 @@ def open_vault(
         connection.close()
     if is_cheap(slot.slot) and not access.read_only:
         keyring.slot_key = _strengthened(path, vault, slot, access).key
+    told: Sequence[str] = ()
     if keyring.is_owner and not access.read_only:
-        access = _upgraded(path, keyring, access)
+        access, told = _upgraded(path, keyring, access)
     opened = OpenVault(path, vault, keyring, access)
+    opened.notices = tuple(told)
     access.check_unchanged(path)
     return opened
 
 
-def _upgraded(path: Path, keyring: Keyring, access: FileAccess) -> FileAccess:
-    """How a vault is opened that is brought up to today's format, if it is not: one that was
-    tampered with is left as it is, to be read as far as it can be."""
+def _upgraded(path: Path, keyring: Keyring, access: FileAccess) -> tuple[FileAccess, Sequence[str]]:
+    """How a vault is opened that is brought up to today's format, if it is not, and what its owner
+    has to know of that: one that was tampered with is left as it is, to be read as far as it can
+    be."""
     connection = connect(path, access=access)
     try:
-        upgrade(connection, keyring, (_tag_rows,))
+        settings = read_settings(connection, keyring)
+        if settings.format >= FORMAT_VERSION:
+            return access, []
+        told = warnings(connection, keyring, settings)
+        return access, told if upgrade(connection, keyring, (_tag_rows,)) else []
     except TamperedError as error:
-        return FileAccess(f"it cannot be brought up to today's format: {error}", "mode=ro")
+        return FileAccess(f"it cannot be brought up to today's format: {error}", "mode=ro"), []
     finally:
         connection.close()
     return access

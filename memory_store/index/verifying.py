@@ -35,14 +35,17 @@ from memory_store.index.sealed_segments import alive_rows, living_tags, load_mai
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit, topic_table
+from memory_store.vault import audit, sources, topic_table
+from memory_store.vault.collections import check_named
 from memory_store.vault.damage import UNFORESEEN, damage
 from memory_store.vault.expansions import stored
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
-from memory_store.vault.rows import content_tag, open_memories, own_tag, topic_tags
+from memory_store.vault.rows import content_tag, open_memories, own_tag, read_origins, topic_tags
+from memory_store.vault.schema import FORMAT_VERSION
 from memory_store.vault.segments import SegmentRow, list_segments
 from memory_store.vault.settings import FILLING, MEMORY
+from memory_store.vault.share_check import share_checks
 from memory_store.vault.transactions import reading
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ WORDS_COMPARED = 256  # memories whose words are analysed again: about a second
 VECTORS_COMPARED = 16  # memories of those that are embedded again: about a second, too
 MEND = "memory-store reindex --all makes the entry anew"
 
-Check = Callable[[], None]
+Check = Callable[[], object]
 Model = Callable[[str], "Embedder"]
 DATABASE = "database"
 
@@ -152,18 +155,14 @@ class _Work:
         problem = damage(connection, thorough=True)
         yield DATABASE, lambda: _refuse_unless(problem is None, str(problem))
         yield "settings", vault.refresh_settings
-        named = bool(vault.collections.names())
-        yield "collections", lambda: _refuse_unless(named, "none is readable")
+        yield "collections", lambda: _check_collections(vault, connection)
         for collection in vault.keyring.readable():
             yield f"account of collection {collection}", partial(self._account, collection)
         for row in list_segments(connection):
             if row.collection in self._readable:
                 yield f"segment {row.id}", partial(self._segment, row)
-        for source, collection, sealed in connection.execute(
-            "select id, collection, head from vault_sources order by rowid"
-        ).fetchall():
-            if collection in self._readable:
-                yield f"source {source}", partial(_source, vault, collection, source, sealed)
+        if vault.settings.format >= FORMAT_VERSION:
+            yield from _rows_of_format_3(vault, connection)
         if vault.keyring.is_owner:
             for sequence, tag, sealed in stored(connection):
                 yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
@@ -290,13 +289,38 @@ def _some(ordinals: list[int], most: int) -> list[int]:
     return random.SystemRandom().sample(ordinals, min(most, len(ordinals)))
 
 
+def _check_collections(vault: OpenVault, connection: sqlite3.Connection) -> None:
+    _refuse_unless(bool(vault.collections.names()), "none is readable")
+    check_named(connection, vault.keyring.principal)
+
+
 def _index_holds(vault: OpenVault) -> bool:
     return vault.snapshot(whole=True).total >= 0
 
 
-def _source(vault: OpenVault, collection: str, source: str, sealed: bytes) -> None:
-    keys = vault.keyring.of(collection)
-    keys.unseal("head", keys.place("vault_sources", "head", source), sealed)
+def _rows_of_format_3(
+    vault: OpenVault, connection: sqlite3.Connection
+) -> Iterator[tuple[str, Check]]:
+    for source, collection, sealed in sources.check_source(connection, vault.keyring):
+        yield (
+            f"source {source}",
+            partial(sources.open_source, vault.keyring, source, collection, sealed),
+        )
+    yield "origins", lambda: _check_origins(vault, connection)
+    if vault.keyring.is_owner:
+        yield from share_checks(connection, vault.keyring, vault.settings)
+
+
+def _check_origins(vault: OpenVault, connection: sqlite3.Connection) -> None:
+    """Raise TamperedError where a row that is not proven says where a memory came from."""
+    rows = connection.execute(
+        "select id, collection from memories where id in (select memory from memory_sources)"
+    ).fetchall()
+    readable = set(vault.keyring.readable())
+    mine = [(memory, collection) for memory, collection in rows if collection in readable]
+    proven = read_origins(connection, vault.keyring, mine)
+    wrong = [memory for memory, _ in mine if memory not in proven]
+    _refuse_unless(not wrong, f"memory_sources of {', '.join(wrong[:3])}: not written by a reader")
 
 
 def _expansion(vault: OpenVault, tag: bytes, sealed: bytes) -> None:

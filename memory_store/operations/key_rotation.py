@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from memory_store.index.opened import OpenVault
 from memory_store.index.sealed_segments import collection_tags
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit, expansions, topic_hashes
+from memory_store.vault import audit, expansions, sources, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace
 from memory_store.vault.identities import known_identity
@@ -126,8 +126,8 @@ def begin_in(
         readers = [holder for holder in later.holders if scope in holder.collections]
         grant_all(connection, vault, readers, scope, epoch, bundle)
         if scope != VAULT_SCOPE:
-            tags = collection_tags(connection, keys)
-            new_account(connection, keys, keys.upcoming(epoch, bundle), tags)
+            tags, upcoming = collection_tags(connection, keys), keys.upcoming(epoch, bundle)
+            new_account(connection, keys, upcoming, tags, vault.settings.revision)
             topic_hashes.begin_filling(connection, scope, settings.epoch_of(scope).epoch)
 
 
@@ -214,6 +214,7 @@ def _anything_left(connection: sqlite3.Connection, keys: CollectionKeys) -> bool
     this is done: it is little, and sealed at once."""
     if keys.collection == VAULT_SCOPE:
         expansions.reseal(connection, keys)
+        sources.reseal(connection, keys)
         audit.reseal(connection, keys)
         return False
     return any(step(connection, keys, 0)[0] is not None for step in STEPS)

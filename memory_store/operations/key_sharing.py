@@ -61,6 +61,7 @@ from memory_store.vault.slots import (
     insert_slot,
     made_slot,
 )
+from memory_store.vault.sources import forget_sources
 from memory_store.vault.transactions import erase_traces, transaction
 
 FORMAT = 1
@@ -362,5 +363,7 @@ def _take_back(connection: sqlite3.Connection, kept: KeyHolder, lost: Sequence[s
         "delete from vault_collection_keys where principal = ? and collection = ?",
         [(kept.principal, collection) for collection in lost],
     )
+    for collection in lost:
+        forget_sources(connection, kept.principal, collection)
     if not kept.collections:
         forget_principal(connection, kept.principal)

@@ -31,6 +31,8 @@ _ROWS = (
     f"""
     delete from vault_source_files where source in
         (select id from vault_sources where {_KEYLESS})
+       or (source not in (select id from vault_sources) and not exists
+            (select 1 from memory_sources where file = vault_source_files.tag))
     """,
     *(
         f"delete from {table} where {_KEYLESS}"
@@ -99,7 +101,7 @@ def _destroy_key(connection: sqlite3.Connection, vault: OpenVault, collection: s
     end_filling(connection, collection)
     changed = {
         name: getattr(later, name)
-        for name in ("collections", "choices", "members", "epochs", "holders")
+        for name in ("collections", "choices", "members", "epochs", "holders", "names")
     }
     vault.change_settings(connection, present=settings, **changed)
 
@@ -117,4 +119,5 @@ def _without(settings: Settings, collection: str) -> Settings:
         members=tuple(one for one in settings.members if one.collection != collection),
         epochs=tuple(one for one in settings.epochs if one.collection != collection),
         holders=holders,
+        names={one: name for one, name in settings.names.items() if one != collection},
     )

@@ -35,13 +35,13 @@ def change_members(
     left.
     """
     collection = vault.collections.find(name)
-    sealed = None if new_name is None else vault.collections.sealed_name(collection, new_name)
+    fresh = None if new_name is None else vault.collections.new_name(collection, new_name)
 
     def change(present: Mapping[str, str]) -> Mapping[str, str]:
         _check_manages(present, by)
         return changed_members(present, add, remove)
 
-    vault.collections.change_members(collection, change, sealed)
+    vault.collections.change_members(collection, change, fresh)
     return members(vault, collection)
 
 
@@ -50,13 +50,13 @@ def open_collection(
 ) -> None:
     """Take away all members of a collection: it is open again. As :func:`change_members`."""
     collection = vault.collections.find(name)
-    sealed = None if new_name is None else vault.collections.sealed_name(collection, new_name)
+    fresh = None if new_name is None else vault.collections.new_name(collection, new_name)
 
     def change(present: Mapping[str, str]) -> Mapping[str, str]:
         _check_manages(present, by)
         return {}
 
-    vault.collections.change_members(collection, change, sealed)
+    vault.collections.change_members(collection, change, fresh)
 
 
 def _check_manages(present: Mapping[str, str], by: str | None) -> None:

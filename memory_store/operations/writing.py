@@ -21,7 +21,7 @@ from memory_store.operations.collections import collection_ids
 from memory_store.operations.reading import shown
 from memory_store.records import ImportReport, Memory, MemoryDraft
 from memory_store.scopes import Scope
-from memory_store.vault.rows import Origin, read_rows
+from memory_store.vault.rows import Origin, read_origins, read_rows
 
 if TYPE_CHECKING:
     from memory_store.importing.pipeline import Embedded, Progress
@@ -89,7 +89,7 @@ def import_paths(
         progress=progress,
         embedded=embedded,
     )
-    return replace(report, degraded=writing.degraded)
+    return replace(report, degraded=(*report.degraded, *writing.degraded))
 
 
 def import_files(
@@ -154,7 +154,7 @@ def write(
     """
     preparer = Preparer(vault, WritingEmbedders(embedders, vault) if embed else without_model)
     try:
-        origins = _origins(vault, [memory.id for memory in memories])
+        origins = _origins(vault, memories)
         prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])
         try:
             with vault.writing() as connection:
@@ -173,14 +173,10 @@ def write(
         preparer.close()
 
 
-def _origins(vault: OpenVault, ids: Sequence[str]) -> dict[str, Origin]:
+def _origins(vault: OpenVault, memories: Sequence[Memory]) -> dict[str, Origin]:
     """An edited memory keeps its source, but no longer equals what was read there."""
-    connection = vault.reader()
-    found = {}
-    for memory in ids:
-        row = connection.execute(
-            "select origin, file from memory_sources where memory = ?", (memory,)
-        ).fetchone()
-        if row is not None:
-            found[memory] = Origin(row[0], None, row[1])
-    return found
+    rows = read_rows(vault.reader(), [memory.id for memory in memories if memory.version > 1])
+    readable = set(vault.keyring.readable())
+    places = [(row.id, row.collection) for row in rows.values() if row.collection in readable]
+    found = read_origins(vault.reader(), vault.keyring, places)
+    return {memory: replace(origin, draft=None) for memory, origin in found.items()}

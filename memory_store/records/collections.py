@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 
@@ -19,3 +21,11 @@ class CollectionInfo(Struct, frozen=True):
     analyser: str = "auto"
     embedder: str | None = None
     own_model: bool = False
+
+
+def several_of_that_name(name: str, ids: Sequence[str]) -> str:
+    """Why a name is refused that several collections have, and what to say instead."""
+    return (
+        f"collection: {len(ids)} are called {name!r}. Say which by its id, or rename one: "
+        f"{', '.join(ids)}"
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import string
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ from memory_store.errors import BadInputError
 from memory_store.index.snapshot import Filters, HashGroup, Mask, TopicGroup
 from memory_store.index.terms import has_pair, has_term
 from memory_store.records import DONE_SUFFIX, TYPES, SearchOptions
+from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext
 from memory_store.search.likeness import Likeness, likeness, twins
 from memory_store.search.query import ParsedQuery, Phrase, Variant, is_symbol_like
@@ -296,13 +297,20 @@ def _neighbours(first: str, second: str, language: str) -> tuple[str, str]:
 
 
 def _collections(names: Sequence[str], context: SearchContext) -> tuple[str, ...]:
-    """Ids of collections given by name (in any case) or id."""
-    known = {name.casefold(): id_ for id_, name in context.collection_names.items()}
-    known |= {id_: id_ for id_ in context.collection_names}
-    for name in names:
-        if name.casefold() not in known:
-            raise BadInputError(f"collection: there is none named {name!r}", parameter="collection")
-    return tuple(known[name.casefold()] for name in names)
+    """Ids of collections given by name (in any case, unless there is one in that case) or id."""
+    return tuple(_collection(name, context.collection_names) for name in names)
+
+
+def _collection(given: str, names: Mapping[str, str]) -> str:
+    if given.casefold() in names:
+        return given.casefold()
+    found = [id_ for id_, name in names.items() if name == given]
+    found = found or [id_ for id_, name in names.items() if name.casefold() == given.casefold()]
+    if not found:
+        raise BadInputError(f"collection: there is none named {given!r}", parameter="collection")
+    if len(found) > 1:
+        raise BadInputError(several_of_that_name(given, found), parameter="collection")
+    return found[0]
 
 
 def _type(name: str, context: SearchContext) -> str:

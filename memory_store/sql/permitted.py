@@ -177,8 +177,8 @@ def _asked(store: MemoryStore, grants: Grants, query: str, options: Mapping[str,
     given = parse(clean, asked).collections if parsed else asked.collection
     if not given:
         return Scope.of(names)
-    known = {name.casefold(): one for one, name in names.items()}
-    return Scope.of(known[one.casefold()] for one in given if one.casefold() in known)
+    wanted = {one.casefold() for one in given}
+    return Scope.of(one for one, name in names.items() if wanted & {one, name.casefold()})
 
 
 def row_data(row: SearchResult, *, strict: bool, titled: bool = False) -> dict[str, Any]:

@@ -34,7 +34,10 @@ from memory_store.crypto.sealing import (
 from memory_store.crypto.veiling import Veil
 from memory_store.errors import LockedError, TamperedError
 
-PURPOSES = ("body", "head", "segment", "manifest", "name", "expansion", "page", "audit", "share")
+PURPOSES = (
+    *("body", "head", "segment", "manifest", "name", "expansion", "page", "audit", "share"),
+    "path",
+)
 CARRIED = ("blind", "dedupe", "source", "expansion-question", "page-tag")
 APART = b"apart"
 LEFT_SECONDS = 300.0  # how long a reader who began before may still open values of a left epoch

@@ -1,6 +1,8 @@
-"""Collections as rows: a random id in clear, a name sealed under the collection's own key.
+"""Collections as rows: a random id, and when it was made. Their names are in the settings.
 
-Boundary: keys in, sealed names out, and back.
+Boundary: a name stands in the owner's sealed settings alone, and in what he signs for those with
+whom he shares. Under the collection's key, where names stood in earlier formats, any of those could
+have given a collection another one's name.
 """
 
 from __future__ import annotations
@@ -8,7 +10,6 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
-from memory_store.crypto.sealing import Place
 from memory_store.errors import BadInputError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
@@ -38,13 +39,16 @@ def _looks_like_id(name: str) -> bool:
     return True
 
 
-def insert_collection(connection: sqlite3.Connection, keyring: Keyring, name: str) -> str:
-    """A new collection's row, key and account (inside the caller's transaction). Returns its id."""
+def insert_collection(connection: sqlite3.Connection, keyring: Keyring) -> str:
+    """A new collection's row, key and account (inside the caller's transaction). Returns its id.
+
+    The caller writes its name into the settings.
+    """
     collection = str(uuid.uuid4())
     keys = keyring.create_collection_key(connection, collection)
     connection.execute(
-        "insert into collections (id, name, created) values (?, ?, ?)",
-        (collection, seal_name(keys, name), datetime.now(UTC).isoformat(timespec="seconds")),
+        "insert into collections (id, name, created) values (?, x'', ?)",
+        (collection, datetime.now(UTC).isoformat(timespec="seconds")),
     )
     write_manifest(connection, keys, Manifest())
     return collection
@@ -64,15 +68,21 @@ def check_named(connection: sqlite3.Connection, principal: int) -> None:
         raise TamperedError(f"collections: the row of {row[0]} is missing")
 
 
-def seal_name(keys: CollectionKeys, name: str) -> bytes:
-    """A collection's name, sealed."""
-    return keys.seal("name", _place(keys), name.encode())
+def earlier_names(connection: sqlite3.Connection, keyring: Keyring) -> dict[str, str]:
+    """Id → name, as the rows of earlier formats have them. Raises TamperedError.
+
+    Any of those who shared the collection may have written it. One that this version would not
+    take becomes the beginning of the collection's id.
+    """
+    check_named(connection, keyring.principal)
+    rows = connection.execute("select id, name from collections order by rowid").fetchall()
+    readable = set(keyring.readable())
+    return {one: _earlier_name(keyring.of(one), name) for one, name in rows if one in readable}
 
 
-def open_name(keys: CollectionKeys, sealed: bytes) -> str:
-    """A collection's name. Raises TamperedError."""
-    return str(keys.unseal("name", _place(keys), sealed), "utf-8")
-
-
-def _place(keys: CollectionKeys) -> Place:
-    return keys.place("collections", "name", keys.collection)
+def _earlier_name(keys: CollectionKeys, sealed: bytes) -> str:
+    place = keys.place("collections", "name", keys.collection)
+    try:
+        return checked_name(str(keys.unseal("name", place, sealed), "utf-8"))
+    except (BadInputError, UnicodeDecodeError):
+        return f"collection {keys.collection[:8]}"

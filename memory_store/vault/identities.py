@@ -62,6 +62,7 @@ def forget_holders(connection: sqlite3.Connection) -> None:
     connection.execute("delete from vault_slots where principal != ?", (OWNER,))
     connection.execute("delete from vault_collection_keys where principal != ?", (OWNER,))
     connection.execute("delete from vault_principals where id != ?", (OWNER,))
+    connection.execute("delete from vault_sources where principal != ?", (OWNER,))
     connection.execute(f"delete from {TABLE} where principal != ?", (OWNER,))
     connection.execute("delete from vault_shares")
 
@@ -70,6 +71,7 @@ def forget_principal(connection: sqlite3.Connection, principal: int) -> None:
     """Take somebody away to whom nothing is granted any more (inside the caller's transaction)."""
     connection.execute("delete from vault_slots where principal = ?", (principal,))
     connection.execute("delete from vault_principals where id = ?", (principal,))
+    connection.execute("delete from vault_sources where principal = ?", (principal,))
     connection.execute(f"delete from {TABLE} where principal = ?", (principal,))
 
 

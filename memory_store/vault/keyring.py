@@ -130,10 +130,16 @@ class Keyring:
 
         Raises TamperedError where the owner has other keys than those this principal was told.
         """
-        owner = known_identity(connection, OWNER, self.pin)
+        owner = self.owner_identity(connection)
         return GrantPlace(
             self.vault, collection, epoch, self.principal, owner, self.identity(connection)
         )
+
+    def owner_identity(self, connection: sqlite3.Connection) -> Identity:
+        """The owner's public keys: those that this principal knows him by. Raises TamperedError."""
+        if self.is_owner:
+            return self.identity(connection)
+        return known_identity(connection, OWNER, self.pin)
 
     def identity(self, connection: sqlite3.Connection) -> Identity:
         """The principal's own public keys, by the key encapsulation that they were made for."""

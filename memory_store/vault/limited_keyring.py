@@ -1,7 +1,8 @@
 """The keys of some collections alone, for as long as the keyring that they come from.
 
 Boundary: holds no root key and no other collection's. Of the vault's own scope it has what tells of
-no collection: the tags of contents, the seals of pages and of expansions, not the settings. Of
+no collection: the tags of contents, the seals of pages, of expansions and of the paths that its
+principal imported, not the settings. Of
 collections that may be searched and not read it has no key that opens a memory: whoever is handed
 these keys cannot open one, whatever they were asked for.
 """
@@ -89,7 +90,7 @@ class LimitedKeyring(Keyring):
             for name, keys in self._whole.held().items()
             if name in self._scope
         }
-        held[VAULT_SCOPE] = self._whole.of(VAULT_SCOPE).only("page", "expansion")
+        held[VAULT_SCOPE] = self._whole.of(VAULT_SCOPE).only("page", "expansion", "path")
         self.collections = held
 
     def _lent(self, name: str, keys: CollectionKeys) -> CollectionKeys:

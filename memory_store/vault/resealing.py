@@ -20,7 +20,6 @@ from memory_store.crypto.sealing import sealed_epoch
 from memory_store.errors import TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
-from memory_store.vault.collections import open_name, seal_name
 from memory_store.vault.manifest import count_rows, read_manifest, write_manifest
 from memory_store.vault.rows import body_place
 from memory_store.vault.segments import list_segments, reseal_segment
@@ -57,16 +56,6 @@ def reseal_bodies(connection: sqlite3.Connection, keys: CollectionKeys, after: i
     return (rows[-1][0] if rows else None), len(rows)
 
 
-def reseal_sources(connection: sqlite3.Connection, keys: CollectionKeys, after: int) -> Done:
-    """Imported paths."""
-    rows = _left(connection, keys, "vault_sources", "id, head", "head", after)
-    for _, row, sealed in rows:
-        place = keys.place("vault_sources", "head", row)
-        fresh = keys.seal("head", place, keys.unseal("head", place, sealed))
-        connection.execute("update vault_sources set head = ? where id = ?", (fresh, row))
-    return (rows[-1][0] if rows else None), len(rows)
-
-
 def reseal_segments(connection: sqlite3.Connection, keys: CollectionKeys, after: int) -> Done:
     """One part of the index at a time: it may be large."""
     for row in list_segments(connection):
@@ -76,26 +65,8 @@ def reseal_segments(connection: sqlite3.Connection, keys: CollectionKeys, after:
     return None, 0
 
 
-def reseal_name(connection: sqlite3.Connection, keys: CollectionKeys, after: int) -> Done:
-    """The collection's name."""
-    row = connection.execute(
-        f"""
-        select name from collections
-        where id = ? and {EPOCH_IN_HEADER.format("name")} != ?
-        """,
-        (keys.collection, _epoch(keys)),
-    ).fetchone()
-    if row is None:
-        return None, 0
-    fresh = seal_name(keys, open_name(keys, row[0]))
-    connection.execute("update collections set name = ? where id = ?", (fresh, keys.collection))
-    return after, 1
-
-
 STEPS: tuple[Step, ...] = (
-    reseal_name,
     reseal_segments,
-    reseal_sources,
     reseal_heads,
     reseal_bodies,
 )
@@ -104,7 +75,7 @@ STEPS: tuple[Step, ...] = (
 
 def rows_of(connection: sqlite3.Connection, collection: str) -> int:
     """About how many steps a change of the collection's key takes, for a progress line."""
-    tables = ("memories", "memory_bodies", "vault_sources", "vault_segments")
+    tables = ("memories", "memory_bodies", "vault_segments")
     counts = (
         connection.execute(f"select count(*) from {table} where collection = ?", (collection,))
         for table in tables
@@ -117,10 +88,12 @@ def new_account(
     keys: CollectionKeys,
     upcoming: CollectionKeys,
     tags: bytes,
+    revision: int,
 ) -> None:
     """Close the account of the collection and open one in the upcoming epoch.
 
     ``tags`` are the row tags of what lives in its index, side by side: they stay as they are.
+    ``revision`` is that of the settings, whatever those who shared the collection have written.
     Raises TamperedError unless they are those that the account knows, and as many rows are there.
     """
     account = read_manifest(connection, keys)
@@ -132,7 +105,8 @@ def new_account(
             "are there; memory-store verify shows which"
         )
     total = upcoming.elements_of(upcoming.epoch).total(tags)
-    write_manifest(connection, upcoming, replace(account, counter=account.counter + 1, total=total))
+    fresh = replace(account, counter=account.counter + 1, total=total, revision=revision)
+    write_manifest(connection, upcoming, fresh)
 
 
 def _left(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from hmac import compare_digest
 from itertools import islice
 from typing import Any, Protocol
 
@@ -40,16 +41,68 @@ HEAD_KEYS = (
     "supersedes",
     "parent",
 )
+TAG_BYTES = 16
 SHORTEST_BEGINNING = 8  # characters of an id that may stand for all of it: 32 bits
 SQLITE_VARIABLES = 500  # ids per `in (…)`; every SQLite allows 999
 
 
 class Origin(Struct, frozen=True):
-    """Keyed tags that let an import recognise a record: where it came from, and what it was."""
+    """Keyed tags that let an import recognise a record: where it came from, and what it was.
+
+    The tags are made with the key of the collection that was imported into, ``through``, which is
+    mostly the memory's own (empty: it is). In the file a *proof* by the key of the memory's own
+    collection is put behind ``draft``: who may write in one collection cannot say of a memory in
+    another one that it came from here, and have it replaced or forgotten by the next import.
+    """
 
     origin: bytes | None = None
     draft: bytes | None = None
     file: bytes | None = None
+    through: str = ""
+
+    def stored(self, keys: CollectionKeys, memory: str) -> tuple[bytes | None, ...]:
+        """The three columns of its row, by the keys of the memory's collection."""
+        return self.origin, (self.draft or b"") + self._proof(keys, memory), self.file
+
+    @classmethod
+    def proven(
+        cls, keys: CollectionKeys, memory: str, through: str, stored: Sequence[object]
+    ) -> Origin | None:
+        """What a row says, if who may write the memory wrote it, of an import into ``through``."""
+        origin, draft, file = stored
+        if not isinstance(draft, bytes) or len(draft) not in (TAG_BYTES, 2 * TAG_BYTES):
+            return None
+        if any(one is not None and not isinstance(one, bytes) for one in (origin, file)):
+            return None
+        told = cls(origin, draft[:-TAG_BYTES] or None, file, through)  # type: ignore[arg-type]
+        same = compare_digest(told._proof(keys, memory), draft[-TAG_BYTES:])
+        return told if same else None
+
+    def _proof(self, keys: CollectionKeys, memory: str) -> bytes:
+        through = self.through or keys.collection
+        parts = (self.origin or b"", self.draft or b"", self.file or b"")
+        return keys.plain_source.tag(b"proof", memory.encode(), through.encode(), *parts)
+
+
+def read_origins(
+    connection: sqlite3.Connection, keyring: Keyring, memories: Iterable[tuple[str, str]]
+) -> dict[str, Origin]:
+    """Where (memory, collection) pairs came from, of those whose rows are proven."""
+    everywhere = [str(row[0]) for row in connection.execute("select id from collections")]
+    found: dict[str, Origin] = {}
+    for memory, collection in memories:
+        row = connection.execute(
+            "select origin, draft, file from memory_sources where memory = ?", (memory,)
+        ).fetchone()
+        if row is None:
+            continue
+        keys = keyring.of(collection)
+        for through in dict.fromkeys((collection, *everywhere)):
+            told = Origin.proven(keys, memory, through, row)
+            if told is not None:
+                found[memory] = told
+                break
+    return found
 
 
 class MemoryRow(Struct, frozen=True):
@@ -137,7 +190,7 @@ def insert_memory(
     if origin != Origin():
         connection.execute(
             "insert into memory_sources (memory, origin, draft, file) values (?, ?, ?, ?)",
-            (memory.id, origin.origin, origin.draft, origin.file),
+            (memory.id, *origin.stored(keys, memory.id)),
         )
     return row_tag(keys, memory.id, memory.version, content_of_head)
 

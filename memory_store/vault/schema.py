@@ -175,10 +175,21 @@ def _sharing(db: Database) -> None:
     db.conn.execute(SHARES_TABLE)
 
 
+SOURCES_OF_PRINCIPALS = "alter table vault_sources add column principal integer not null default 0"
+
+
+def _own_sources(db: Database) -> None:
+    """Format 3: a source belongs to the principal who named it."""
+    db.conn.execute(SOURCES_OF_PRINCIPALS)
+
+
 def create_later_tables(connection: sqlite3.Connection) -> None:
     """Make those that a vault of an earlier format may do without (in the caller's transaction)."""
     for table in (EXPANSIONS_TABLE, AUDIT_TABLE, IDENTITIES_TABLE, SHARES_TABLE):
         connection.execute(table)
+    columns = {row[1] for row in connection.execute("pragma table_info(vault_sources)")}
+    if "principal" not in columns:
+        connection.execute(SOURCES_OF_PRINCIPALS)
 
 
 def note_format(connection: sqlite3.Connection) -> None:
@@ -215,6 +226,7 @@ def create_schema(connection: sqlite3.Connection) -> None:
     migrations(name="0002_expansions")(_expansions)
     migrations(name="0003_audit")(_audit)
     migrations(name="0004_sharing")(_sharing)
+    migrations(name="0005_own_sources")(_own_sources)
     migrations.apply(Database(connection))
     connection.execute(f"pragma application_id = {APPLICATION_ID}")
     connection.execute(f"pragma user_version = {FORMAT_VERSION}")

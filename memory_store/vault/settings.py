@@ -7,10 +7,10 @@ write the file must not be able to change them: they are read only from the seal
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec import Struct, ValidationError, convert, field, to_builtins
 from msgspec.structs import asdict, replace
 
 from memory_store.errors import (
@@ -23,9 +23,12 @@ from memory_store.errors import (
 )
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CARRIED
+from memory_store.vault.collections import earlier_names
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.machine import SHARES, keep, kept
 from memory_store.vault.manifest import note_revision, read_manifest
 from memory_store.vault.members import Member
+from memory_store.vault.schema import FORMAT_VERSION
 from memory_store.vault.shares import Share, read_share, write_share
 from memory_store.vault.slots import list_slots
 from memory_store.vault.transactions import reading
@@ -96,6 +99,7 @@ class Settings(Struct, frozen=True):
     ``topics`` is one of :data:`TOPICS`, or :data:`FILLING` on the way back to the table.
     ``revision`` grows with every change; the personal collection's account knows the newest.
     ``format`` says by which rules the rows are read: 0 before there was a third.
+    ``names`` are the owner's names of the collections, by id.
     """
 
     profile: str = "default"
@@ -115,6 +119,7 @@ class Settings(Struct, frozen=True):
     passphrase_alone: bool = False
     format: int = 0
     topics: str = TABLE
+    names: dict[str, str] = field(default_factory=dict)
 
     @property
     def strict(self) -> bool:
@@ -129,8 +134,8 @@ class Settings(Struct, frozen=True):
     @property
     def indexing(self) -> Settings:
         """These settings as far as they say how memories are indexed."""
-        kept = replace(self, revision=0, collections=(), members=(), topics=TABLE)
-        return replace(kept, epochs=(), holders=(), slots=(), passphrase_alone=False)
+        fewer = replace(self, revision=0, collections=(), members=(), topics=TABLE, names={})
+        return replace(fewer, epochs=(), holders=(), slots=(), passphrase_alone=False)
 
     def epoch_of(self, collection: str) -> Epoch:
         """The epoch of a collection's key, or of the vault's own."""
@@ -219,6 +224,8 @@ def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
         keyring.look(connection)
         if keyring.is_owner:
             settings = _opened(connection, keyring)
+            if settings.format < FORMAT_VERSION:
+                settings = replace(settings, names=earlier_names(connection, keyring))
             _check_complete(connection, keyring, settings)
         else:
             settings = _shared(connection, keyring)
@@ -258,12 +265,14 @@ def _shared(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
         "select distinct collection from vault_collection_keys where principal = ?",
         (keyring.principal,),
     )
-    told = {row[0]: read_share(connection, keyring.of(row[0])) for row in present.fetchall()}
+    owner = keyring.owner_identity(connection)
+    told = {row[0]: read_share(connection, keyring.of(row[0]), owner) for row in present.fetchall()}
     if not told:
         raise NotFoundError("nothing in this vault is shared with this key any more")
-    one = next(iter(told.values()))
+    _check_newest(connection, keyring, told)
+    one = max(told.values(), key=lambda share: share.revision)
     if any(other.dedupe != one.dedupe for other in told.values()):
-        raise TamperedError("vault_shares: not all of them are by the owner")
+        raise TamperedError("vault_shares: not all of them are of this vault")
     keyring.hold_own_scope(one.dedupe)
     return Settings(
         profile=one.profile,
@@ -276,23 +285,49 @@ def _shared(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
         collections=tuple(told),
         choices=tuple(_chosen(name, share) for name, share in told.items() if share.choice),
         epochs=tuple(Epoch(name, share.epoch, share.before) for name, share in told.items()),
+        format=one.format,
+        names={collection: share.name for collection, share in told.items()},
     )
+
+
+def _check_newest(
+    connection: sqlite3.Connection, keyring: Keyring, told: Mapping[str, Share]
+) -> None:
+    """Raise TamperedError for a share that is older than one of before.
+
+    Older than the collection's account says, or than the newest that this machine saw.
+    """
+    seen = kept(keyring.vault, SHARES, keyring.principal)
+    for collection, share in told.items():
+        noted = read_manifest(connection, keyring.of(collection)).revision
+        if share.revision < noted:
+            raise TamperedError(f"vault_shares of {collection}: an older version was put back")
+        if share.revision < seen.get(collection, 0):
+            raise TamperedError(
+                f"vault_shares of {collection}: older than the one last seen on this machine. "
+                "After a backup was put back, accept it with memory-store verify DB --accept-older"
+            )
+    newest = {collection: share.revision for collection, share in told.items()}
+    if any(seen.get(collection) != revision for collection, revision in newest.items()):
+        keep(keyring.vault, SHARES, keyring.principal, {**seen, **newest})
 
 
 def _chosen(collection: str, share: Share) -> CollectionSettings:
     try:
-        return convert({**share.choice, "collection": collection}, CollectionSettings)
+        choice = {**share.choice, "collection": collection, "folder": ""}
+        return convert(choice, CollectionSettings)
     except ValidationError:
         raise FormatError(f"vault_shares of {collection}: is nothing that this reads") from None
 
 
-def _tell_holders(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
-    """Write what those must know with whom collections are shared, of each collection."""
+def shares_of(keyring: Keyring, settings: Settings) -> dict[str, Share]:
+    """Collection → what those must know with whom it is shared, by the owner's settings."""
     dedupe = bytes(keyring.of(VAULT_SCOPE).bundle.carried[DEDUPE].buffer)
+    told = {}
     for collection in sorted({one for holder in settings.holders for one in holder.collections}):
         chosen, epoch = settings.chosen(collection), settings.epoch_of(collection)
         own = asdict(chosen) if chosen != CollectionSettings(collection) else {}
-        share = Share(
+        told[collection] = Share(
             profile=settings.profile,
             analyser=settings.analyser,
             embedder=settings.embedder,
@@ -303,8 +338,18 @@ def _tell_holders(connection: sqlite3.Connection, keyring: Keyring, settings: Se
             dedupe=dedupe,
             choice={name: own[name] for name in own if name not in ("collection", "folder")},
             topics=settings.topics,
+            name=settings.names.get(collection, collection),
+            revision=settings.revision,
+            format=settings.format,
         )
-        write_share(connection, keyring.of(collection), share)
+    return told
+
+
+def tell_holders(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
+    """Write the shares, and their revision into the accounts (in the caller's transaction)."""
+    for collection, share in shares_of(keyring, settings).items():
+        write_share(connection, keyring.of(collection), share, keyring.root)
+        note_revision(connection, keyring.of(collection), settings.revision)
 
 
 def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
@@ -317,9 +362,25 @@ def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: 
     missing = [name for name in settings.collections if name not in readable]
     if missing:
         raise TamperedError(f"vault_collection_keys of {missing[0]}: the owner's key is missing")
-    newest = read_manifest(connection, keyring.of(settings.personal)).revision
-    if settings.revision < newest:
+    if settings.revision < max(_noted(connection, keyring, settings)):
         raise TamperedError("vault_settings.sealed of settings: an older version was put back")
+
+
+def _noted(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Iterator[int]:
+    """The revisions that accounts know, of collections that no other principal may write in.
+
+    Where everything is shared, the personal one's. Another account that is damaged says nothing
+    here: the collection itself is refused for it.
+    """
+    shared = {one for holder in settings.holders for one in holder.collections}
+    mine = [one for one in settings.collections if one not in shared]
+    if settings.personal in mine or not mine:
+        yield read_manifest(connection, keyring.of(settings.personal)).revision
+    for collection in mine:
+        try:
+            yield read_manifest(connection, keyring.of(collection)).revision
+        except TamperedError:
+            yield 0
 
 
 def _check_epochs(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
@@ -358,7 +419,7 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
     data = to_builtins(settings)
     for later in (
         *("choices", "members", "epochs", "holders", "slots"),
-        *("passphrase_alone", "format"),
+        *("passphrase_alone", "format", "names"),
     ):
         if not data[later]:
             del data[later]  # as every vault was written before there were any
@@ -372,6 +433,9 @@ def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: S
         """,
         (str(settings.revision), sealed),
     )
-    note_revision(connection, keyring.of(settings.personal), settings.revision)
+    shared = {one for holder in settings.holders for one in holder.collections}
+    everywhere = settings.personal in shared  # where a member could write of an older one
+    for collection in settings.collections if everywhere else (settings.personal,):
+        note_revision(connection, keyring.of(collection), settings.revision)
     if settings.holders:
-        _tell_holders(connection, keyring, settings)
+        tell_holders(connection, keyring, settings)

@@ -1,8 +1,15 @@
-"""What somebody must know of a vault with whom one of its collections is shared.
+"""What the owner tells those with whom a collection is shared, of the vault and of the collection.
 
-Boundary: sealed under the collection's own key, so that who reads the collection can read it. It
-tells of no other collection. It holds the key of the tags that tell equal contents of all
-collections apart: those tags stand inside of sealed indexes alone, where nobody else sees them.
+Boundary: sealed under the collection's own key, so that who reads the collection can read it, and
+signed by the owner: who reads the collection has its key, but cannot make a share. It tells of no
+other collection. It holds the key of the tags that tell equal contents of all collections apart:
+those tags stand inside of sealed indexes alone, where nobody else sees them.
+
+A share is ``format (1) ‖ Ed25519 signature (64) ‖ JSON``. Signed are, each after its length, a
+label, the vault, the collection, the share's revision and the JSON. The revision is that of the
+settings that the share was made from. The newest stands in the collection's account, too, which
+cannot be put back without its memories; who shares the collection can write there as well, so each
+machine keeps the newest that it saw (``vault/machine.py``).
 """
 
 from __future__ import annotations
@@ -12,18 +19,24 @@ from typing import Any
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode, encode
 
+from memory_store.crypto.identities import SIGNATURE_BYTES, Identity, signature
+from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
 from memory_store.errors import FormatError, TamperedError
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
+from memory_store.vault.grants import length_prefixed
+from memory_store.vault.schema import FORMAT_VERSION
 
 TABLE = "vault_shares"
+FORMAT = 3  # a share of the vault format before, which nobody signed, begins with "{"
 
 
 class Share(Struct, frozen=True):
-    """The vault's profile and usual model, the collection's own choice, and its key's epochs.
+    """The vault's profile and usual model, the collection's own choice and name, its key's epochs.
 
     ``choice`` are fields of ``CollectionSettings`` without the folder, which is the owner's.
     ``topics`` says where the vault keeps them.
+    ``name`` is the owner's name of the collection; ``revision`` that of his settings.
     """
 
     profile: str
@@ -36,6 +49,9 @@ class Share(Struct, frozen=True):
     dedupe: bytes
     choice: dict[str, str | int] = field(default_factory=dict)
     topics: str = "table"
+    name: str = ""
+    revision: int = 0
+    format: int = FORMAT_VERSION
 
     def __repr__(self) -> str:
         return f"<Share of epoch {self.epoch}>"
@@ -45,19 +61,29 @@ class Share(Struct, frozen=True):
         return []
 
 
-def write_share(connection: sqlite3.Connection, keys: CollectionKeys, share: Share) -> None:
-    """Replace what is told to those who read a collection (inside the caller's transaction)."""
-    sealed = keys.seal("share", keys.place(TABLE, "sealed", keys.collection), encode(share))
+def write_share(
+    connection: sqlite3.Connection, keys: CollectionKeys, share: Share, root: SecretKey
+) -> None:
+    """Sign and store what is told to those who read a collection, by the owner's root key.
+
+    Inside the caller's transaction.
+    """
+    content = encode(share)
+    signed = signature(root, _signed(keys, share.revision, content))
+    sealed = keys.seal(
+        "share", keys.place(TABLE, "sealed", keys.collection), bytes([FORMAT]) + signed + content
+    )
     connection.execute(
         f"insert or replace into {TABLE} (collection, sealed) values (?, ?)",
         (keys.collection, sealed),
     )
 
 
-def read_share(connection: sqlite3.Connection, keys: CollectionKeys) -> Share:
-    """What is told of a collection. Raises TamperedError where it is missing or was changed.
+def read_share(connection: sqlite3.Connection, keys: CollectionKeys, owner: Identity) -> Share:
+    """What the owner tells of a collection.
 
-    FormatError where it tells something else: everybody who reads the collection has its key.
+    Raises TamperedError where it is missing, was changed, or is signed by another, and FormatError
+    where it is one of an earlier format, or nothing that this version reads.
     """
     row = connection.execute(
         f"select sealed from {TABLE} where collection = ?", (keys.collection,)
@@ -65,10 +91,32 @@ def read_share(connection: sqlite3.Connection, keys: CollectionKeys) -> Share:
     if row is None:
         raise TamperedError(f"{TABLE} of {keys.collection}: is missing")
     place = keys.place(TABLE, "sealed", keys.collection)
+    opened = bytes(keys.unseal("share", place, row[0]))
+    if opened[:1] == b"{":
+        raise FormatError(
+            f"{TABLE} of {keys.collection}: of an earlier format, which nobody signed. The vault's "
+            "owner has to open it once with this version"
+        )
+    signed, content = opened[1 : 1 + SIGNATURE_BYTES], opened[1 + SIGNATURE_BYTES :]
     try:
-        return decode(keys.unseal("share", place, row[0]), type=Share)
+        share = decode(content, type=Share)
     except MsgspecError:
+        share = None
+    if share is None or opened[0] != FORMAT:
+        raise FormatError(f"{TABLE} of {keys.collection}: is nothing that this reads")
+    owner.check_signature(
+        signed, _signed(keys, share.revision, content), f"{TABLE} of {keys.collection}"
+    )
+    return share
+
+
+def _signed(keys: CollectionKeys, revision: int, content: bytes) -> bytes:
+    label = LABEL_PREFIX.encode() + b"signed share"
+    try:
+        number = revision.to_bytes(8, "big", signed=True)
+    except OverflowError:
         raise FormatError(f"{TABLE} of {keys.collection}: is nothing that this reads") from None
+    return length_prefixed(label, keys.vault, keys.collection.encode(), number, content)
 
 
 def remove_share(connection: sqlite3.Connection, collection: str) -> None:

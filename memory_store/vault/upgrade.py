@@ -17,6 +17,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from memory_store.sqlite import sqlite3
+from memory_store.vault.earlier_sources import own_sources, prove_origins
 from memory_store.vault.identities import publish_owner
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.schema import FORMAT_VERSION, create_later_tables, note_format
@@ -26,7 +27,14 @@ from memory_store.vault.transactions import erase_traces, transaction
 Step = Callable[[sqlite3.Connection, Keyring, Settings], Settings]
 """Brings one kind of row up to date, inside the transaction. Returns the settings to go on with."""
 
-TO_FORMAT_3: tuple[Step, ...] = ()
+
+def _empty_names(connection: sqlite3.Connection, _: Keyring, settings: Settings) -> Settings:
+    """Names go into the settings, where they were read into already; the rows lose theirs."""
+    connection.execute("update collections set name = x''")
+    return settings
+
+
+TO_FORMAT_3: tuple[Step, ...] = (_empty_names, own_sources, prove_origins)
 
 
 def upgrade(
@@ -45,6 +53,7 @@ def upgrade(
         settings = read_settings(connection, keyring)
         if settings.format >= FORMAT_VERSION:  # another process was faster
             return False
+        keyring.strict = settings.profile == "strict"
         create_later_tables(connection)
         publish_owner(connection, keyring.root)
         for step in (*TO_FORMAT_3, *of_index):

@@ -26,7 +26,7 @@ from make_format import (
 
 from memory_store.cli import main
 from memory_store.cli.copying import copy_vault
-from memory_store.errors import FormatError, NotFoundError
+from memory_store.errors import BadInputError, FormatError, NotFoundError
 from memory_store.export import export_ndjson_folder
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
@@ -191,9 +191,11 @@ def test_a_folder_that_an_earlier_version_imported_is_known_by_its_files(
     opened: Open, known: dict[str, Any], notes: Path
 ) -> None:
     with opened() as store:
+        with pytest.raises(BadInputError, match="notes is not read again until you name it"):
+            store.import_paths()  # a member of the collection might have named it
         for report in (
             store.import_paths([notes], collection="mill", topics=["imported"]),
-            store.import_paths(),  # every known source: its path is sealed in there
+            store.import_paths(),  # every source that the owner named here, which it is by now
         ):
             assert (report.unchanged, report.imported, report.replaced) == (len(NOTES), 0, 0)
             assert report.failures == ()
@@ -209,7 +211,7 @@ def test_a_file_that_was_changed_or_removed_since_is_changed_or_forgotten(
     (notes / "weir.md").write_text("The weir was opened in May.\n", "utf-8")
     (notes / "log/wheel.txt").unlink()
     with opened() as store:
-        report = store.import_paths(prune=True)
+        report = store.import_paths([notes], collection="mill", topics=["imported"], prune=True)
         assert (report.replaced, report.pruned, report.imported) == (1, 1, 0)
         assert store.get(ids["weir.md"]).text == "The weir was opened in May."
         with pytest.raises(NotFoundError):
@@ -230,7 +232,11 @@ def test_its_recovery_code_opens_it(
 def test_whom_a_collection_was_shared_with_reads_that_one_alone(
     opened: Open, known: dict[str, Any], others: dict[str, Any], tmp_path: Path
 ) -> None:
-    with opened(key_file=key_file(tmp_path, "formats.member")) as store:
+    member = key_file(tmp_path, "formats.member")
+    with pytest.raises(FormatError, match="owner has to open it once with this version"):
+        opened(key_file=member)
+    opened().lock()
+    with opened(key_file=member) as store:
         hers = {memory.id: memory.as_dict() for memory in store.list(limit=1_000)}
         assert (store.is_owner, store.identity().collections) == (False, ("mill",))
         assert [row.title for row in store.search("weir March").rows][:1] == ["The weir"]

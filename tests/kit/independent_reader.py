@@ -33,17 +33,16 @@ from independent_sealing import (
     row_tag,
     topic_hash,
 )
-from independent_sharing import Grant, known_identity
+from independent_sharing import Grant, known_identity, share_content
 
 SCOPE = "vault"
 OWNER = 0
 VAULT_FORMATS = (1, 2, 3)
 PURPOSES = {
-    ("collections", "name"): "name",
     ("vault_manifests", "sealed"): "manifest",
     ("memories", "head"): "head",
     ("memory_bodies", "body"): "body",
-    ("vault_sources", "head"): "head",
+    ("vault_sources", "head"): "path",
     ("vault_shares", "sealed"): "share",
     ("vault_segments", "main"): "segment",
     ("vault_segments", "vectors"): "segment",
@@ -53,12 +52,12 @@ PURPOSES = {
     ("vault_audit", "sealed"): "audit",
 }
 
+EARLIER_NAME = ("collections", "name")
 PLACES = {
-    ("collections", "name"): "id, id, 0",
     ("vault_manifests", "sealed"): "collection, collection, counter",
     ("memories", "head"): "collection, id, version",
     ("memory_bodies", "body"): "collection, id || '|' || lower(hex(tag)), 0",
-    ("vault_sources", "head"): "collection, id, 0",
+    ("vault_sources", "head"): "'vault', id || '|' || collection, 0",
     ("vault_shares", "sealed"): "collection, collection, 0",
     ("vault_segments", "main"): "collection, id || '|' || model || '|' || documents, sequence",
     ("vault_segments", "vectors"): "collection, id || '|' || model || '|' || documents, sequence",
@@ -115,7 +114,8 @@ class Vault:
         epoch = int.from_bytes(blob[2:6], "big") if isinstance(blob, bytes) else 0
         bundle = self.keys.get((collection, epoch)) or self.newest(collection)
         place = Place(self.id, collection, table, name, row, version)
-        return opened(derived(bundle.key, PURPOSES[column]), place, blob, bundle.epoch)
+        purpose = "name" if column == EARLIER_NAME else PURPOSES[column]
+        return opened(derived(bundle.key, purpose), place, blob, bundle.epoch)
 
     def newest(self, collection: str) -> Bundle:
         epochs = [epoch for name, epoch in self.keys if name == collection]
@@ -182,7 +182,11 @@ class Vault:
                 "select sealed from vault_shares where collection = ?", collection
             )
             content = self.open(collection, ("vault_shares", "sealed"), collection, 0, sealed)
-            shares[collection] = json.loads(content)
+            owner = known_identity(self.connection, OWNER, self.pin)
+            shares[collection] = json.loads(share_content(self.id, collection, content, owner))
+            account, _ = self.account(collection)
+            if shares[collection]["revision"] < account["revision"]:
+                raise Refused("older share", "vault_shares")
         if not shares:
             raise Refused("nothing shared")
         if len({one["dedupe"] for one in shares.values()}) != 1:
@@ -193,7 +197,13 @@ class Vault:
         ]
         usual = {"topics": "table", **next(iter(shares.values()))}
         told = {name: usual[name] for name in ("profile", "topics")}
-        self.settings = {**told, "collections": [*shares], "epochs": epochs}
+        self.settings = {
+            **told,
+            "collections": [*shares],
+            "epochs": epochs,
+            "names": {name: one["name"] for name, one in shares.items()},
+            "format": 3,
+        }
 
     def account(self, collection: str) -> tuple[dict[str, Any], Bundle]:
         (counter, sealed) = self._row(
@@ -234,10 +244,12 @@ class Vault:
     # -- what it holds
 
     def collections(self) -> dict[str, str]:
-        """Id and name of every collection."""
+        """Id and name of every collection; before format 3 names were in its row."""
+        if self.settings.get("format", 0) >= 3:
+            return dict(self.settings["names"])
         rows = self.connection.execute("select id, name from collections order by rowid")
         return {
-            collection: self.open(collection, ("collections", "name"), collection, 0, name).decode()
+            collection: self.open(collection, EARLIER_NAME, collection, 0, name).decode()
             for collection, name in rows.fetchall()
             if self._is_mine(collection)
         }

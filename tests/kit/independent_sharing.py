@@ -6,6 +6,7 @@ Nothing of ``memory_store`` is used.
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 import struct
 from dataclasses import dataclass
@@ -57,6 +58,22 @@ class Grant:
             return suite(kem).decrypt(message[3:], private_key(root, kem), info)
         except (InvalidSignature, InvalidTag, ValueError):
             raise Refused("not authentic", where) from None
+
+
+def share_content(vault: bytes, collection: str, share: bytes, owner: bytes) -> bytes:
+    """The JSON in a share, if the owner with that identity signed it."""
+    where = "vault_shares.sealed"
+    if len(share) < 1 + SIGNATURE_BYTES or share[0] != 3:
+        raise Refused("unknown format", where)
+    signature, content = share[1 : 1 + SIGNATURE_BYTES], share[1 + SIGNATURE_BYTES :]
+    try:
+        revision = struct.pack(">q", json.loads(content)["revision"])
+        parts = (vault, collection.encode(), revision, content)
+        signed = prefixed(LABEL + b"signed share", *parts)
+        Ed25519PublicKey.from_public_bytes(owner[-VERIFY_BYTES:]).verify(signature, signed)
+    except (InvalidSignature, ValueError, KeyError, TypeError, struct.error):
+        raise Refused("not authentic", where) from None
+    return content
 
 
 def known_identity(connection: sqlite3.Connection, principal: int, digest: bytes) -> bytes:

@@ -122,7 +122,6 @@ def changes(connection: sqlite3.Connection, before: str) -> Iterator[tuple[str, 
     sealed = {
         "memories": "head",
         "memory_bodies": "body",
-        "collections": "name",
         "vault_settings": "sealed",
         "vault_manifests": "sealed",
         "vault_collection_keys": "wrapped",
@@ -168,9 +167,11 @@ def changes(connection: sqlite3.Connection, before: str) -> Iterator[tuple[str, 
         ),
     }.items():
         yield "not authentic", what, statement
-    name = "(select max(name) from collections c where c.id != collections.id)"
-    elsewhere = f"update collections set name = {name} where rowid = 1"
-    yield "unknown suite or epoch", "the name of another collection, in epoch 1", elsewhere
+    account = (
+        "(select sealed from vault_manifests m where m.collection != vault_manifests.collection)"
+    )
+    elsewhere = f"update vault_manifests set sealed = {account} where rowid = 1"
+    yield "unknown suite or epoch", "the account of another collection, in epoch 1", elsewhere
     yield "account", "a memory taken away", f"delete from memories where id = '{one}'"
     yield "account", "the row of a memory that was made again since", before
     yield "account", "an account taken away", "delete from vault_manifests where rowid = 1"

@@ -26,7 +26,6 @@ UNBOUND = frozenset(
     {
         ("collections", "created"),
         ("memory_bodies", "collection"),
-        ("memory_sources", "memory"),
         ("vault_changes", "collection"),
         ("vault_changes", "memory"),
         ("vault_changes", "operation"),
@@ -39,7 +38,7 @@ UNBOUND = frozenset(
         ("vault_settings", "value"),
         ("vault_slots", "created"),
         ("vault_source_files", "source"),
-        ("vault_sources", "collection"),
+        ("vault_sources", "principal"),
     }
 )
 """Clear columns that nothing authenticates: docs/format.md lists them. No text depends on them;
@@ -101,7 +100,7 @@ def places(whole: Whole) -> list[Place]:
             (table, column, rowid, blob)
             for table, column in sorted(blob_columns(connection))
             for rowid, blob in connection.execute(
-                f"select rowid, {column} from {table} where {column} is not null"
+                f"select rowid, {column} from {table} where length({column}) > 0"
             ).fetchall()
         ]
 

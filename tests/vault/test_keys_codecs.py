@@ -178,7 +178,11 @@ shares = st.builds(
     before=st.none() | numbers,
     dedupe=st.binary(max_size=32),
     choice=st.dictionaries(names, names | numbers, max_size=3),
+    name=names,
+    revision=numbers,
 )
+ROOT = SecretKey(b"o" * 32)
+OWNERS = identity_of(ROOT, X25519)
 
 
 @given(shares)
@@ -187,13 +191,13 @@ def test_a_share_is_read_as_it_was_written_and_refused_once_it_changed(share: Sh
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("create table vault_shares (collection text primary key, sealed blob)")
     keys = CollectionKeys(b"v" * 16, "c", 0, Bundle.first(SecretKey(b"k" * 32)))
-    write_share(connection, keys, share)
-    assert read_share(connection, keys) == share
+    write_share(connection, keys, share, ROOT)
+    assert read_share(connection, keys, OWNERS) == share
     ((sealed,),) = connection.execute("select sealed from vault_shares").fetchall()
 
     def read(data: bytes) -> Share:
         connection.execute("update vault_shares set sealed = ?", (data,))
-        return read_share(connection, keys)
+        return read_share(connection, keys, OWNERS)
 
     all_refused(read, flipped(sealed, 200))
     all_refused(read, (sealed[:length] for length in range(0, len(sealed), 7)))
@@ -202,8 +206,11 @@ def test_a_share_is_read_as_it_was_written_and_refused_once_it_changed(share: Sh
 
 @pytest.mark.parametrize(
     "told",
-    [b"", b"[]", b"{}", b"\xff", b'{"profile": 3}', b'{"choice": {"": ' + b"[" * 99_999],
-    ids=["nothing", "a list", "no field", "no text", "a number", "deep"],
+    [
+        *(b"", b"[]", b"{}", b"\xff", b'{"profile": 3}', b'{"choice": {"": ' + b"[" * 99_999),
+        b"\x03" + b"s" * 64 + b'{"choice": {"": ' + b"[" * 99_999,
+    ],
+    ids=["nothing", "a list", "no field", "no text", "a number", "deep", "deep and signed"],
 )
 def test_who_reads_a_collection_can_write_no_share_that_breaks_who_opens_it(told: bytes) -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -212,7 +219,44 @@ def test_who_reads_a_collection_can_write_no_share_that_breaks_who_opens_it(told
     sealed = keys.seal("share", keys.place("vault_shares", "sealed", "c"), told)
     connection.execute("insert into vault_shares values ('c', ?)", (sealed,))
     with pytest.raises(FormatError, match="vault_shares of c"):
-        read_share(connection, keys)
+        read_share(connection, keys, OWNERS)
+    connection.close()
+
+
+def test_a_share_signed_by_another_or_of_another_vault_collection_or_revision_is_refused() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("create table vault_shares (collection text primary key, sealed blob)")
+    bundle = Bundle.first(SecretKey(b"k" * 32))
+    share = Share("strict", 1, "", "", 0, 0, None, b"d" * 32, name="work", revision=7)
+
+    def keys(vault: bytes = b"v" * 16, collection: str = "c") -> CollectionKeys:
+        return CollectionKeys(vault, collection, 0, bundle)
+
+    def moved(change: Callable[[bytes], bytes], *, to: CollectionKeys) -> None:
+        write_share(connection, keys(), share, ROOT)
+        ((sealed,),) = connection.execute("select sealed from vault_shares").fetchall()
+        here, there = (one.place("vault_shares", "sealed", one.collection) for one in (keys(), to))
+        content = change(bytes(keys().unseal("share", here, sealed)))
+        connection.execute(
+            "update vault_shares set collection = ?, sealed = ?",
+            (to.collection, to.seal("share", there, content)),
+        )
+        read_share(connection, to, OWNERS)
+
+    moved(lambda content: content, to=keys())
+    with pytest.raises(TamperedError, match="not signed by"):
+        moved(lambda content: content, to=keys(vault=b"w" * 16))
+    connection.execute("delete from vault_shares")
+    with pytest.raises(TamperedError, match="not signed by"):
+        moved(lambda content: content, to=keys(collection="d"))
+    connection.execute("delete from vault_shares")
+    for field in (b"strict", b'"revision":7', b'"name":"work"'):
+        changed = field.replace(b"strict", b"default").replace(b"7", b"8").replace(b"wo", b"fo")
+        with pytest.raises(TamperedError, match="not signed by"):
+            moved(lambda content, a=field, b=changed: content.replace(a, b), to=keys())
+    write_share(connection, keys(), share, SecretKey(b"m" * 32))
+    with pytest.raises(TamperedError, match="not signed by"):
+        read_share(connection, keys(), OWNERS)
     connection.close()
 
 

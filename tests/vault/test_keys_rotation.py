@@ -193,13 +193,19 @@ def test_the_old_key_opens_nothing_in_the_file_any_more(filled: MemoryStore) -> 
     collection = next(i for i, name in filled.collection_names().items() if name == "work")
     secret = filled._vault.keyring.of(collection).bundle.secret
     old = {purpose: SealingKey(secret.derive(purpose)) for purpose in PURPOSES}
-    place = filled._vault.keyring.of(collection).place("collections", "name", collection)
     connection = connect(filled.path)
-    name = "select name from collections where id = ?"
-    assert bytes(unseal(old["name"], place, one(connection, name, collection))) == b"work"
+    account = "select counter, sealed from vault_manifests where collection = ?"
+
+    def opened() -> bytes:
+        counter, sealed = connection.execute(account, (collection,)).fetchone()
+        keys = filled._vault.keyring.of(collection)
+        place = keys.place("vault_manifests", "sealed", collection, counter)
+        return bytes(unseal(old["manifest"], place, sealed))
+
+    assert b'"count"' in opened()
     filled.rotate_keys()
     with pytest.raises(TamperedError):
-        unseal(old["name"], place, one(connection, name, collection))
+        opened()
     sealed = [
         row
         for table, column in (

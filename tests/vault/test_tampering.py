@@ -19,7 +19,6 @@ Make = Callable[..., MemoryStore]
 SEALED_COLUMNS = (
     ("memories", "head"),
     ("memory_bodies", "body"),
-    ("collections", "name"),
     ("vault_settings", "sealed"),
     ("vault_collection_keys", "wrapped"),
     ("vault_slots", "wrapped"),

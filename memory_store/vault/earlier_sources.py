@@ -1,0 +1,135 @@
+"""The imports of a vault of an earlier format, when it becomes one of today's.
+
+Boundary: the owner's keys. Before format 3 imported paths were sealed under the collection's key,
+and nothing proved which memory a record had become: any of those who shared a collection could have
+written either. What is taken over here is what none of them could have written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from memory_store.errors import FormatError, TamperedError
+from memory_store.sqlite import sqlite3
+from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.machine import machine_id
+from memory_store.vault.rows import MemoryRow, Origin, head_of, opened_head, read_rows
+from memory_store.vault.settings import Settings
+from memory_store.vault.sources import UPLOADED, Source, note, store_source
+
+BATCH = 500
+MOST_COPIES = 3  # of one record that got a number, for its memory was hidden
+
+
+def own_sources(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Settings:
+    """Imported paths become the owner's, on this machine.
+
+    Those of shared collections are not noted as such, for a member may have named them: they are
+    read again once the owner names them. Their files stay known.
+    """
+    shared = shared_collections(settings)
+    for row, collection, sealed in _earlier(connection, keyring):
+        keys = keyring.of(collection)
+        connection.execute("delete from vault_sources where id = ?", (row,))
+        try:
+            opened = keys.unseal("head", keys.place("vault_sources", "head", row), sealed)
+            data = json.loads(bytes(opened))
+            path, options = str(data["path"]), dict(data["options"])
+        except (TamperedError, ValueError, TypeError, KeyError):
+            continue
+        if path == UPLOADED:
+            connection.execute(
+                "update vault_source_files set source = ? where source = ?", (UPLOADED, row)
+            )
+            continue
+        source = Source(row, collection, machine_id(), path, options)
+        store_source(connection, keyring, source)
+        if collection not in shared:
+            note(keyring, source)
+    return settings
+
+
+def prove_origins(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Settings:
+    """Each memory's row of where it came from is proven, where its sealed head says the same.
+
+    The others go: their records are taken for new ones by the next import that reads them.
+    """
+    shared = shared_collections(settings)
+    through = [keyring.of(one) for one in keyring.readable() if one not in shared]
+    rows = connection.execute("select memory, origin, draft, file from memory_sources").fetchall()
+    for start in range(0, len(rows), BATCH):
+        part = rows[start : start + BATCH]
+        present = read_rows(connection, [str(row[0]) for row in part])
+        for memory, origin, draft, file in part:
+            told = _proven(keyring, present.get(memory), Origin(origin, draft, file), through)
+            if told is None:
+                connection.execute("delete from memory_sources where memory = ?", (memory,))
+            else:
+                fresh = told.stored(keyring.of(present[memory].collection), memory)[1]
+                connection.execute(
+                    "update memory_sources set draft = ? where memory = ?", (fresh, memory)
+                )
+    return settings
+
+
+def _proven(
+    keyring: Keyring, row: MemoryRow | None, told: Origin, through: Sequence[CollectionKeys]
+) -> Origin | None:
+    """What a row said, with the collection that the memory's own head says it came through."""
+    if row is None or row.collection not in keyring.collections:
+        return None
+    try:
+        head = head_of(keyring, row, opened_head(keyring, row))
+    except (TamperedError, FormatError):
+        return None
+    for keys in (keyring.of(row.collection), *through):
+        if told.origin in set(_origins(keys, row.id, head)):
+            return replace(told, through=keys.collection)
+    return None
+
+
+def _origins(keys: CollectionKeys, memory: str, head: dict[str, object]) -> Iterator[bytes]:
+    """The tags that an import into a collection gives the record that a memory came from."""
+    said = head["ref"] if head["ref"] is not None else memory
+    parts = [str(one or "").encode("utf-8", "surrogateescape") for one in (head["source"], said)]
+    for turn in range(MOST_COPIES):
+        number = (str(turn).encode(),) if turn else ()
+        yield keys.source.tag(b"record", *parts, *number)
+
+
+def shared_collections(settings: Settings) -> set[str]:
+    """The collections that are shared with others."""
+    return {one for holder in settings.holders for one in holder.collections}
+
+
+def warnings(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> list[str]:
+    """What the owner has to know of an upgrade to come; nothing where nothing is shared."""
+    shared = shared_collections(settings)
+    dropped = sum(collection in shared for _, collection, _ in _earlier(connection, keyring))
+    if not shared:
+        return []
+    names = ", ".join(sorted(settings.names.get(one, one) for one in shared))
+    told = [
+        f"the collections that you share are called {names}: in the format that this vault had, "
+        "their members could rename them. Look whether the names are yours (memory-store "
+        "collections)"
+    ]
+    if dropped:
+        paths = "a path that was" if dropped == 1 else f"{dropped:,} paths that were"
+        told.append(
+            f"{paths} imported into shared collections will not be read again by an import "
+            "without a path, for their members could have named them: import yours by name once"
+        )
+    return told
+
+
+def _earlier(connection: sqlite3.Connection, keyring: Keyring) -> list[tuple[str, str, bytes]]:
+    """Rows of sources as they were, of the collections that can be read."""
+    rows = connection.execute(
+        "select id, collection, head from vault_sources order by rowid"
+    ).fetchall()
+    readable = set(keyring.readable())
+    return [row for row in rows if row[1] in readable]

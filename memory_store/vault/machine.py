@@ -1,0 +1,91 @@
+"""What this machine keeps of vaults besides their counters: its own id, and the newest it saw.
+
+Boundary: random ids and numbers alone, in the state folder. A row of a vault's file can be put back
+to what it was before; what is kept here cannot, by those who have no more than the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from memory_store.errors import MemoryStoreError
+from memory_store.paths import state_folder
+
+MACHINE = "machine-id"
+FOLDER = "vaults"
+SHARES, SOURCES = "shares", "sources"
+
+
+def machine_id() -> str:
+    """This machine's random id, made when it is first asked for.
+
+    Empty where the state folder cannot be written: then it is no machine that a vault knows.
+    """
+    try:
+        file = state_folder() / MACHINE
+        if not file.exists():
+            fresh = file.with_suffix(f".{os.getpid()}")
+            fresh.write_text(str(uuid.uuid4()))
+            try:
+                os.link(fresh, file)  # whoever was first has named it
+            except FileExistsError:
+                return file.read_text().strip()
+            finally:
+                fresh.unlink(missing_ok=True)
+        return file.read_text().strip()
+    except (MemoryStoreError, OSError, ValueError):
+        return ""
+
+
+def kept(vault: bytes, kind: str, principal: int) -> dict[str, int]:
+    """The numbers that were kept for a principal of a vault, by id; none where none can be read."""
+    file = _file(vault, kind, principal)
+    try:
+        found = json.loads(file.read_bytes()) if file is not None and file.exists() else {}
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def keep(vault: bytes, kind: str, principal: int, numbers: Mapping[str, int]) -> None:
+    """Keep them for the next time. A state folder that cannot be written keeps none."""
+    file = _file(vault, kind, principal)
+    if file is None:
+        return
+    fresh = file.with_suffix(f".{os.getpid()}")
+    try:
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        fresh.write_text(json.dumps(dict(numbers)))
+        fresh.replace(file)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def without(vault: bytes, kind: str) -> Iterator[None]:
+    """As if nothing of a kind had been kept of a vault; for good, unless what is inside fails."""
+    try:
+        files = list((state_folder() / FOLDER).glob(f"{vault.hex()}-*-{kind}.json"))
+        before = {file: file.read_bytes() for file in files}
+        for file in files:
+            file.unlink()
+    except (MemoryStoreError, OSError):
+        before = {}
+    try:
+        yield
+    except BaseException:
+        for file, numbers in before.items():
+            file.write_bytes(numbers)
+        raise
+
+
+def _file(vault: bytes, kind: str, principal: int) -> Path | None:
+    try:
+        return state_folder() / FOLDER / f"{vault.hex()}-{principal}-{kind}.json"
+    except MemoryStoreError:
+        return None

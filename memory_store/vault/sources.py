@@ -1,0 +1,191 @@
+"""Imported paths: what a bare ``import`` reads again.
+
+Boundary: a source makes a program read files of this machine, so it is believed only of the
+principal and the machine that named it. It is sealed under the principal's own scope, which no
+other principal has: a member of a collection cannot name a path for another member. Inside stand
+the machine, the path and the options; its collection is bound to its place.
+
+A row can be put back to what it was before (with other options, say), by those who have no more
+than the file. So each change of a source has a number, and this machine keeps the newest
+(``machine.py``). A row that is older, or that this machine does not know, is not read again until
+its path is named.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from memory_store.crypto.sealing import Place
+from memory_store.errors import TamperedError
+from memory_store.sqlite import sqlite3
+from memory_store.vault.collection_keys import CollectionKeys
+from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.machine import SOURCES, keep, kept, machine_id
+
+TABLE = "vault_sources"
+PURPOSE = "path"
+UPLOADED = "upload:"
+"""The source of what came from another machine: no path here, no row, and read again by nobody."""
+
+
+class Source(Struct, frozen=True):
+    """A path that was imported into a collection, with the options it was imported with."""
+
+    id: str
+    collection: str
+    machine: str
+    path: str
+    options: dict[str, Any]
+    version: int = 1
+
+
+def find_source(
+    connection: sqlite3.Connection, keyring: Keyring, collection: str, path: str
+) -> Source | None:
+    """This principal's source of that path on this machine; None where there is none that opens."""
+    row = connection.execute(
+        f"select id, collection, head from {TABLE} where tag = ? and principal = ?",
+        (_tag(keyring, collection, path), keyring.principal),
+    ).fetchone()
+    if row is None or row[1] != collection:
+        return None
+    try:
+        return _opened(keyring.of(VAULT_SCOPE), *row)
+    except TamperedError:
+        return None
+
+
+def write_source(
+    connection: sqlite3.Connection,
+    keyring: Keyring,
+    collection: str,
+    path: str,
+    options: dict[str, Any],
+) -> Source:
+    """Remember a path of this machine (inside the caller's transaction).
+
+    :func:`note` it once that is committed.
+    """
+    known = find_source(connection, keyring, collection, path)
+    newest = kept(keyring.vault, SOURCES, keyring.principal)
+    source = Source(
+        known.id if known is not None else str(uuid.uuid4()),
+        collection,
+        machine_id(),
+        path,
+        options,
+    )
+    if known is not None:
+        as_before = _content(source) == _content(known)
+        present = max(known.version, newest.get(known.id, 0))
+        if as_before and known.version == newest.get(known.id):
+            return known
+        source = Source(source.id, collection, source.machine, path, options, present + 1)
+    store_source(connection, keyring, source)
+    return source
+
+
+def store_source(connection: sqlite3.Connection, keyring: Keyring, source: Source) -> None:
+    """Seal and store a source as this principal's (inside the caller's transaction)."""
+    keys = keyring.of(VAULT_SCOPE)
+    sealed = keys.seal(PURPOSE, _place(keys, source.id, source.collection), _content(source))
+    tag = _tag(keyring, source.collection, source.path)
+    connection.execute(f"delete from {TABLE} where tag = ? or id = ?", (tag, source.id))
+    connection.execute(
+        f"insert into {TABLE} (id, collection, tag, head, principal) values (?, ?, ?, ?, ?)",
+        (source.id, source.collection, tag, sealed, keyring.principal),
+    )
+
+
+def note(keyring: Keyring, *sources: Source) -> None:
+    """Keep on this machine that these are the newest there are."""
+    newest = kept(keyring.vault, SOURCES, keyring.principal)
+    fresh = {**newest, **{source.id: source.version for source in sources}}
+    if fresh != newest:
+        keep(keyring.vault, SOURCES, keyring.principal, fresh)
+
+
+def is_newest(keyring: Keyring, source: Source) -> bool:
+    """Whether this machine wrote the source, and nothing newer since."""
+    newest = kept(keyring.vault, SOURCES, keyring.principal).get(source.id)
+    return newest is not None and source.version >= newest
+
+
+def read_sources(connection: sqlite3.Connection, keyring: Keyring) -> list[Source]:
+    """This principal's sources in the collections that can be read, in the order they were named.
+
+    Raises TamperedError for a row that was changed.
+    """
+    keys, readable = keyring.of(VAULT_SCOPE), set(keyring.readable())
+    return [_opened(keys, *row) for row in _rows(connection, keyring) if row[1] in readable]
+
+
+def check_source(
+    connection: sqlite3.Connection, keyring: Keyring
+) -> Iterator[tuple[str, str, bytes]]:
+    """Id, collection and sealed head of each of this principal's sources, to be verified."""
+    yield from _rows(connection, keyring)
+
+
+def open_source(keyring: Keyring, source: str, collection: str, sealed: bytes) -> Source:
+    """One row of them. Raises TamperedError."""
+    return _opened(keyring.of(VAULT_SCOPE), source, collection, sealed)
+
+
+def reseal(connection: sqlite3.Connection, keys: CollectionKeys) -> None:
+    """Seal the owner's sources in the newest epoch of the vault's scope (in a transaction)."""
+    rows = connection.execute(
+        f"select id, collection, head from {TABLE} where principal = 0"
+    ).fetchall()
+    for source, collection, sealed in rows:
+        place = _place(keys, source, collection)
+        fresh = keys.seal(PURPOSE, place, keys.unseal(PURPOSE, place, sealed))
+        connection.execute(f"update {TABLE} set head = ? where id = ?", (fresh, source))
+
+
+def forget_sources(
+    connection: sqlite3.Connection, principal: int, collection: str | None = None
+) -> None:
+    """Take away a principal's sources, of one collection or all (in the caller's transaction)."""
+    connection.execute(
+        f"delete from {TABLE} where principal = ? and (? is null or collection = ?)",
+        (principal, collection, collection),
+    )
+
+
+def _rows(connection: sqlite3.Connection, keyring: Keyring) -> list[tuple[str, str, bytes]]:
+    return connection.execute(
+        f"select id, collection, head from {TABLE} where principal = ? order by rowid",
+        (keyring.principal,),
+    ).fetchall()
+
+
+def _tag(keyring: Keyring, collection: str, path: str) -> bytes:
+    parts = (collection.encode(), machine_id().encode(), path.encode("utf-8", "surrogateescape"))
+    return keyring.of(VAULT_SCOPE).source.tag(b"source", *parts)
+
+
+def _content(source: Source) -> bytes:
+    data = {
+        "machine": source.machine,
+        "path": source.path,
+        "options": source.options,
+        "version": source.version,
+    }
+    return json.dumps(data).encode()
+
+
+def _opened(keys: CollectionKeys, source: str, collection: str, sealed: bytes) -> Source:
+    data = json.loads(bytes(keys.unseal(PURPOSE, _place(keys, source, collection), sealed)))
+    return Source(
+        source, collection, data["machine"], data["path"], data["options"], data["version"]
+    )
+
+
+def _place(keys: CollectionKeys, source: str, collection: str) -> Place:
+    return keys.place(TABLE, "head", f"{source}|{collection}")
