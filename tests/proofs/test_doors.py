@@ -300,8 +300,11 @@ def test_searching_in_sql_goes_on_for_those_who_may(server: House) -> None:
 
 def test_another_plugins_authorizer_is_asked_as_well(server: House) -> None:
     for who in (None, "root"):
-        answer = server.ask(sql("select name from shy"), who)
-        assert "a shy one" not in answer.text
+        for shy in (
+            sql("select name from shy", "other"),
+            sql("select name from other.shy", "_memory"),
+        ):
+            assert "a shy one" not in server.ask(shy, who).text
     assert server.ask(sql(SLOTS)).status == 403
     assert server.leaks(server.ask(sql(SLOTS), "root"))
 
@@ -344,6 +347,8 @@ def test_who_may_write_public_tables_copies_nothing_of_the_vault_into_them(
 
 @pytest.mark.skipif(IS_NEXT, reason="Datasette 1.0 reads its queries from elsewhere")
 def test_a_query_that_writes_copies_nothing_of_the_vault(server: House) -> None:
+    if server.ask("/other.db").status == 200:
+        pytest.skip("nothing is written in a file that is immutable")
     server.ask(table("copied", ".json"), None, {})
     server.ask(table("copied", ".json"), "root", {})
     assert not server.leaks(server.ask(table("birds", ".json")))
