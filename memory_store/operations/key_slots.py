@@ -18,7 +18,7 @@ from memory_store.errors import (
     WrongKeyError,
 )
 from memory_store.index.opened import OpenVault
-from memory_store.operations.key_devices import device_for, named_device
+from memory_store.operations.key_devices import device_for, named_device, own_slots
 from memory_store.operations.key_rotation import check_owner
 from memory_store.sqlite import sqlite3
 from memory_store.vault import device_keys
@@ -124,9 +124,8 @@ def remove(vault: OpenVault, given: str) -> KeySlot:
     keyring = vault.whole_vault().keyring
     with vault.writing() as connection:
         with transaction(connection, keyring):
-            present = list_slots(connection, keyring.principal)
-            slot = _found(present, given)
-            if len(present) == 1:
+            slot = _found(list_slots(connection, keyring.principal), given)
+            if [slot.id] == [one.id for one in own_slots(vault, connection)]:
                 raise BadInputError(
                     "slot: this is the last one; add another before you remove it", "slot"
                 )

@@ -19,9 +19,13 @@ from memory_store.crypto import keys
 from memory_store.crypto.keys import (
     Argon2Parameters,
     SecretKey,
+    decode_device_key,
     decode_key_file,
     decode_recovery_code,
+    device_id,
+    encode_device_key,
     encode_key_file,
+    key_from_both,
     key_from_passphrase,
     key_from_strong_secret,
     new_recovery_code,
@@ -193,6 +197,50 @@ def test_what_is_no_key_file_is_refused_without_its_content(content: bytes) -> N
     )
     assert refusal.value.parameter == "key-file"
     assert refusal.value.__cause__ is None
+
+
+def test_a_passphrase_with_a_device_key_is_hkdf_of_both_in_that_order() -> None:
+    device, vault = SecretKey(bytes(range(32))), b"v" * 16
+    alone = key_from_passphrase("correct horse", SALT, CHEAP)
+    joined = bytes(alone.buffer) + bytes(device.buffer)
+    made = key_from_passphrase("correct horse", SALT, CHEAP, device)
+    assert bytes(made.buffer) == hkdf(joined, b"memory-store/1/two-factors\x00" + SALT)
+    named = hkdf(bytes(device.buffer), b"memory-store/1/device-id\x00" + vault)[:16]
+    assert device_id(device, vault) == named.hex()
+
+
+def test_each_bit_of_the_passphrase_the_device_key_and_the_salt_matters() -> None:
+    def made(derived: int = 0, device: int = 0, salt: int = 0) -> bytes:
+        parts = (SecretKey((1 << one).to_bytes(33, "big")[:32]) for one in (derived, device))
+        return bytes(key_from_both(*parts, (1 << salt).to_bytes(16, "big")).buffer)
+
+    keys_made = {made(derived=bit) for bit in range(8, 264)}
+    keys_made |= {made(device=bit) for bit in range(8, 264)}
+    keys_made |= {made(salt=bit) for bit in range(1, 128)}
+    assert len(keys_made) == 256 + 256 + 127
+
+
+def test_what_a_device_key_was_joined_with_is_wiped_and_the_device_key_is_not() -> None:
+    derived, device = SecretKey(b"a" * 32), SecretKey(b"d" * 32)
+    key_from_both(derived, device, SALT)
+    assert bytes(device.buffer) == b"d" * 32
+    with pytest.raises(MemoryStoreError, match="wiped"):
+        derived.buffer.clear()
+
+
+def test_a_device_key_is_written_in_thirteen_groups_and_read_as_people_write_it() -> None:
+    device = SecretKey.generate()
+    code = encode_device_key(device)
+    assert re.fullmatch("([A-Z2-7]{4}-){12}[A-Z2-7]{4}", code)
+    for written in (code, code.lower(), code.replace("-", " "), f" {code}\n"):
+        assert decode_device_key(written) == device
+    assert decode_device_key(new_recovery_code()) is None
+    assert decode_recovery_code(code) is None
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "A" * 51, "A" * 53, "ü" * 52, "!" * 52])
+def test_other_text_is_no_device_key(text: str) -> None:
+    assert decode_device_key(text) is None
 
 
 def test_a_recovery_code_is_eight_groups_of_base32() -> None:

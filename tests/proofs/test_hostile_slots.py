@@ -184,6 +184,25 @@ def test_a_row_that_was_put_into_the_file_becomes_no_key_when_another_is_added(
         MemoryStore.open(filled.path, recovery_code=code)
 
 
+def test_a_row_that_was_put_into_the_file_is_no_other_key_than_the_last_one(
+    filled: Filled,
+) -> None:
+    """The owner is not led to take his last key away because another one seems to be there."""
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        for slot in store.key_slots():
+            if not slot.opened:
+                store.remove_key(slot.id)
+        change(
+            filled.path,
+            "insert into vault_slots select 'planted', principal, kind, parameters, salt, "
+            "commitment, wrapped, created from vault_slots",
+        )
+        (own,) = [slot.id for slot in store.key_slots() if slot.opened]
+        with pytest.raises(MemoryStoreError, match="last one"):
+            store.remove_key(own)
+        assert store.remove_key("planted").id == "planted"
+
+
 @pytest.mark.parametrize("content", [b"[" * DEEP, b'{"count": 1}', b"null", b"\xff", b"1e999"])
 def test_an_account_of_a_member_s_making_is_refused_in_a_line(
     filled: Filled, content: bytes
