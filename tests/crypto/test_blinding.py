@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rfc5869 import hkdf
 
 from memory_store.crypto import blinding
-from memory_store.crypto.blinding import STREAM_BLOCK, Blinder, IdTagger, Tagger
+from memory_store.crypto.blinding import STREAM_BLOCK, Blinder, IdTagger, Tagger, TaggerApart
 from memory_store.crypto.keys import SecretKey
 
 KEY = b"t" * 32
@@ -203,3 +203,19 @@ def test_a_wiped_blinder_has_neither_keys_nor_words() -> None:
     for hashing in (lambda: blinder.term("en", "oar"), lambda: blinder.topic("oar")):
         with pytest.raises(AttributeError):
             hashing()
+
+
+def test_tags_apart_equal_no_others_and_end_with_the_key() -> None:
+    whole = Tagger(SecretKey(bytes(32)))
+    apart, other = (TaggerApart(whole, b"apart", writer) for writer in (b"eve", b"bob"))
+    stream = b"content"
+    assert apart.tag(b"file", b"a") == whole.tag(b"apart", b"eve", b"file", b"a")
+    made = [one.tag(b"file", b"a") for one in (whole, apart, other)]
+    made += [one.tag_stream(io.BytesIO(stream), b"file") for one in (whole, apart, other)]
+    made += [tag for one in (whole, apart, other) for tag in one.tags([(b"text", b"a")], 16)]
+    assert len(set(made)) == 9
+    apart.wipe()
+    with pytest.raises(AttributeError):
+        whole.tag(b"file")
+    with pytest.raises(AttributeError):
+        other.tag(b"file")
