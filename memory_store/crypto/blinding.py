@@ -145,10 +145,9 @@ class Adder:
         import numpy as np
 
         encryptor = Cipher(algorithms.AES256(self._secret.buffer), modes.ECB()).encryptor()
-        words = np.frombuffer(encryptor.update(tags), dtype=">u4").reshape(-1, TAG_BYTES // 4)
-        total: int = 0
-        for column in words.sum(axis=0, dtype=np.uint64).tolist():
-            total = (total << 32) + column
+        words, total = np.frombuffer(encryptor.update(tags), dtype=">u4"), 0
+        for column in range(TAG_BYTES // 4):
+            total = (total << 32) + int(words[column :: TAG_BYTES // 4].sum(dtype=np.uint64))
         return total % SUM_MODULUS
 
     def wipe(self) -> None:

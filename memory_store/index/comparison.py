@@ -83,7 +83,8 @@ class Comparison:
         alike = np.zeros(len(spans))
         for title in dict.fromkeys([memory.title, ""]):
             made = embedder.embed([embedded_text(title, part) for part in parts])
-            alike = np.maximum(alike, np.einsum("ij,ij->i", made.astype(np.float32), held))
+            nothing = ~held.any(axis=1) & ~made.any(axis=1)  # a text of words that it knows none of
+            alike = np.maximum(alike, np.einsum("ij,ij->i", made, held) + nothing)
             if alike.min(initial=1) >= LEAST_LIKENESS:
                 return False
         return True

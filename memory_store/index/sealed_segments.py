@@ -81,6 +81,8 @@ def living_tags(segment: Segment, alive: npt.NDArray[np.bool_]) -> bytes:
     of before there were any."""
     if segment.row_tags is None:
         raise TamperedError("vault_segments: one of an earlier format was put back")
+    if alive.all():  # as most are: a tenth of the time
+        return segment.row_tags.tobytes()
     return segment.row_tags[alive].tobytes()
 
 
