@@ -15,8 +15,8 @@ from memory_store.keys import secrets_to_open
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.vault.keyring import CollectionKeys, Keyring
-from memory_store.vault.settings import read_vault_id
 from memory_store.vault.opened_slots import open_root
+from memory_store.vault.settings import read_vault_id
 from memory_store.vault.transactions import transaction
 
 SHARED = "work"
