@@ -38,6 +38,7 @@ def own_sources(connection: sqlite3.Connection, keyring: Keyring, settings: Sett
             opened = keys.unseal("head", keys.place("vault_sources", "head", row), sealed)
             data = json.loads(bytes(opened))
             path, options = str(data["path"]), dict(data["options"])
+            _check_options(options)
         except (TamperedError, ValueError, TypeError, KeyError):
             continue
         if path == UPLOADED:
@@ -50,6 +51,14 @@ def own_sources(connection: sqlite3.Connection, keyring: Keyring, settings: Sett
         if collection not in shared:
             note(keyring, source)
     return settings
+
+
+def _check_options(options: dict[str, object]) -> None:
+    """Raise TypeError for what no import was given: lists of texts, and texts."""
+    for one in options.values():
+        for value in one if isinstance(one, list) else [one]:
+            if value is not None and not isinstance(value, str):
+                raise TypeError("not an option")
 
 
 def prove_origins(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Settings:

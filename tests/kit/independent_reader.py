@@ -335,8 +335,9 @@ class Vault:
         for (table, column), where in PLACES.items():
             if table not in names:  # of a vault made before there was such a table
                 continue
+            mine = f"and principal = {self.principal}" if table == "vault_sources" else ""
             rows = self.connection.execute(
-                f"select rowid, {where}, {column} from {table} where {column} is not null"
+                f"select rowid, {where}, {column} from {table} where {column} is not null {mine}"
             )
             for rowid, collection, row, version, blob in rows.fetchall():
                 bundle = self.keys[collection, int.from_bytes(blob[2:6], "big")]
