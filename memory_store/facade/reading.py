@@ -54,7 +54,10 @@ class Reading(OpenedStore):
 
     @inside
     def texts(self, contents: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """Id of a body (``memories.content``) → the id of a memory that holds it, and the text."""
+        """Id of a body (``memories.content``) → the id of a memory that holds it, and the text.
+
+        Opens that memory's head, too, which names its body.
+        """
         return reading.texts(self._vault, contents)
 
     @inside
