@@ -12,7 +12,7 @@ import pytest
 TESTS = Path(__file__).parent
 DOCS = TESTS.parent / "docs"
 PAGES = ("security.md", "permissions.md", "keys.md", "sealing.md")
-TESTED = re.compile(r"^(?:Tests?|Test of this page): (.+?)(?:\n\n|\n?\Z)", re.MULTILINE | re.DOTALL)
+TESTED = re.compile(r"^Tests:\s(.+?)(?:\n\n|\n?\Z)", re.MULTILINE | re.DOTALL)
 BELIEF = re.compile(r"^Belief, no test: ", re.MULTILINE)
 NO_PROMISES = {
     "Configuration": "examples, which are run",
