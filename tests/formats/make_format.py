@@ -116,7 +116,14 @@ def make(name: str, profile: str, folder: Path) -> tuple[dict[str, Any], dict[st
     packed = lzma.compress(path.read_bytes(), preset=9 | lzma.PRESET_EXTREME)
     (HERE / f"{path.name}.xz").write_bytes(packed)
     device_key = "".join(Path(one.path).read_text() for one in store.device_keys(path))
-    return found, {"recovery_code": code, "shared": shared, "device_key": device_key}
+    opened = {"recovery_code": code, "shared": shared, "device_key": device_key}
+    return found, {**opened, "machine": machine(Path(os.environ["MEMORY_STORE_STATE"]))}
+
+
+def machine(state: Path) -> dict[str, str]:
+    """What the machine keeps, by its place in the state folder: sources belong to it since 3."""
+    kept = [state / "machine-id", *sorted((state / "vaults").glob("*.json"))]
+    return {file.relative_to(state).as_posix(): file.read_text() for file in kept}
 
 
 def key_file(folder: Path, name: str = "formats") -> Path:
