@@ -149,7 +149,7 @@ DOORS = {
     "a plugin's writing": asked("by-writing", SLOTS),
     "a plugin's writing, counts": asked("by-writing", COUNT),
     "a plugin's own connection": asked("by-isolated", SLOTS),
-    "a plugin's way to another file": asked("by-function", "attach 'x' as y", "other"),
+    "a plugin's way to another file": asked("by-function", "attach ':memory:' as y", "other"),
 }
 """Every way to the file that we know of, each with an attempt at what a vault keeps to itself."""
 
