@@ -108,7 +108,7 @@ def notes() -> Iterator[Path]:
 
 @pytest.fixture
 def at_home(others: dict[str, Any], private_folders: Path) -> bool:
-    """Whether this is the machine that the vault was made on, which formats before 3 did not say."""
+    """Whether this is the machine that the vault was made on: formats before 3 knew none."""
     for place, content in others.get("machine", {}).items():
         file = state_folder() / place
         file.parent.mkdir(mode=0o700, exist_ok=True)
