@@ -177,7 +177,11 @@ def prepared(
         (folder / "vaults").mkdir()
         path, key_file = folder / "vaults" / "notes.db", folder / "keys" / "notes.key"
         store, code = MemoryStore.create(
-            path, key_file=key_file, passphrase=PASSPHRASE, embedder=str(tiny_model)
+            path,
+            key_file=key_file,
+            passphrase=PASSPHRASE,
+            embedder=str(tiny_model),
+            device_key=False,  # served with other state folders, as on other machines
         )
         with store:
             ids, memories = write(store)

@@ -19,6 +19,7 @@ from weakref import WeakSet
 
 import pytest
 
+from datasette_hybrid.connections import GuardedConnection, GuardedCursor
 from memory_store import sqlite as connections
 from memory_store.sqlite import sqlite3
 
@@ -137,6 +138,22 @@ class Noticing(sqlite3.Cursor):
             raise
 
 
+class NoticingGuarded(Noticing, GuardedCursor):
+    """The same of a connection that Datasette made."""
+
+
+class WatchedGuarded(Watched, GuardedConnection):
+    """A connection that Datasette made, guarded as ever: its guard asks the fault as well."""
+
+    def cursor(self, *_: Any) -> Any:
+        return sqlite3.Connection.cursor(self, NoticingGuarded)
+
+    def look(self, sql: Any) -> Any:
+        if self.guard is not None:
+            self.guard.other = self._ask
+        return super().look(sql)
+
+
 class Switch:
     """Where the fault of a vault's connections is armed."""
 
@@ -145,7 +162,9 @@ class Switch:
         self.made: WeakSet[Watched] = WeakSet()
 
     def connect(self, connect: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        connection = connect(*arguments, factory=Watched, **options)
+        guarded = options.pop("factory", None) is not None
+        factory = WatchedGuarded if guarded else Watched
+        connection = connect(*arguments, factory=factory, **options)
         connection.watch(self.fault)
         connection.narrow(self.path)
         self.made.add(connection)

@@ -42,7 +42,8 @@ SEARCH = "/notes/-/hybrid.json?q=tomatoes+water&deep=1"
 
 @pytest.fixture(scope="module")
 def server(original: Filled, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served_process(original, tmp_path_factory.mktemp("flooded")) as running:
+    folder = tmp_path_factory.mktemp("flooded")
+    with served_process(copied(original, folder), folder) as running:
         assert asyncio.run(flooded(running, [get(SEARCH)])) == Counter({200: 1})
         yield running
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from plugin.conftest import Filled
+from plugin.conftest import Filled, copied
 from plugin.test_uploaded_archives import directory
 from plugin.uploads import archive, form
 from servers import ROOT, Server, served_process
@@ -173,7 +173,8 @@ def test_titles_that_are_no_names_of_files_are_exported_all_the_same(
 
 @pytest.fixture(scope="module")
 def server(original: Filled, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served_process(original, tmp_path_factory.mktemp("server")) as running:
+    folder = tmp_path_factory.mktemp("server")
+    with served_process(copied(original, folder), folder) as running:
         uploaded(running, "a.md", b"an ordinary note")
         yield running
 

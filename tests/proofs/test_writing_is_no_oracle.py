@@ -95,6 +95,7 @@ class Eve:
         """Without times; ids by the order in which she saw them."""
         text = JOB.sub("JOB", TIME.sub("TIME", text))
         text = re.sub(r'(name="csrftoken" value=)"[^"]*"', r"\1", text)
+        text = re.sub(r'(nonce=)"[^"]*"', r"\1", text)
         text = re.sub(r"Queries took\s[\d.]+ms", "", text)
         text = re.sub(r'"milliseconds":\s*[\d.]+', "", text)
         return UUID.sub(lambda m: self._names.setdefault(m[0], f"id {len(self._names)}"), text)

@@ -14,6 +14,7 @@ from memory_store.errors import ReadOnlyError, TamperedError
 from memory_store.sqlite import FileAccess, connect
 from memory_store.store import MemoryStore
 from memory_store.vault.keyring import Keyring
+from memory_store.vault.opened_slots import open_root
 from memory_store.vault.rows import (
     MemoryRow,
     Origin,
@@ -23,7 +24,7 @@ from memory_store.vault.rows import (
 )
 from memory_store.vault.schema import FORMAT_VERSION
 from memory_store.vault.settings import read_settings, read_vault_id
-from memory_store.vault.slots import KEY_FILE, Secret, open_root
+from memory_store.vault.slots import KEY_FILE, Secret
 
 FORMATS = Path(__file__).parents[1] / "formats"
 
