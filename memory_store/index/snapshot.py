@@ -23,6 +23,7 @@ from memory_store.index.layout import Segment, unit_rows
 from memory_store.records import DONE_SUFFIX
 from memory_store.text.identifiers import CODE
 
+MOST_PLACES = 4_096  # ids whose documents are remembered, since they were asked for
 MOST_LIMITED = 16  # views of some collections kept at once: about 90 bytes a document each
 
 Mask = npt.NDArray[np.bool_]
@@ -117,6 +118,7 @@ class Snapshot:
         self._stale_parts = tuple(stale) or (False,) * len(self.parts)
         self.caches: dict[Any, Any] = {}
         self._worked_out: dict[str, Any] = {}
+        self._places: dict[str, int] = {}
         self.limited = False
         """Whether it is one of some collections, see :meth:`limited_to`."""
         self._limited: OrderedDict[frozenset[str], Snapshot] = OrderedDict()
@@ -196,8 +198,13 @@ class Snapshot:
 
     def ids(self, ordinals: Sequence[int] | npt.NDArray[np.integer[Any]]) -> list[str]:
         """The memories' ids, in the order given."""
-        words = self.id_words[np.asarray(ordinals, dtype=np.intp)]
-        return list(id_texts(words.astype(">u8").tobytes()))
+        places = np.asarray(ordinals, dtype=np.intp)
+        found = list(id_texts(self.id_words[places].astype(">u8").tobytes()))
+        if len(found) <= MOST_PLACES:  # whoever asks opens them next, and asks back
+            if len(self._places) > MOST_PLACES:
+                self._places = {}
+            self._places.update(zip(found, places.tolist(), strict=True))
+        return found
 
     def differ(self, ordinals: Sequence[int]) -> bool:
         """Whether no two of some different documents share a content.
@@ -217,6 +224,9 @@ class Snapshot:
 
     def ordinal_of(self, memory_id: str) -> int | None:
         """The living document with that id (UUID text), or ``None``."""
+        place = self._places.get(memory_id)
+        if place is not None and self.alive.item(place):
+            return place
         try:
             number = uuid.UUID(memory_id).int
         except ValueError:
