@@ -7,7 +7,6 @@ he wants is a traceback, a wait of minutes, or an owner who cannot get in.
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 from typing_commands import run
 
 from memory_store.errors import MemoryStoreError, WrongKeyError
+from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
 DEEP = 100_000
