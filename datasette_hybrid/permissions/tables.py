@@ -48,14 +48,16 @@ def access_of(known: Asker, database: str | None) -> Access:
     """What ``known`` may read of the vault in ``database``.
 
     To administer it takes all four permissions on the database as a whole. That holds while the
-    vault is locked, too; the other grants need it open.
+    vault is locked, too; the other grants need it open. An actor who may write where they may not
+    search gets nothing: the hash of a topic that they write there would confirm those of others.
     """
     if database is None:
         return Access.NONE
     if known.at(database).issuperset(compat.ACTIONS):
         return Access.ALL
     grants = known.on(database)
-    return Access.MEMORIES if grants.search or grants.decrypt else Access.NONE
+    known_to = grants.search | grants.decrypt
+    return Access.MEMORIES if known_to and known_to.covers(grants.write) else Access.NONE
 
 
 def needed(table: str) -> Access:

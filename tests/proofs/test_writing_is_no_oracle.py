@@ -8,7 +8,6 @@ same in both.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -307,10 +306,6 @@ async def test_a_reader_still_shares_bodies_and_knows_what_was_imported(
         assert expected in (await ended(root, begun.json()["job"]))["summary"]
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("datasette_hybrid.connections") is None,
-    reason="the tables are open to everybody",
-)
 async def test_the_hashes_of_topics_are_closed_to_who_only_writes(
     filled: Filled, serve: Serve
 ) -> None:
@@ -322,6 +317,25 @@ async def test_the_hashes_of_topics_are_closed_to_who_only_writes(
     assert added.status_code == 201
     with pytest.raises(AssertionError, match="not authorized"):
         await eve.sql("select topic, count(*) from memory_topics group by topic")
+
+
+async def test_who_searches_one_collection_and_writes_another_sees_no_hashes_either(
+    filled: Filled, serve: Serve
+) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        searched = store.create_collection("searched").id
+        written = store.collection_id("personal")
+    look = ["view-instance", "view-database", "view-table", "execute-sql"]
+    only = {"notes": {searched: ["hybrid-search"], written: ["hybrid-write"]}}
+    settings = {"key-file": str(filled.key_file)}
+    datasette = await serve(filled.path, options={"notes": settings})
+    sql = "select topic, count(*) from memory_topics group by topic"
+    mixed = datasette.by({"id": "root", "_r": {"a": look, "r": only}})
+    with pytest.raises(AssertionError, match="not authorized"):
+        await mixed.sql(sql)
+    only["notes"][written].append("hybrid-search")
+    both = datasette.by({"id": "root", "_r": {"a": look, "r": only}})
+    assert await both.sql(sql)
 
 
 def test_what_was_written_unread_is_whole(filled: Filled) -> None:
