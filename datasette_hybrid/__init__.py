@@ -37,7 +37,7 @@ def register_output_renderer(datasette: Any) -> list[Any]:
 
 @hookimpl
 def prepare_jinja2_environment(env: Any) -> None:
-    """Scripts of templates are told apart from those that data might bring."""
+    """Give the scripts of templates a nonce, which scripts in data cannot have."""
     from .requests.policy import mark_scripts
 
     mark_scripts(env)

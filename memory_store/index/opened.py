@@ -458,7 +458,7 @@ def _upgraded(path: Path, keyring: Keyring, access: FileAccess) -> tuple[FileAcc
 
 
 def _tag_rows(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Settings:
-    from memory_store.index.row_tagging import tag_rows  # analyses texts: seldom needed
+    from memory_store.index.row_tags import tag_rows  # analyses texts: seldom needed
 
     return tag_rows(connection, keyring, settings)
 
