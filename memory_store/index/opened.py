@@ -31,7 +31,15 @@ from memory_store.index.marks import wanted_mark
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.writing import IndexModel, delete_batch
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.sqlite import WRITABLE, FileAccess, connect, sqlite3
+from memory_store.sqlite import (
+    FAILING,
+    FULL,
+    WRITABLE,
+    FileAccess,
+    connect,
+    plain_cause,
+    sqlite3,
+)
 from memory_store.vault.earlier_sources import warnings
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.file_access import file_access
@@ -442,7 +450,7 @@ def open_vault(
 def _upgraded(path: Path, keyring: Keyring, access: FileAccess) -> tuple[FileAccess, Sequence[str]]:
     """How a vault is opened that is brought up to today's format, if it is not, and what its owner
     has to know of that: one that was tampered with is left as it is, to be read as far as it can
-    be."""
+    be; and so is one for which the disk has no room, until it has."""
     connection = connect(path, access=access)
     try:
         settings = read_settings(connection, keyring)
@@ -452,9 +460,14 @@ def _upgraded(path: Path, keyring: Keyring, access: FileAccess) -> tuple[FileAcc
         return access, told if upgrade(connection, keyring, (_tag_rows,)) else []
     except TamperedError as error:
         return FileAccess(f"it cannot be brought up to today's format: {error}", "mode=ro"), []
+    except sqlite3.OperationalError as error:
+        cause = plain_cause(error)
+        if cause not in (FULL, FAILING):
+            raise
     finally:
         connection.close()
-    return access
+    now = file_access(path)
+    return (now if now.read_only else FileAccess(cause, "mode=ro")), []
 
 
 def _tag_rows(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Settings:

@@ -26,6 +26,7 @@ UNBOUND = frozenset(
     {
         ("collections", "created"),
         ("memory_bodies", "collection"),
+        ("memory_sources", "memory"),
         ("vault_changes", "collection"),
         ("vault_changes", "memory"),
         ("vault_changes", "operation"),
@@ -41,9 +42,10 @@ UNBOUND = frozenset(
         ("vault_sources", "principal"),
     }
 )
-"""Clear columns that nothing authenticates: docs/format.md lists them. No text depends on them;
-of all that can be read, ``collections.created`` is shown as it stands. (A change or a
-segment that counts is missed by the account.)"""
+"""Clear columns that nothing authenticates, which docs/format.md lists, and that of a row which
+counts for none under another memory's id. No text depends on them; of all that can be read,
+``collections.created`` is shown as it stands. (A change or a segment that counts is missed by the
+account.)"""
 ROWIDS = frozenset({("vault_principals", "id"), ("vault_identities", "principal")})
 HOSTILE = {
     "INTEGER": (None, -1, 1, 2**62, -(2**63)),

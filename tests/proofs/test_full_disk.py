@@ -6,6 +6,7 @@ An operation meets the end of the disk (see ``disks.py``) at many places in it.
 from __future__ import annotations
 
 import contextlib
+import lzma
 import os
 import random
 import shutil
@@ -35,6 +36,7 @@ from memory_store.cli.copying import copy_vault
 from memory_store.errors import TamperedError
 from memory_store.export import export_markdown, export_ndjson_folder
 from memory_store.store import MemoryStore
+from memory_store.vault.schema import FORMAT_VERSION
 
 Operation = Callable[[Scene, MemoryStore], object]
 
@@ -250,3 +252,37 @@ def test_a_file_that_is_cut_under_an_open_vault_gives_an_error_or_the_right_answ
 def told(store: MemoryStore, memory: str, text: str) -> None:
     with contextlib.suppress(TamperedError):  # the row is there, its body no longer
         assert store.get(memory).text == text
+
+
+FORMATS = Path(__file__).parents[1] / "formats"
+
+
+def test_a_vault_of_an_earlier_format_is_read_before_the_disk_has_room_to_upgrade_it(
+    disk: Disk, tmp_path: Path
+) -> None:
+    key = tmp_path / "formats.key"
+    shutil.copy(FORMATS / key.name, key)
+    key.chmod(0o600)
+    packed = (FORMATS / "format-2-default.db.xz").read_bytes()
+    path = disk.folder / "vault" / "notes.db"
+    path.parent.mkdir()
+    path.write_bytes(lzma.decompress(packed))
+    with MemoryStore.open(path, key_file=key) as store:
+        texts = sorted(memory.text for memory in store.every())
+    needed = used(path.parent)
+    choose, refusals = random.Random(2), []
+    for _ in range(counted(POINTS)):
+        for file in path.parent.iterdir():
+            file.unlink()
+        path.write_bytes(lzma.decompress(packed))
+        room = choose.randrange(2 * needed)
+        with disk.only(room), MemoryStore.open(path, key_file=key) as store:
+            assert sorted(memory.text for memory in store.every()) == texts
+            assert store.search("the", mode="keyword").counts
+            refusals += refused(partial(store.add, "More."))
+        with MemoryStore.open(path, key_file=key) as store:  # there is room
+            assert store.stats()["format"] == FORMAT_VERSION
+            assert store.verify()["failures"] == []
+            assert set(texts) <= {memory.text for memory in store.every()}
+    assert refusals, "the disk was never full"
+    assert all(line.startswith("notes.db: ") for line in refusals)
