@@ -26,11 +26,11 @@ from benchmarks.vaults import SEGMENT, RandomVectors, new_vault, random_units
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.codec import encode
 from memory_store.index.layout import Late, Segment
-from memory_store.index.opened import OpenVault, open_vault
 from memory_store.index.postings import collect, collect_pairs
-from memory_store.keys import secrets_to_open
 from memory_store.models.embedder import Embedder
 from memory_store.records import Memory
+from memory_store.session.opened_vault import OpenVault, open_vault
+from memory_store.session.secrets_given import secrets_to_open
 from memory_store.text.tokens import term
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys
 from memory_store.vault.manifest import account

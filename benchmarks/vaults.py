@@ -13,11 +13,11 @@ import numpy.typing as npt
 from memory_store.errors import ModelUnavailableError
 from memory_store.importing.runs import run_imports
 from memory_store.importing.session import ImportOptions
-from memory_store.index.opened import open_vault
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Snapshot
-from memory_store.keys import secrets_to_open
 from memory_store.models.embedder import Embedder
+from memory_store.session.opened_vault import open_vault
+from memory_store.session.secrets_given import secrets_to_open
 from memory_store.store import MemoryStore
 
 DIMENSIONS = 384  # MiniLM's

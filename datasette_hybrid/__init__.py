@@ -54,7 +54,7 @@ def shutdown(datasette: Any) -> None:
 @hookimpl
 def get_metadata(datasette: Any, key: str | None, table: str | None) -> dict[str, Any]:
     """What the tables of every vault are, for 0.65; 1.0 is told when a vault is found."""
-    from .native.hooks import metadata
+    from .tables.hooks import metadata
 
     return metadata(datasette, key, table)
 
@@ -88,9 +88,9 @@ def register_actions(datasette: Any) -> list[Any]:
 def permission_resources_sql(datasette: Any, actor: Any, action: str) -> Any:
     """Allow blocks, root's default, membership of collections, closed tables, for 1.0."""
     from . import compat
-    from .native import compat as compat_native
-    from .native import hooks as native
     from .permissions import grants, tables
+    from .tables import compat as compat_native
+    from .tables import hooks as native
 
     if action in tables.ACTIONS:
         return tables.rules_by_sql(datasette, actor, action)
@@ -175,7 +175,7 @@ def render_cell(
     row: Any, value: Any, column: str, table: Any, database: str, datasette: Any
 ) -> Any:
     """Sealed columns: what they are, and for those who may read, what they say."""
-    from .native.cells import COLUMNS, sealed_cell
+    from .tables.cells import COLUMNS, sealed_cell
 
     if table is None or not (isinstance(value, bytes) or column in COLUMNS):
         return None
@@ -187,7 +187,7 @@ def extra_template_vars(
     view_name: Any, database: Any, table: Any, request: Any, datasette: Any
 ) -> Any:
     """Just before a page is rendered its sealed cells are filled in."""
-    from .native.hooks import before_rendering
+    from .tables.hooks import before_rendering
 
     return before_rendering(datasette, request, view_name, database, table)
 
@@ -195,7 +195,7 @@ def extra_template_vars(
 @hookimpl
 def extra_css_urls(database: Any, table: Any, datasette: Any) -> list[str]:
     """How a vault's own tables look."""
-    from .native.hooks import style_sheets
+    from .tables.hooks import style_sheets
 
     return style_sheets(datasette, database, table)
 
@@ -205,7 +205,7 @@ def filters_from_request(request: Any, database: str, table: str, datasette: Any
     """``?_hybrid=query`` and the search box on the table page of memories."""
     if table != "memories":
         return None
-    from .native.filtering import found_memories
+    from .tables.filters import found_memories
 
     return found_memories(datasette, request, database)
 
@@ -213,7 +213,7 @@ def filters_from_request(request: Any, database: str, table: str, datasette: Any
 @hookimpl
 def forbidden(datasette: Any, request: Any, message: str) -> Any:
     """The way to unlock, in place of a vault's table that is closed to the visitor."""
-    from .native.hooks import closed_page
+    from .tables.hooks import closed_page
 
     return closed_page(datasette, request, message)
 
@@ -229,7 +229,7 @@ def skip_csrf(datasette: Any, scope: Any) -> bool:
 @hookimpl
 def menu_links(datasette: Any, actor: Any, request: Any) -> Any:
     """A way to the search from every page."""
-    from .native.hooks import menu
+    from .tables.hooks import menu
 
     return menu(datasette, actor)
 
@@ -237,7 +237,7 @@ def menu_links(datasette: Any, actor: Any, request: Any) -> Any:
 @hookimpl
 def database_actions(datasette: Any, actor: Any, database: str, request: Any) -> Any:
     """A way to the search from the database's own page."""
-    from .native import hooks as native
+    from .tables import hooks as native
 
     return native.database_actions(datasette, database)
 
@@ -245,7 +245,7 @@ def database_actions(datasette: Any, actor: Any, database: str, request: Any) ->
 @hookimpl
 def table_actions(datasette: Any, actor: Any, database: str, table: str, request: Any) -> Any:
     """Ways to the search from the pages of a vault's tables."""
-    from .native import hooks as native
+    from .tables import hooks as native
 
     return native.table_actions(datasette, request, database, table)
 
@@ -253,7 +253,7 @@ def table_actions(datasette: Any, actor: Any, database: str, table: str, request
 @hookimpl
 def row_actions(datasette: Any, actor: Any, database: str, table: str, row: Any) -> Any:
     """What can be done with a memory, from its row (1.0)."""
-    from .native import hooks as native
+    from .tables import hooks as native
 
     return native.row_actions(datasette, database, table, row)
 
@@ -261,7 +261,7 @@ def row_actions(datasette: Any, actor: Any, database: str, table: str, row: Any)
 @hookimpl
 def jump_items_sql(datasette: Any, actor: Any, request: Any) -> Any:
     """Searches in the jump menu (1.0)."""
-    from .native.hooks import jump_items
+    from .tables.hooks import jump_items
 
     return jump_items(datasette, request)
 
@@ -269,7 +269,7 @@ def jump_items_sql(datasette: Any, actor: Any, request: Any) -> Any:
 @hookimpl
 def top_homepage(datasette: Any, request: Any) -> Any:
     """A search box on the home page (1.0)."""
-    from .native.hooks import home_box
+    from .tables.hooks import home_box
 
     return home_box(datasette, request)
 
@@ -277,7 +277,7 @@ def top_homepage(datasette: Any, request: Any) -> Any:
 @hookimpl
 def top_database(datasette: Any, request: Any, database: str) -> Any:
     """A search box on the page of a vault's database (1.0)."""
-    from .native.hooks import database_box
+    from .tables.hooks import database_box
 
     return database_box(datasette, request, database)
 
@@ -285,6 +285,6 @@ def top_database(datasette: Any, request: Any, database: str) -> Any:
 @hookimpl
 def top_table(datasette: Any, request: Any, database: str, table: str) -> Any:
     """The way from found rows to their ranking, or a search box (1.0)."""
-    from .native.hooks import table_box
+    from .tables.hooks import table_box
 
     return table_box(datasette, request, database, table)

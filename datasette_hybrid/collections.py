@@ -25,10 +25,10 @@ from memory_store.vault.members import OWNER_ROLE, ROLES
 from . import compat
 from .permissions.grants import asker
 from .permissions.membership import Membership
-from .requests import asking
+from .requests import questions
 from .requests.admission import work, writing
-from .requests.framing import hybrid_path, page, render
-from .searching.api import answer, endpoint
+from .requests.frame import hybrid_path, page, render
+from .search.api import answer, endpoint
 from .vaults.vault import Vault
 
 NO_STORE = {"Cache-Control": "no-store"}
@@ -166,7 +166,7 @@ ACTIONS = compat.ON_COLLECTIONS
 async def _visit(datasette: Any, request: Any) -> Visit:
     """The vault in the address, for somebody who may use some collection in it."""
     anything = ("search", "decrypt", "write")
-    vault, grants = await asking.vault_for(datasette, request, *anything, any_of=True)
+    vault, grants = await questions.vault_for(datasette, request, *anything, any_of=True)
     known = asker.get()
     return Visit(vault, grants, known.actor_id, known.at(vault.database))
 
@@ -179,9 +179,9 @@ async def collections_page(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/collections``: what there is, and forms for those who may change it."""
     visit = await _visit(datasette, request)
     path = f"{hybrid_path(datasette, visit.vault.database)}/collections"
-    given, refusal, status = _single(asking.arguments(request)), None, 200
+    given, refusal, status = _single(questions.arguments(request)), None, 200
     if request.method == "POST":
-        given = _single(await asking.parameters(request))
+        given = _single(await questions.parameters(request))
     try:
         if question := await work.run(lambda: _question(visit, given)):
             return await _ask(datasette, request, visit, given, question)
@@ -192,7 +192,7 @@ async def collections_page(datasette: Any, request: Any) -> Response:
             kept = f"?manage={shown}#c-{shown}" if shown else ""
             return Response.redirect(path + kept, status=303, headers=NO_STORE)
     except (Forbidden, BadInputError, NotFoundError) as error:
-        refusal, status = str(error), asking.status_of(error)
+        refusal, status = str(error), questions.status_of(error)
     context = {
         "database": visit.vault.database,
         "path": hybrid_path(datasette, visit.vault.database),
@@ -270,7 +270,7 @@ async def collections_json(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/collections.json``: those the asker may use; POST makes one."""
     visit = await _visit(datasette, request)
     if request.method == "POST":
-        given = _fields(await asking.json_body(request), "name", "private")
+        given = _fields(await questions.json_body(request), "name", "private")
         private = given.get("private", False)
         if not isinstance(private, bool):
             raise BadInputError("private: true or false expected", "private")
@@ -289,7 +289,7 @@ async def collection_json(datasette: Any, request: Any) -> Response:
     visit = await _visit(datasette, request)
     collection = tilde_decode(request.url_vars["id"])
     if request.method == "PATCH":
-        given = _fields(await asking.json_body(request), "name", "members")
+        given = _fields(await questions.json_body(request), "name", "members")
         if not given:
             raise BadInputError("body: nothing to change", "body")
         await writing.run(lambda: _patch(visit, collection, given))
@@ -304,7 +304,7 @@ async def member_json(datasette: Any, request: Any) -> Response:
     collection, actor = (tilde_decode(request.url_vars[name]) for name in ("id", "actor"))
     role: Any = None
     if request.method == "PUT":
-        role = _role(_fields(await asking.json_body(request), "role").get("role"))
+        role = _role(_fields(await questions.json_body(request), "role").get("role"))
     await writing.run(lambda: visit.change_members(collection, {actor: role}))
     return answer({"ok": True, "actor": actor, "role": role})
 

@@ -19,18 +19,18 @@ from memory_store.sqlite import connect
 from memory_store.vault.file_access import WITHOUT_SHARING, file_access
 
 from . import compat
-from .auditing.noting import SQL, surface
+from .audit.recorder import SQL, surface
 from .connections import is_guarded
-from .native.cells import Page, page
-from .native.hooks import describe_new
 from .permissions.grants import NOBODY, asker, renewing
 from .permissions.sessions import ending_at_logout
 from .requests.admission import seats_in_sql, work
-from .requests.caching import uncached
+from .requests.cache_headers import uncached
 from .requests.cookies import refused_cookies
-from .requests.courtesy import Requests, let_others_go_first
-from .requests.lingering import lingering
+from .requests.late_bodies import lingering
 from .requests.policy import note_opened, protected, protection
+from .requests.turns import Requests, let_others_go_first
+from .tables.cells import Page, page
+from .tables.hooks import describe_new
 from .tracebacks import free_cursors, print_no_sql, print_no_variables
 from .vaults.registry import vaults_of
 
@@ -231,14 +231,14 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
 def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
     from . import collections
-    from .auditing import pages as audit_pages
+    from .audit import pages as audit_pages
     from .memories import api as memories_api
+    from .memories import form_pages
     from .memories import page as memory_page
-    from .memories import writing
     from .openapi import description as openapi
-    from .searching import api, pages
-    from .unlocking import pages as unlocking
-    from .uploading import pages as uploading
+    from .search import api, pages
+    from .unlock import pages as unlocking
+    from .uploads import pages as uploading
 
     base = r"^/(?P<database>[^/]+)/-/hybrid"
     one = r"/memories/(?P<id>[^/]+)"
@@ -264,8 +264,8 @@ def routes() -> list[tuple[str, Any]]:
         (base + one + r"/reopen\.json$", memories_api.reopen),
         (base + one + r"/publish\.json$", memories_api.publish),
         (base + one + r"\.json$", memories_api.memory),
-        (base + r"/new$", writing.new),
-        (base + one + r"/edit$", writing.edit),
+        (base + r"/new$", form_pages.new),
+        (base + one + r"/edit$", form_pages.edit),
         (base + one + r"/done$", memory_page.done),
         (base + one + r"/reopen$", memory_page.reopen),
         (base + one + r"/topics$", memory_page.topics),

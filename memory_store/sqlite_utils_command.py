@@ -21,7 +21,7 @@ from sqlite_utils.cli import query as query_command
 
 from memory_store.cli.failures import said_plainly
 from memory_store.cli.options import key_value_pairs, scope_options
-from memory_store.cli.searching import QueryCommand
+from memory_store.cli.search import QueryCommand
 from memory_store.cli.terminal import printable_line
 from memory_store.errors import MemoryStoreError
 from memory_store.records import DEFAULT_LIMIT, MODES, RESULT_COLUMNS, SearchResponse

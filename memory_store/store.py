@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memory_store.actions import reads, searches, statistics
 from memory_store.facade.checking import Checking
 from memory_store.facade.collections import Collections
 from memory_store.facade.keys import Keys
@@ -21,12 +22,6 @@ from memory_store.facade.opened import inside
 from memory_store.facade.reading import Reading
 from memory_store.facade.settings import Settings
 from memory_store.facade.writing import Writing
-from memory_store.index.creating import create_vault
-from memory_store.index.embedders import ModelState
-from memory_store.index.held_vectors import HeldVectors
-from memory_store.index.opened import OpenVault, open_vault
-from memory_store.keys import secrets_to_create, secrets_to_open
-from memory_store.operations import reading, searching, statistics
 from memory_store.records import (
     ANSWER_BUDGET,
     ANSWER_SOURCES,
@@ -36,6 +31,11 @@ from memory_store.records import (
     SearchResponse,
 )
 from memory_store.scopes import EVERYTHING, Scope
+from memory_store.session.creation import create_vault
+from memory_store.session.embedders import ModelState
+from memory_store.session.held_vectors import HeldVectors
+from memory_store.session.opened_vault import OpenVault, open_vault
+from memory_store.session.secrets_given import secrets_to_create, secrets_to_open
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
 from memory_store.vault.damage import vault_faults
@@ -305,7 +305,7 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
     def _searched(
         self, context: Callable[[], SearchContext], query: str, options: dict[str, Any]
     ) -> SearchResponse:
-        return searching.search(self._vault, self._embedders, context, query, options)
+        return searches.search(self._vault, self._embedders, context, query, options)
 
     def _found_elsewhere(
         self, method: str, query: str, options: dict[str, Any]
@@ -368,16 +368,16 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
     @inside
     def _found_again(self, ids: Sequence[str]) -> list[Memory]:
         """The memories of those ids, in that order, less those deleted meanwhile."""
-        return reading.found_again(self._vault, ids)
+        return reads.found_again(self._vault, ids)
 
     @inside
     def rank(self, query: str, *, depth: int = 100, **options: Any) -> Ranking:
         """The order of the same search to ``depth``, for evaluation. Raises as :meth:`search`."""
-        return searching.rank(self._vault, self.search_context, query, depth, options)
+        return searches.rank(self._vault, self.search_context, query, depth, options)
 
     def search_context(self) -> SearchContext:
         """One consistent view of the vault for one search."""
-        return searching.search_context(
+        return searches.search_context(
             self._vault, self._vectors, self.embedder, self.expander, self._embedders.name()
         )
 

@@ -97,7 +97,7 @@ def take_passphrase() -> str | None:
 def passphrase_refused(path: str | Path) -> str | None:
     """Why no passphrase can open the vault on this machine, where it lacks every device key that
     they need; else ``None``. Needs no key."""
-    from memory_store.operations.key_devices import passphrase_refused as refused
+    from memory_store.actions.key_devices import passphrase_refused as refused
 
     return refused(Path(path))
 

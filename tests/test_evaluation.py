@@ -25,7 +25,7 @@ from memory_store.evaluation import (
     recall,
     reciprocal_rank,
 )
-from memory_store.evaluation.calibrating import SAMPLED, evenly
+from memory_store.evaluation.calibration import SAMPLED, evenly
 from memory_store.records import MemoryDraft, Ranking, Reference
 from memory_store.store import MemoryStore
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_store.export import export_markdown, export_ndjson_folder
+from memory_store.actions.export import export_markdown, export_ndjson_folder
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 

@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent / "proofs"))  # counts
 
 from counts import counted
 
-from memory_store.cli.copying import copy_vault
+from memory_store.actions.export import NDJSON_NAME, export_markdown, export_ndjson_folder
+from memory_store.cli.backup import copy_vault
 from memory_store.errors import LockedError
-from memory_store.export import NDJSON_NAME, export_markdown, export_ndjson_folder
 from memory_store.records import TYPES, MemoryDraft
 from memory_store.store import MemoryStore
 

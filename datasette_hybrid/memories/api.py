@@ -22,13 +22,13 @@ from memory_store.sql.functions import Grants
 from memory_store.sql.permitted import without_text
 from memory_store.store import MemoryStore
 
-from ..requests import asking
+from ..requests import questions
 from ..requests.admission import work, writing
-from ..requests.framing import hybrid_path
-from ..searching.api import answer, endpoint, refusal
+from ..requests.frame import hybrid_path
+from ..search.api import answer, endpoint, refusal
 from ..vaults.vault import Vault
-from . import drafting
-from .listing import listing, next_url, scope_of, token_behind
+from . import posted
+from .lists import listing, next_url, scope_of, token_behind
 
 ETAG = re.compile(r'(?:W/)?"(\d{1,18})"')
 
@@ -40,8 +40,8 @@ async def memories(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories.json``: a list, newest first; or new memories, one or many."""
     if request.method == "POST":
         return await _add(datasette, request)
-    vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
-    asked = listing(datasette, asking.arguments(request))
+    vault, grants = await questions.vault_for(datasette, request, "search", "decrypt", any_of=True)
+    asked = listing(datasette, questions.arguments(request))
     scope = scope_of(asked, vault, grants)
 
     def listed() -> tuple[list[Row], str | None]:
@@ -64,10 +64,10 @@ async def memories(datasette: Any, request: Any) -> Response:
 
 
 async def _add(datasette: Any, request: Any) -> Response:
-    vault, grants = await asking.vault_for(datasette, request, "write")
-    rows, alone = drafting.rows_of(await _posted(request))
+    vault, grants = await questions.vault_for(datasette, request, "write")
+    rows, alone = posted.rows_of(await _posted(request))
     try:
-        drafts = drafting.drafts_of(rows)
+        drafts = posted.drafts_of(rows)
         data = await writing.run(lambda: _added(vault, grants, drafts))
     except BadRowsError as error:
         return _wrong_rows(error, alone=alone)
@@ -94,7 +94,7 @@ async def memory(datasette: Any, request: Any) -> Response:
     if request.method == "PATCH":
         return await _edit(datasette, request)
     if request.method == "DELETE":
-        vault, grants = await asking.vault_for(datasette, request, "write")
+        vault, grants = await questions.vault_for(datasette, request, "write")
         wanted = {_id(request): _if_match(request)}
         try:
             await writing.run(lambda: _deleted(vault, grants, wanted))
@@ -103,7 +103,7 @@ async def memory(datasette: Any, request: Any) -> Response:
             response.status = 412
             return response
         return answer({"ok": True})
-    vault, grants = await asking.vault_for(datasette, request, "search", "decrypt", any_of=True)
+    vault, grants = await questions.vault_for(datasette, request, "search", "decrypt", any_of=True)
 
     def read() -> Memory:
         store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
@@ -113,9 +113,9 @@ async def memory(datasette: Any, request: Any) -> Response:
 
 
 async def _edit(datasette: Any, request: Any) -> Response:
-    vault, grants = await asking.vault_for(datasette, request, "write")
-    row = await asking.json_body(request)
-    edit = drafting.edit_of(row, _id(request))
+    vault, grants = await questions.vault_for(datasette, request, "write")
+    row = await questions.json_body(request)
+    edit = posted.edit_of(row, _id(request))
     held_to = _if_match(request)
     if held_to is not None and edit.expected_version not in (None, held_to):
         raise BadInputError("If-Match: another version than in the body", "If-Match")
@@ -135,10 +135,10 @@ async def _edit(datasette: Any, request: Any) -> Response:
 @endpoint("POST")
 async def edit_many(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/edit.json``: ``{"memories": [{"id": …, …}]}``."""
-    vault, grants = await asking.vault_for(datasette, request, "write")
-    rows, _ = drafting.rows_of(await _posted(request))
+    vault, grants = await questions.vault_for(datasette, request, "write")
+    rows, _ = posted.rows_of(await _posted(request))
     try:
-        edits = drafting.edits_of(rows)
+        edits = posted.edits_of(rows)
         edited = await writing.run(lambda: _edited(vault, grants, edits))
     except BadRowsError as error:
         return _wrong_rows(error, alone=False)
@@ -150,8 +150,8 @@ async def edit_many(datasette: Any, request: Any) -> Response:
 @endpoint("POST")
 async def delete_many(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/delete.json``: ``{"ids": […]}``."""
-    vault, grants = await asking.vault_for(datasette, request, "write")
-    ids = drafting.ids_of(await asking.json_body(request))
+    vault, grants = await questions.vault_for(datasette, request, "write")
+    ids = posted.ids_of(await questions.json_body(request))
     deleted = await writing.run(lambda: _deleted(vault, grants, dict.fromkeys(ids)))
     return answer({"ok": True, "deleted": deleted})
 
@@ -171,7 +171,7 @@ async def reopen(datasette: Any, request: Any) -> Response:
 async def _marked(
     datasette: Any, request: Any, mark: Callable[[MemoryStore, str], Memory]
 ) -> Response:
-    vault, grants = await asking.vault_for(datasette, request, "write")
+    vault, grants = await questions.vault_for(datasette, request, "write")
 
     def change() -> Memory:
         store = vault.use(grants.write)
@@ -183,8 +183,8 @@ async def _marked(
 @endpoint("POST")
 async def publish(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/{id}/publish.json``: ``{"collection": …}``, a copy there."""
-    vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
-    given = asking.json_object(await asking.read_body(request))
+    vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
+    given = questions.json_object(await questions.read_body(request))
     collection = given.get("collection")
     if not isinstance(collection, str) or not collection:
         raise BadInputError("collection: the name or id of one expected", "collection")
@@ -296,7 +296,7 @@ async def _one(vault: Vault, grants: Grants, found: Memory) -> Response:
 
 
 def _wrong_rows(error: BadRowsError, *, alone: bool) -> Response:
-    sentences, culprit = drafting.told(error, alone=alone)
+    sentences, culprit = posted.told(error, alone=alone)
     return refusal(sentences[0], 400, {"errors": sentences, "parameter": culprit})
 
 
@@ -346,9 +346,9 @@ def _present(vault: Vault, grants: Grants, ids: Sequence[str]) -> dict[str, Row]
 async def _posted(request: Any) -> Any:
     """The posted value: JSON, or NDJSON with a memory on each line."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in drafting.NDJSON:
-        return drafting.rows_of_lines(await asking.read_body(request))
-    return await asking.json_body(request)
+    if kind in posted.NDJSON:
+        return posted.rows_of_lines(await questions.read_body(request))
+    return await questions.json_body(request)
 
 
 def _id(request: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from memory_store.records import DONE_SUFFIX
 
 from ..permissions.grants import asker
-from ..requests.framing import hybrid_path
+from ..requests.frame import hybrid_path
 from ..vaults.vault import Vault
 
 Link = dict[str, str]

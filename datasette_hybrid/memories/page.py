@@ -23,11 +23,11 @@ from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 from memory_store.titles import shown_title
 
-from ..requests import asking, returning
+from ..requests import private_searches, questions
 from ..requests.admission import work, writing
-from ..requests.framing import hybrid_path, page, render
-from ..searching import forms
-from ..searching.addresses import changed as changed_search
+from ..requests.frame import hybrid_path, page, render
+from ..search import forms
+from ..search.addresses import changed as changed_search
 from ..vaults.vault import Vault
 from .api import published, whole_id
 from .reading import readable
@@ -57,15 +57,15 @@ async def memory(datasette: Any, request: Any) -> Response:
 
     A question that belongs in no address is posted here, and named in the address instead.
     """
-    vault, grants = await asking.vault_for(datasette, request, "decrypt")
+    vault, grants = await questions.vault_for(datasette, request, "decrypt")
     path = hybrid_path(datasette, vault.database)
     here = memory_path(datasette, vault.database, _id(request))
     if request.method == "POST":
-        given = forms.understood(await asking.parameters(request))
+        given = forms.understood(await questions.parameters(request))
         if not vault.settings.private_queries:
-            return returning.see(changed_search(given, here))
-        way = await returning.led_to(datasette, request, vault, grants.decrypt, given, here)
-        return way or returning.see(here)
+            return private_searches.see(changed_search(given, here))
+        way = await private_searches.led_to(datasette, request, vault, grants.decrypt, given, here)
+        return way or private_searches.see(here)
     found = await work.run(lambda: _opened(vault, grants, _id(request)))
     context = {
         "database": vault.database,
@@ -134,7 +134,7 @@ async def reopen(datasette: Any, request: Any) -> Response:
 
 
 async def _changed(datasette: Any, request: Any, method: str, message: str) -> Response:
-    vault, grants = await asking.vault_for(datasette, request, "write")
+    vault, grants = await questions.vault_for(datasette, request, "write")
 
     def change() -> Memory:
         store = vault.use(grants.write)
@@ -148,8 +148,8 @@ async def _changed(datasette: Any, request: Any, method: str, message: str) -> R
 @page("POST")
 async def topics(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}/topics``: ``add`` or ``remove`` one."""
-    vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
-    given = await asking.parameters(request)
+    vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
+    given = await questions.parameters(request)
     added = [one for text in forms.values(given, "add") for one in text.split(",") if one.strip()]
     removed = forms.values(given, "remove")
     if not (added or [one for one in removed if one.strip()]):
@@ -169,8 +169,8 @@ async def topics(datasette: Any, request: Any) -> Response:
 @page("POST")
 async def publish(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}/publish``: a copy in a chosen collection, the ``target``."""
-    vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
-    given = await asking.parameters(request)
+    vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
+    given = await questions.parameters(request)
     collection = forms.last(given, "target") or forms.last(given, "collection")
     if not collection:
         raise BadInputError("collection: choose one", "collection")
@@ -188,13 +188,13 @@ def _is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
 @page("GET", "HEAD", "POST")
 async def delete(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}/delete``: asks first, then deletes for good."""
-    vault, grants = await asking.vault_for(datasette, request, "decrypt", "write")
+    vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
     scope = grants.decrypt & grants.write
     if not scope:
         raise Forbidden(f"{vault.database}: no collection here is yours to read and write")
     found = await work.run(lambda: vault.use(scope).get(_id(request), refs=False))
     seen = found.version
-    given = await asking.parameters(request)
+    given = await questions.parameters(request)
     if request.method == "POST" and forms.last(given, "version"):
         if forms.last(given, "version") == str(found.version):
             with contextlib.suppress(ConflictError):  # it is shown again, as it is now
@@ -229,8 +229,8 @@ async def _back(
 
 def kept(request: Any) -> str:
     """The search that somebody came from, which stays in the address on the way, or its name."""
-    given = forms.understood(asking.arguments(request))
-    return changed_search(given, "", asked=returning.name_in(request))
+    given = forms.understood(questions.arguments(request))
+    return changed_search(given, "", asked=private_searches.name_in(request))
 
 
 def _id(request: Any) -> str:

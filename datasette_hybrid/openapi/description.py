@@ -11,7 +11,7 @@ from typing import Any
 
 from datasette import Response
 
-from ..searching.api import answer, endpoint
+from ..search.api import answer, endpoint
 from .operations import OPERATIONS, Operation
 from .schemas import Schema, schemas
 

@@ -14,10 +14,10 @@ from memory_store.records import LISTED_IDS, MAX_QUERY_CHARACTERS, STATUSES
 from memory_store.sql.options import OPTION_NAMES
 from memory_store.vault.members import ROLES
 
-from ..auditing.noting import ACTIONS, SURFACES
-from ..auditing.pages import MOST
-from ..memories.drafting import MANY
-from ..uploading.jobs import STATES
+from ..audit.pages import MOST
+from ..audit.recorder import ACTIONS, SURFACES
+from ..memories.posted import MANY
+from ..uploads.jobs import STATES
 from .schemas import MEMORY_TYPES, Schema, option_parameter
 
 BASE = "/{database}/-/hybrid"

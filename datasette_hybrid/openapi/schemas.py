@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
-from memory_store.operations.auditing import Total
+from memory_store.actions.trail import Total
 from memory_store.records import (
     DONE_SUFFIX,
     LIMIT_DEEP,
@@ -35,8 +35,8 @@ from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.members import ROLES
 
 from ..collections import ACTIONS, CollectionView
-from ..memories import drafting
-from ..searching.api import COMPACT_KEYS
+from ..memories import posted
+from ..search.api import COMPACT_KEYS
 
 Schema = dict[str, Any]
 
@@ -202,7 +202,7 @@ def _new_memory() -> Schema:
     properties["text"] = {"type": "string", "minLength": 1}
     return {
         "type": "object",
-        "properties": {name: properties[name] for name in sorted(drafting.NEW_FIELDS)},
+        "properties": {name: properties[name] for name in sorted(posted.NEW_FIELDS)},
         "required": ["text"],
         "additionalProperties": False,
     }
@@ -211,7 +211,7 @@ def _new_memory() -> Schema:
 def _edit(*, by_id: bool) -> Schema:
     properties = of_record(MemoryEdit)["properties"]
     properties["version"] = properties.pop("expected_version")
-    chosen = {name: nullable(properties[name]) for name in sorted(drafting.EDIT_FIELDS)}
+    chosen = {name: nullable(properties[name]) for name in sorted(posted.EDIT_FIELDS)}
     if by_id:
         chosen = {"id": {"type": "string"}, **chosen}
     return {

@@ -17,7 +17,7 @@ def refused_cookies(scope: Mapping[str, Any]) -> Any:
     given = [value for name, value in scope["headers"] if name.lower() == b"cookie"]
     if all(map(_readable, given)):
         return None
-    from ..searching.api import refusal  # with every endpoint: not while starting
+    from ..search.api import refusal  # with every endpoint: not while starting
 
     return refusal(UNREADABLE, 400)
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..searching.api import refusal
+from ..search.api import refusal
 
 try:
     from datasette.csrf import CrossOriginProtectionMiddleware

@@ -27,7 +27,7 @@ from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
 from memory_store.store import MemoryStore
 
 from .. import background
-from ..auditing.noting import Recorder
+from ..audit.recorder import Recorder
 from ..configuration import DatabaseSettings
 from ..permissions.grants import NOBODY, asker
 from ..permissions.membership import Membership

@@ -25,7 +25,7 @@ from memory_store.cli.terminal import printable_line
 from memory_store.errors import BadInputError, LockedError
 
 if TYPE_CHECKING:
-    from memory_store.operations.key_devices import DeviceKey
+    from memory_store.actions.key_devices import DeviceKey
     from memory_store.store import MemoryStore
 
 SHORT_ID = 8  # characters of a device key's id

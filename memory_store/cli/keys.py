@@ -28,9 +28,9 @@ from memory_store.cli.terminal import printable_line
 from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
-    from memory_store.operations.key_rotation import Rotation
-    from memory_store.operations.key_sharing import Holder
-    from memory_store.operations.key_slots import KeySlot
+    from memory_store.actions.key_rotation import Rotation
+    from memory_store.actions.key_sharing import Holder
+    from memory_store.actions.key_slots import KeySlot
     from memory_store.store import MemoryStore
 
 NEW_PASSPHRASE_VARIABLE = "MEMORY_STORE_NEW_PASSPHRASE"

@@ -13,7 +13,7 @@ from memory_store.doctor.checks import Check, State
 from memory_store.errors import MemoryStoreError, ModelUnavailableError
 
 if TYPE_CHECKING:
-    from memory_store.operations.key_devices import DeviceKey
+    from memory_store.actions.key_devices import DeviceKey
     from memory_store.records import CollectionInfo
     from memory_store.store import MemoryStore
 

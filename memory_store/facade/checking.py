@@ -48,7 +48,7 @@ class Checking(OpenedStore):
         The words of a sample, and the vectors of a smaller one, are made again and compared with
         the index; those of every memory if ``full``. ``compared`` in the report says how many.
         """
-        from memory_store.index.verifying import verify
+        from memory_store.session.verification import verify
 
         vault = self._vault.whole_vault()
         found = verify(vault, progress, full=full, model=self._embedders.load)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from memory_store.actions import collections, members, reads, topics
 from memory_store.facade.opened import OpenedStore, inside
-from memory_store.operations import collections, members, reading, topics
 from memory_store.records import CollectionInfo
 from memory_store.search.options import several
 from memory_store.vault.settings import AUTO
@@ -142,7 +142,7 @@ class Collections(OpenedStore):
     @inside
     def recent_topics(self, memories: int = 500) -> list[str]:
         """The topics of the newest so many memories, most frequent first; opens their heads."""
-        return reading.recent_topics(self._vault, memories)
+        return reads.recent_topics(self._vault, memories)
 
     @inside
     def topic_hash(self, text: str, collection: str | None = None) -> str | None:

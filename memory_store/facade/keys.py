@@ -9,18 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store import operations
+from memory_store import actions
 from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.facade.opened import OpenedStore, inside
-from memory_store.keys import new_recovery, passphrase_to_set, secret_to_add
+from memory_store.session.secrets_given import new_recovery, passphrase_to_set, secret_to_add
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
+    from memory_store.actions.key_devices import DeviceKey
+    from memory_store.actions.key_rotation import Rotation
+    from memory_store.actions.key_sharing import Holder
+    from memory_store.actions.key_slots import KeySlot, NewRoot
     from memory_store.importing.pipeline import Progress
-    from memory_store.operations.key_devices import DeviceKey
-    from memory_store.operations.key_rotation import Rotation
-    from memory_store.operations.key_sharing import Holder
-    from memory_store.operations.key_slots import KeySlot, NewRoot
 
 
 class Keys(OpenedStore):
@@ -29,7 +29,7 @@ class Keys(OpenedStore):
     @inside
     def key_slots(self) -> list[KeySlot]:
         """The ways to open the vault that whoever opened it has, oldest first."""
-        return operations.key_slots.slots(self._vault)
+        return actions.key_slots.slots(self._vault)
 
     @inside
     def add_key(
@@ -49,7 +49,7 @@ class Keys(OpenedStore):
         file beside the vault, or too many slots; ReadOnlyError.
         """
         if device_key is None:
-            device_key = operations.key_slots.wants_device_key(self._vault)
+            device_key = actions.key_slots.wants_device_key(self._vault)
         secret = secret_to_add(
             self._vault.path,
             key_file=key_file,
@@ -57,13 +57,13 @@ class Keys(OpenedStore):
             keyring=keyring,
             device_key=device_key,
         )
-        return operations.key_slots.add(self._vault, secret)
+        return actions.key_slots.add(self._vault, secret)
 
     @inside
     def add_recovery_code(self) -> tuple[KeySlot, str]:
         """One more recovery code, told once and stored nowhere in clear."""
         secret, code = new_recovery()
-        return operations.key_slots.add(self._vault, secret), code
+        return actions.key_slots.add(self._vault, secret), code
 
     @inside
     def remove_key(self, slot: str) -> KeySlot:
@@ -72,7 +72,7 @@ class Keys(OpenedStore):
         What it opened before may have been copied: :meth:`rotate_root` replaces it. Raises
         NotFoundError, BadInputError.
         """
-        return operations.key_slots.remove(self._vault, slot)
+        return actions.key_slots.remove(self._vault, slot)
 
     @inside
     def rotate_root(self) -> tuple[NewRoot, str]:
@@ -83,7 +83,7 @@ class Keys(OpenedStore):
         went, and the recovery code, told once. Raises BadInputError.
         """
         recovery, code = new_recovery()
-        return operations.key_slots.replace_root(self._vault, recovery), code
+        return actions.key_slots.replace_root(self._vault, recovery), code
 
     @inside
     def delete_collection(self, name: str) -> str:
@@ -92,7 +92,7 @@ class Keys(OpenedStore):
         Backups made before hold its key and rows, and open as they did. The personal collection
         stays. Returns its name. Raises NotFoundError, BadInputError.
         """
-        return operations.key_shredding.delete_collection(self._vault, name)
+        return actions.key_shredding.delete_collection(self._vault, name)
 
     def superseded(self) -> bool:
         """Whether the key that opened the vault was replaced or removed: it must be unlocked anew.
@@ -117,7 +117,7 @@ class Keys(OpenedStore):
         Needs no key. Raises NotAVaultError, FormatError, BadInputError without a state folder.
         """
         with vault_faults(Path(path)):
-            return operations.key_devices.listed(Path(path))
+            return actions.key_devices.listed(Path(path))
 
     @staticmethod
     def import_device_key(path: str | Path, code: str) -> list[DeviceKey]:
@@ -126,7 +126,7 @@ class Keys(OpenedStore):
         Needs no key. Raises BadInputError for a code that is none of this vault's.
         """
         with vault_faults(Path(path)):
-            return operations.key_devices.imported(Path(path), code)
+            return actions.key_devices.imported(Path(path), code)
 
     @inside
     def export_device_key(self) -> str:
@@ -134,7 +134,7 @@ class Keys(OpenedStore):
 
         Raises NotFoundError where it needs none.
         """
-        return operations.key_devices.exported(self._vault)
+        return actions.key_devices.exported(self._vault)
 
     @inside
     def restore_device_key(self) -> list[DeviceKey]:
@@ -142,7 +142,7 @@ class Keys(OpenedStore):
 
         Raises NotFoundError where your passphrase needs none.
         """
-        return operations.key_devices.restored(self._vault)
+        return actions.key_devices.restored(self._vault)
 
     @inside
     def add_device_key(self, passphrase: str) -> KeySlot:
@@ -151,12 +151,12 @@ class Keys(OpenedStore):
         Raises WrongKeyError where that is no passphrase of yours; BadInputError.
         """
         secret = passphrase_to_set(passphrase, device_key=True)
-        return operations.key_slots.give_device_key(self._vault, secret)
+        return actions.key_slots.give_device_key(self._vault, secret)
 
     @inside
     def lacks_device_key(self) -> bool:
         """Whether the recovery code opened the vault on a machine without its device key."""
-        return operations.key_devices.lacking(self._vault)
+        return actions.key_devices.lacking(self._vault)
 
     # -- sharing ------------------------------------------------------------------------
 
@@ -185,19 +185,17 @@ class Keys(OpenedStore):
             device_key=device_key,
         )
         with vault_faults(database):
-            return operations.key_sharing.introduce(database, name, [secret])
+            return actions.key_sharing.introduce(database, name, [secret])
 
     @inside
     def identity(self) -> Holder:
         """Who opened the vault: his fingerprint, and what he may read."""
-        return operations.key_sharing.own_identity(self._vault)
+        return actions.key_sharing.own_identity(self._vault)
 
     @inside
     def introduced(self, introduction: bytes) -> Holder:
         """Who introduces himself. Raises BadInputError, TamperedError."""
-        return operations.key_sharing.read_introduction(
-            self._vault.whole_vault(), introduction
-        ).holder
+        return actions.key_sharing.read_introduction(self._vault.whole_vault(), introduction).holder
 
     @inside
     def share(self, collection: str, who: bytes | str) -> Holder:
@@ -206,12 +204,12 @@ class Keys(OpenedStore):
         Compare the fingerprint of :meth:`introduced` first. Raises NotFoundError, BadInputError,
         TamperedError, and BadInputError for a key that is not the owner's.
         """
-        return operations.key_sharing.share(self._vault, collection, who)
+        return actions.key_sharing.share(self._vault, collection, who)
 
     @inside
     def holders(self) -> list[Holder]:
         """With whom collections are shared. Raises BadInputError for others than the owner."""
-        return operations.key_sharing.holders(self._vault)
+        return actions.key_sharing.holders(self._vault)
 
     def revoke(
         self, who: str, collection: str | None = None, progress: Progress | None = None
@@ -222,7 +220,7 @@ class Keys(OpenedStore):
         NotFoundError, BadInputError, StorageError; :meth:`rotate_keys` goes on then.
         """
         with vault_faults(self._vault.path):
-            return operations.key_sharing.revoke(self._vault, who, collection, progress)
+            return actions.key_sharing.revoke(self._vault, who, collection, progress)
 
     # -- new keys -----------------------------------------------------------------------
 
@@ -234,14 +232,12 @@ class Keys(OpenedStore):
         a key that is not the owner's, TamperedError, ReadOnlyError, StorageError.
         """
         with vault_faults(self._vault.path):
-            done = operations.key_rotation.rotate(self._vault, collections, progress)
-            operations.key_shredding.finish(self._vault)
+            done = actions.key_rotation.rotate(self._vault, collections, progress)
+            actions.key_shredding.finish(self._vault)
         return done
 
     @inside
     def unfinished_rotations(self) -> list[str]:
         """The names of collections whose keys are being replaced, ``settings`` for the vault's."""
         names = self._vault.collections.names()
-        return [
-            names.get(one, "settings") for one in operations.key_rotation.unfinished(self._vault)
-        ]
+        return [names.get(one, "settings") for one in actions.key_rotation.unfinished(self._vault)]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from memory_store.index.embedders import Embedders
-from memory_store.index.opened import OpenVault
+from memory_store.session.embedders import Embedders
+from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.damage import vault_faults
 
 Method = TypeVar("Method", bound=Callable[..., Any])

@@ -9,8 +9,8 @@ import builtins
 import weakref
 from collections.abc import Iterator, Sequence
 
+from memory_store.actions import reads
 from memory_store.facade.opened import OpenedStore, inside
-from memory_store.operations import reading
 from memory_store.records import Memory, MemoryHead, Reference
 from memory_store.search.options import several
 
@@ -24,7 +24,7 @@ class Reading(OpenedStore):
 
         A ref is sealed, so looking for one opens every head; ``refs=False`` does not.
         """
-        return reading.get(self._vault, memory_id, refs=refs)
+        return reads.get(self._vault, memory_id, refs=refs)
 
     @inside
     def find_id(self, given: str, *, refs: bool = True) -> str:
@@ -32,12 +32,12 @@ class Reading(OpenedStore):
 
         Raises NotFoundError, also for memories of collections that this key may not read.
         """
-        return reading.resolve(self._vault, given, refs=refs)
+        return reads.resolve(self._vault, given, refs=refs)
 
     @inside
     def present(self, ids: Sequence[str]) -> frozenset[str]:
         """Those of some whole ids that are memories in here; opens nothing."""
-        return reading.present(self._vault, ids)
+        return reads.present(self._vault, ids)
 
     @inside
     def generation(self) -> tuple[object, ...]:
@@ -50,7 +50,7 @@ class Reading(OpenedStore):
     @inside
     def heads(self, ids: Sequence[str]) -> dict[str, MemoryHead]:
         """Id → title, collection and topics of those memories that are there; opens no body."""
-        return reading.heads(self._vault, ids)
+        return reads.heads(self._vault, ids)
 
     @inside
     def texts(self, contents: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -58,7 +58,7 @@ class Reading(OpenedStore):
 
         Opens that memory's head, too, which names its body.
         """
-        return reading.texts(self._vault, contents)
+        return reads.texts(self._vault, contents)
 
     @inside
     def list(
@@ -79,7 +79,7 @@ class Reading(OpenedStore):
         ``after``, the ``created`` and the id of the last one seen, goes on behind it, whatever was
         added or deleted meanwhile.
         """
-        return reading.newest_first(
+        return reads.newest_first(
             self._vault,
             collections=several(collection),
             types=several(type),
@@ -97,9 +97,9 @@ class Reading(OpenedStore):
 
         Holds a few of them in memory, however many there are. One thread has to ask for all.
         """
-        return reading.every(self._vault)
+        return reads.every(self._vault)
 
     @inside
     def references(self) -> builtins.list[Reference]:
         """Every memory's id, ref and content, for evaluation. Opens every head, no body."""
-        return reading.references(self._vault)
+        return reads.references(self._vault)

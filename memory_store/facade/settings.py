@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memory_store import operations
+from memory_store import actions
 from memory_store.facade.opened import OpenedStore, inside
 from memory_store.records import VaultSettings
 from memory_store.vault.damage import vault_faults
@@ -23,7 +23,7 @@ class Settings(OpenedStore):
     @inside
     def settings(self) -> VaultSettings:
         """The vault's settings as they are now."""
-        return operations.vault_settings.settings(self._vault)
+        return actions.settings.settings(self._vault)
 
     def set_topics(self, where: str, progress: Progress | None = None) -> bool:
         """Keep topics as hashes in a ``table`` of the file, or in ``memory`` alone.
@@ -36,4 +36,4 @@ class Settings(OpenedStore):
         the owner's, ConflictError, TamperedError, ReadOnlyError, StorageError.
         """
         with vault_faults(self._vault.path):
-            return operations.vault_settings.set_topics(self._vault, where, progress)
+            return actions.settings.set_topics(self._vault, where, progress)

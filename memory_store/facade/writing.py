@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_store import operations
+from memory_store import actions
 from memory_store.facade.opened import OpenedStore, inside
 from memory_store.records import Addition, ImportReport, Memory, MemoryDraft, MemoryEdit
 from memory_store.scopes import EVERYTHING, Scope
@@ -26,12 +26,12 @@ class Writing(OpenedStore):
 
     def add(self, text: str, **draft: Any) -> Memory:
         """Add one memory. Keywords are the other fields of :class:`MemoryDraft`."""
-        return self.add_many([operations.writing.draft_of(text, draft)])[0]
+        return self.add_many([actions.writes.draft_of(text, draft)])[0]
 
     @inside
     def add_many(self, drafts: Iterable[MemoryDraft], *, embed: bool = True) -> list[Memory]:
         """Add memories; each batch of 64 is one transaction. Raises BadInputError, adding none."""
-        return operations.writing.add_many(self._vault, self._embedders, drafts, embed=embed)
+        return actions.writes.add_many(self._vault, self._embedders, drafts, embed=embed)
 
     @inside
     def edit(
@@ -68,7 +68,7 @@ class Writing(OpenedStore):
             collection=collection,
             expected_version=expected_version,
         )
-        return operations.editing.edit_many(self._vault, self._embedders, [change])[0]
+        return actions.edits.edit_many(self._vault, self._embedders, [change])[0]
 
     @inside
     def edit_many(self, edits: Iterable[MemoryEdit], *, refs: bool = True) -> list[Memory]:
@@ -77,7 +77,7 @@ class Writing(OpenedStore):
         Raises NotFoundError, ConflictError (its ``ids`` are at other versions than expected),
         BadRowsError.
         """
-        return operations.editing.edit_many(self._vault, self._embedders, [*edits], refs=refs)
+        return actions.edits.edit_many(self._vault, self._embedders, [*edits], refs=refs)
 
     @inside
     def add_once(
@@ -93,19 +93,19 @@ class Writing(OpenedStore):
         BadRowsError, and ConflictError with the ``ids`` that hold something else; outside of the
         ``readable`` collections, whatever they hold.
         """
-        return operations.editing.add_once(
+        return actions.edits.add_once(
             self._vault, self._embedders, [*drafts], embed=embed, readable=readable
         )
 
     @inside
     def done(self, memory_id: str) -> Memory:
         """Mark a memory completed: ``task`` becomes ``task_done``."""
-        return operations.editing.done(self._vault, self._embedders, memory_id)
+        return actions.edits.done(self._vault, self._embedders, memory_id)
 
     @inside
     def reopen(self, memory_id: str) -> Memory:
         """Mark a completed memory open again: ``task_done`` becomes ``task``."""
-        return operations.editing.reopen(self._vault, self._embedders, memory_id)
+        return actions.edits.reopen(self._vault, self._embedders, memory_id)
 
     @inside
     def publish(self, memory_id: str, collection: str, *, readable: Scope = EVERYTHING) -> Memory:
@@ -114,14 +114,14 @@ class Writing(OpenedStore):
         Published again, the copy that is there is returned. ``readable``: the collections that
         whoever asks may read. Raises NotFoundError, BadInputError.
         """
-        return operations.publishing.publish(
+        return actions.publication.publish(
             self._vault, self._embedders, memory_id, collection, readable
         )
 
     @inside
     def delete(self, memory_id: str) -> None:
         """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
-        operations.editing.delete_many(self._vault, {memory_id: None})
+        actions.edits.delete_many(self._vault, {memory_id: None})
 
     @inside
     def delete_many(
@@ -132,7 +132,7 @@ class Writing(OpenedStore):
         A mapping says which version each must have; ConflictError where one has another.
         """
         versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
-        return operations.editing.delete_many(self._vault, versions, refs=refs)
+        return actions.edits.delete_many(self._vault, versions, refs=refs)
 
     def import_paths(
         self,
@@ -170,7 +170,7 @@ class Writing(OpenedStore):
             text_column=text_column,
         )
         with vault_faults(self._vault.path):
-            return operations.writing.import_paths(
+            return actions.writes.import_paths(
                 self._vault,
                 self._embedders,
                 paths,
@@ -219,7 +219,7 @@ class Writing(OpenedStore):
         )
         differing = checked_differing(differing)
         with vault_faults(self._vault.path):
-            return operations.writing.import_files(
+            return actions.writes.import_files(
                 self._vault,
                 self._embedders,
                 files,
@@ -248,6 +248,6 @@ class Writing(OpenedStore):
         ModelUnavailableError when all was done that needs no absent model.
         """
         with vault_faults(self._vault.path):
-            return operations.writing.reindex(
+            return actions.writes.reindex(
                 self._vault, self._embedders, several(collection), progress, whole=whole
             )

@@ -12,10 +12,10 @@ from memory_store.importing.pipeline import Embedded, Progress, import_files, im
 from memory_store.importing.session import ImportOptions, ImportSession, known_sources
 from memory_store.importing.twins import ADD
 from memory_store.importing.walk import Found
-from memory_store.index.opened import OpenVault
-from memory_store.index.preparing import Preparer
 from memory_store.records import LISTED_IDS, ImportReport
 from memory_store.scopes import Scope
+from memory_store.session.opened_vault import OpenVault
+from memory_store.session.preparation import Preparer
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder

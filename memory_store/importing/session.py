@@ -19,10 +19,10 @@ from memory_store.dates import epoch
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
 from memory_store.importing.walk import names_below, shown
-from memory_store.index.opened import OpenVault
-from memory_store.index.preparing import Preparer
-from memory_store.index.writing import forget_vectors, write_batch
 from memory_store.records import Memory, MemoryDraft
+from memory_store.session.opened_vault import OpenVault
+from memory_store.session.preparation import Preparer
+from memory_store.session.writer import forget_vectors, write_batch
 from memory_store.sqlite import sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.machine import machine_id

@@ -18,8 +18,8 @@ from msgspec import Struct
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
 from memory_store.importing.walk import NOTE_KINDS, SourceFile
-from memory_store.index.opened import OpenVault
 from memory_store.records import DONE_SUFFIX, Memory, MemoryDraft
+from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.heads import heads_of
 from memory_store.vault.rows import Origin, content_tag, read_origins

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from memory_store.models.pacing import batches_in_time
+from memory_store.models.time_limit import batches_in_time
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder, TokenVectors

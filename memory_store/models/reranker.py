@@ -26,8 +26,8 @@ from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models import pins
 from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
 from memory_store.models.embedder import default_threads, encodable, quiet_runtime
-from memory_store.models.pacing import batches_in_time
 from memory_store.models.places import MODEL_NAME_FORM
+from memory_store.models.time_limit import batches_in_time
 from memory_store.paths import cache_folder, home_path
 
 if TYPE_CHECKING:

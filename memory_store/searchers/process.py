@@ -16,7 +16,6 @@ from typing import Any
 
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import MemoryStoreError
-from memory_store.index.opened import open_with_root
 from memory_store.searchers.wire import (
     READY,
     Outcome,
@@ -26,6 +25,7 @@ from memory_store.searchers.wire import (
     receive_bytes,
     send,
 )
+from memory_store.session.opened_vault import open_with_root
 from memory_store.store import MemoryStore, Opening
 
 NICENESS = 5  # when all processors are busy, a page that somebody opens goes before a search

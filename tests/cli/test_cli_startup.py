@@ -57,9 +57,9 @@ NOT_TO_SEARCH = {
     "memory_store.importing.pipeline",
     "memory_store.index.entries",
     "memory_store.models.language_model",
-    "memory_store.operations.editing",
-    "memory_store.operations.key_sharing",
-    "memory_store.operations.writing",
+    "memory_store.actions.edits",
+    "memory_store.actions.key_sharing",
+    "memory_store.actions.writes",
 }
 
 

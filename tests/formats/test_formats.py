@@ -24,10 +24,10 @@ from make_format import (
     write_notes,
 )
 
+from memory_store.actions.export import export_ndjson_folder
 from memory_store.cli import main
-from memory_store.cli.copying import copy_vault
+from memory_store.cli.backup import copy_vault
 from memory_store.errors import BadInputError, FormatError, NotFoundError
-from memory_store.export import export_ndjson_folder
 from memory_store.paths import state_folder
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore

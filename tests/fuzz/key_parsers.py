@@ -15,6 +15,8 @@ from functools import cache
 from harness import Parser, text_of
 from msgspec.structs import replace
 
+from memory_store.actions import key_sharing
+from memory_store.actions.key_sharing import Introduction, read_introduction
 from memory_store.crypto.identities import X25519, Identity, identity_of, signature
 from memory_store.crypto.keys import (
     RECOVERY_BYTES,
@@ -25,8 +27,6 @@ from memory_store.crypto.keys import (
 )
 from memory_store.errors import BadInputError, FormatError, TamperedError
 from memory_store.importing.globs import MOST_GLOB, Glob
-from memory_store.operations import key_sharing
-from memory_store.operations.key_sharing import Introduction, read_introduction
 from memory_store.vault.collection_keys import Bundle
 from memory_store.vault.grants import FORMAT, HEADER, GrantPlace, make_grant, open_grant
 from memory_store.vault.grants import _signed as signed_part_of

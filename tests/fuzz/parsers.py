@@ -30,7 +30,7 @@ from harness import Parser, text_of
 from key_parsers import KEY_PARSERS
 from made_up_entries import varied_entries
 
-from datasette_hybrid.uploading.uploaded import EXPANDED_LIMIT, sources
+from datasette_hybrid.uploads.files import EXPANDED_LIMIT, sources
 from memory_store.crypto.blinding import IdTagger
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import Place, SealingKey, seal, unseal

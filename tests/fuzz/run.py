@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 with atheris.instrument_imports(
     include=[
         "memory_store",
-        "datasette_hybrid.uploading",
+        "datasette_hybrid.uploads",
         "parsers",
         "key_parsers",
         "zipfile",

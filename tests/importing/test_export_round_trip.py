@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from reading_files import read
 
-from memory_store.errors import MemoryStoreError
-from memory_store.export import (
+from memory_store.actions.export import (
     export_markdown,
     export_ndjson,
     export_ndjson_folder,
     memory_markdown,
 )
+from memory_store.errors import MemoryStoreError
 from memory_store.records import TYPES, Memory, MemoryDraft
 
 MEMORY = Memory(

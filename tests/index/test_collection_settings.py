@@ -183,7 +183,7 @@ class TestTwoModels:
         second_model: Path,
         tmp_path: Path,
     ) -> None:
-        from memory_store.export import export_markdown
+        from memory_store.actions.export import export_markdown
 
         export_markdown(two_models.list(), tmp_path / "export")
         again = make_store("again.db")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.models.pacing import PROBE, batches_in_time, padded, sorted_batches
+from memory_store.models.time_limit import PROBE, batches_in_time, padded, sorted_batches
 
 SIZE = 8
 LENGTHS = st.lists(st.integers(1, 500), max_size=80)

@@ -16,7 +16,7 @@ from flashrank.Config import model_file_map
 from model_hub import Hub
 
 from memory_store.errors import ModelUnavailableError
-from memory_store.models import pacing
+from memory_store.models import time_limit
 from memory_store.models.reranker import (
     BATCH_SIZE,
     DEFAULT_RERANKER,
@@ -68,7 +68,7 @@ def test_a_deadline_on_the_way_is_kept_and_serves_the_first_passages(
     reranker: Reranker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = time.process_time  # of this process: by the other one, busy neighbours count, too
-    pace = partial(pacing.batches_in_time, clock=clock)
+    pace = partial(time_limit.batches_in_time, clock=clock)
     monkeypatch.setattr("memory_store.models.reranker.batches_in_time", pace)
     passages = [f"{'long passage ' * 200} {number}" for number in range(1600)]
     started = clock()

@@ -11,9 +11,9 @@ from datasette.utils import StartupError
 
 from datasette_hybrid import configuration
 from datasette_hybrid.requests.admission import TooManyAttemptsError
-from datasette_hybrid.unlocking import attempts
-from datasette_hybrid.unlocking.attempts import Attempts, Client
-from datasette_hybrid.unlocking.clients import FORWARDED, address_of
+from datasette_hybrid.unlock import attempts
+from datasette_hybrid.unlock.attempts import Attempts, Client
+from datasette_hybrid.unlock.clients import FORWARDED, address_of
 from memory_store.errors import WrongKeyError
 
 from .conftest import plain_datasette

@@ -14,9 +14,9 @@ import pytest
 from datasette import Response, hookimpl
 from datasette.plugins import pm
 
-from datasette_hybrid.requests import courtesy
+from datasette_hybrid.requests import turns
 from datasette_hybrid.requests.admission import WorkQueue
-from datasette_hybrid.requests.courtesy import Requests, let_others_go_first, turn_to_search
+from datasette_hybrid.requests.turns import Requests, let_others_go_first, turn_to_search
 
 from .conftest import Filled, Serve
 
@@ -26,7 +26,7 @@ SHORT = 0.05
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(courtesy, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(turns, "PATIENCE", PATIENCE)
 
 
 async def waited(requests: Requests, *, search: bool, steps: int = 1) -> float:
@@ -106,7 +106,7 @@ async def test_those_who_came_while_a_search_waited_for_its_turn_go_first_and_fi
 async def test_nobody_waits_longer_than_their_patience_in_however_many_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(courtesy, "PATIENCE", 0.5)
+    monkeypatch.setattr(turns, "PATIENCE", 0.5)
     requests = Requests()
     async with unfinished(requests, False):
         searches = [waited(requests, search=True, steps=20) for _ in range(2)]

@@ -8,7 +8,7 @@ from html import unescape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasette_hybrid.memories import composing, differing
+from datasette_hybrid.memories import comparison, memory_form
 
 TOPICS = st.lists(
     st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=12)
@@ -21,12 +21,12 @@ LINES = st.lists(st.text("ab c<&", max_size=8), max_size=12).map("\n".join)
 
 @given(TOPICS)
 def test_topics_survive_the_line_they_are_typed_in(topics: list[str]) -> None:
-    assert composing.split(composing.joined(topics)) == topics
+    assert memory_form.split(memory_form.joined(topics)) == topics
 
 
 @given(LINES, LINES)
 def test_a_difference_shows_every_word_of_both_texts(theirs: str, mine: str) -> None:
-    pairs = differing.side_by_side(theirs, mine)
+    pairs = comparison.side_by_side(theirs, mine)
     shown = [(pair.theirs, pair.mine) for pair in pairs if not pair.skipped]
     left, right = (
         (
@@ -45,7 +45,7 @@ def test_a_difference_shows_every_word_of_both_texts(theirs: str, mine: str) -> 
 
 @given(LINES, LINES)
 def test_both_in_one_loses_no_line(theirs: str, mine: str) -> None:
-    lines = differing.both(theirs, mine).split("\n")
+    lines = comparison.both(theirs, mine).split("\n")
     for text in (theirs, mine):
         left = iter(lines)
         assert all(line in left for line in text.split("\n"))

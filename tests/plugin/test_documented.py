@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from datasette_hybrid.auditing.noting import ACTIONS as DEEDS
-from datasette_hybrid.auditing.noting import SURFACES
+from datasette_hybrid.audit.recorder import ACTIONS as DEEDS
+from datasette_hybrid.audit.recorder import SURFACES
 from datasette_hybrid.compat import ACTIONS
 from datasette_hybrid.configuration import KNOWN
 from datasette_hybrid.serving import routes

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.unlocking.errands import BELOW, POSTED
+from datasette_hybrid.unlock.errands import BELOW, POSTED
 from datasette_hybrid.vaults.registry import vaults_of
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, unmarked

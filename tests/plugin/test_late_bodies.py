@@ -12,7 +12,7 @@ import pytest
 from datasette import hookimpl
 from datasette.plugins import pm
 
-from datasette_hybrid.requests import asking
+from datasette_hybrid.requests import questions
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.importing import batch
 from memory_store.store import MemoryStore
@@ -173,7 +173,7 @@ async def test_an_unlocked_session_ends_with_the_lock_whoever_unlocks_next(
 async def test_a_body_that_does_not_come_is_not_waited_for(
     closed: tuple[Served, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(questions, "BODY_SECONDS", 0.05)
     request = late(closed[0].by("carol"), "POST", "/notes/-/hybrid.json", {"q": "plums"})
     async with request:
         await asyncio.wait_for(request.task, 30)

@@ -11,8 +11,8 @@ import pytest
 from bs4 import BeautifulSoup
 from datasette.plugins import pm
 
-from datasette_hybrid.native import cells
 from datasette_hybrid.requests import admission
+from datasette_hybrid.tables import cells
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from datasette_hybrid.memories import composing
+from datasette_hybrid.memories import memory_form
 from datasette_hybrid.requests import cross_site
 from datasette_hybrid.vaults.registry import vaults_of
 
@@ -60,7 +60,7 @@ async def test_what_was_typed_survives_the_deletion_of_the_memory(served: Served
 async def test_a_text_too_long_for_a_page_comes_back_with_the_reason(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(composing, "TEXT_LIMIT", 1_000)
+    monkeypatch.setattr(memory_form, "TEXT_LIMIT", 1_000)
     long = "word " * 300
     again = await sent(served.by("root"), "/new", **{**NEW, "text": long})
     assert again.status_code == 400

@@ -76,7 +76,7 @@ def test_rows_and_parameters_are_those_of_a_search() -> None:
 
 
 def test_every_error_that_an_endpoint_may_give_has_the_schema_of_errors() -> None:
-    from datasette_hybrid.requests.asking import STATUS
+    from datasette_hybrid.requests.questions import STATUS
 
     assert {status for _, status in STATUS} <= set(openapi.ERRORS)
     for operation in OPERATIONS:

@@ -313,10 +313,10 @@ async def test_addresses_keep_a_base_url(filled: Filled, serve: Serve) -> None:
 async def test_a_full_queue_is_said_at_once_and_other_pages_go_on(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from datasette_hybrid.requests import asking
+    from datasette_hybrid.requests import questions
 
     queue = admission.WorkQueue(workers=1, waiting=1)
-    monkeypatch.setattr(asking, "work", queue)
+    monkeypatch.setattr(questions, "work", queue)
     release = threading.Event()
     busy = [asyncio.ensure_future(queue.run(release.wait)) for _ in range(2)]
     await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasette_hybrid.searching.plainly import plainly
+from datasette_hybrid.search.plain_text import plainly
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 

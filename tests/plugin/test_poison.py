@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from memory_store.actions.reads import open_one
+from memory_store.actions.writes import write
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import next_version
-from memory_store.operations.reading import open_one
-from memory_store.operations.writing import write
 from memory_store.store import MemoryStore
 from memory_store.text.plain_json import write_json
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from datasette_hybrid.memories import page as memory_page
 from datasette_hybrid.memories.reading import LINE_LIMIT, readable, unwrapped
-from datasette_hybrid.searching.presenting import marked
+from datasette_hybrid.search.result_views import marked
 
 from .conftest import Served
 

@@ -16,8 +16,8 @@ from bs4 import BeautifulSoup
 from datasette import hookimpl
 from datasette.plugins import pm
 
-from datasette_hybrid.uploading import jobs as import_jobs
-from datasette_hybrid.uploading import listing as import_listing
+from datasette_hybrid.uploads import jobs as import_jobs
+from datasette_hybrid.uploads import lists as import_listing
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.importing import batch, tally
 from memory_store.index import entries

@@ -13,8 +13,8 @@ from bs4 import BeautifulSoup
 
 from datasette_hybrid.permissions import sessions
 from datasette_hybrid.requests import admission
-from datasette_hybrid.unlocking import attempts
-from datasette_hybrid.unlocking import pages as unlocking
+from datasette_hybrid.unlock import attempts
+from datasette_hybrid.unlock import pages as unlocking
 from datasette_hybrid.vaults.registry import vaults_of
 from datasette_hybrid.vaults.vault import Moment
 from memory_store.scopes import EVERYTHING

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasette_hybrid.uploading import uploaded
-from datasette_hybrid.uploading.uploaded import sources
+from datasette_hybrid.uploads import files
+from datasette_hybrid.uploads.files import sources
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.walk import Failure, Skip, SourceFile
 
@@ -28,10 +28,10 @@ def test_archives_that_are_made_to_harm_are_refused(monkeypatch: pytest.MonkeyPa
     escaping = sources([("out.zip", archive({"../../x.md": b"x", "/abs.md": b"x"}))])
     assert [type(one) for one in escaping] == [Failure, Failure]
     assert [type(one) for one in sources([("no.zip", b"PK no archive")])] == [Failure]
-    monkeypatch.setattr(uploaded, "FILES_LIMIT", 3)
+    monkeypatch.setattr(files, "FILES_LIMIT", 3)
     many = sources([("many.zip", archive({f"{n}.md": b"x" for n in range(9)}))])
     assert [type(one) for one in many] == [Failure]
-    monkeypatch.setattr(uploaded, "EXPANDED_LIMIT", 10)
+    monkeypatch.setattr(files, "EXPANDED_LIMIT", 10)
     assert [type(one) for one in sources([("big.zip", archive({"a.md": b"x" * 11}))])] == [Failure]
 
 

@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from datasette_hybrid.requests.cross_site import BY_TOKEN
-from datasette_hybrid.uploading import uploaded
+from datasette_hybrid.uploads import files
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
@@ -126,7 +126,7 @@ async def test_what_is_too_large_or_broken_is_refused(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanda = served.by("wanda")
-    monkeypatch.setattr(uploaded, "UPLOAD_LIMIT", 10_000)
+    monkeypatch.setattr(files, "UPLOAD_LIMIT", 10_000)
     assert (await post(wanda, {"large.txt": b"x" * 20_000})).status_code == 413
     assert (await post(wanda, {})).status_code == 400
     wrong = await post(wanda, NOTES, collection="nobody's", type="nonsense")
@@ -283,11 +283,11 @@ async def test_what_a_terminal_imported_is_not_copied_by_an_upload(
     before = store.stats()["memories"]
     folder = {f"barn/{name}": content for name, content in NOTES.items()}
     below = {name: content for name, content in NOTES.items() if name.startswith("garden/")}
-    for files in (folder, below, {"barn.zip": archive(NOTES)}, {"b-2.zip": archive(folder)}):
-        again = await imported(root, files)
+    for sent in (folder, below, {"barn.zip": archive(NOTES)}, {"b-2.zip": archive(folder)}):
+        again = await imported(root, sent)
         assert (again["imported"], again["unchanged"]) == (
             0,
-            len(below if files is below else folder),
+            len(below if sent is below else folder),
         )
     alone = await imported(root, {"pears.md": NOTES["garden/pears.md"]})
     assert (alone["imported"], alone["unchanged"]) == (0, 1)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.memories import writing
-from datasette_hybrid.memories.composing import Typed
+from datasette_hybrid.memories import form_pages
+from datasette_hybrid.memories.memory_form import Typed
 from memory_store.records import CollectionInfo
 from memory_store.store import MemoryStore
 
@@ -132,6 +132,6 @@ async def test_an_import_confirms_no_guess(served: Served) -> None:
 def test_a_link_to_the_form_means_the_collection_of_that_id() -> None:
     """Even where another one has that id for a name: an older vault may have such names."""
     one, other = CollectionInfo("id-1", "one", 0, ""), CollectionInfo("id-2", "id-1", 0, "")
-    choices = writing.Choices((one, other))
+    choices = form_pages.Choices((one, other))
     for given, chosen in (("id-1", "id-1"), ("id-2", "id-2"), ("one", "id-1"), ("none", "id-1")):
-        assert writing._placed(Typed(collection=given), choices).collection == chosen
+        assert form_pages._placed(Typed(collection=given), choices).collection == chosen

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.uploading import jobs as import_jobs
+from datasette_hybrid.uploads import jobs as import_jobs
 
 from .browsing import PATIENCE
 from .conftest import Served

@@ -31,10 +31,10 @@ from disks import (
 )
 from plugin.conftest import Filled, Serve, Served
 
+from memory_store.actions.export import export_markdown, export_ndjson_folder
 from memory_store.cli import main
-from memory_store.cli.copying import copy_vault
+from memory_store.cli.backup import copy_vault
 from memory_store.errors import TamperedError
-from memory_store.export import export_markdown, export_ndjson_folder
 from memory_store.store import MemoryStore
 from memory_store.vault.schema import FORMAT_VERSION
 

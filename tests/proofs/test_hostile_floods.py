@@ -23,7 +23,7 @@ from servers import Server, served_process
 
 from datasette_hybrid.requests.admission import WAITING
 from datasette_hybrid.requests.cross_site import BY_TOKEN
-from datasette_hybrid.unlocking.attempts import FREE, LONGEST_DELAY
+from datasette_hybrid.unlock.attempts import FREE, LONGEST_DELAY
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore

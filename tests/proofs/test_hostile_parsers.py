@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from naughty import as_bytes, strings
 from plugin.test_uploaded_archives import archive
 
-from datasette_hybrid.uploading.uploaded import sources
+from datasette_hybrid.uploads.files import sources
 from memory_store.importing.walk import Failure
 
 EXAMPLES = counted(2_500)

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "soak"))
 from killing import CANARY, Length, Scene, die
 
 from memory_store.cli import main
-from memory_store.cli.copying import copy_vault
+from memory_store.cli.backup import copy_vault
 from memory_store.records import MemoryDraft
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore

@@ -23,7 +23,7 @@ from plugin.browsing import PATIENCE, running
 from plugin.conftest import PASSPHRASE, Filled, private_environment
 from servers import Server
 
-from datasette_hybrid.unlocking.attempts import FREE, LONGEST_DELAY, MANY, PACE
+from datasette_hybrid.unlock.attempts import FREE, LONGEST_DELAY, MANY, PACE
 
 UNLOCK, SEARCH = "/notes/-/hybrid/unlock", "/notes/-/hybrid.json?q=tomatoes"
 FLOODING = [f"127.0.0.{number}" for number in range(2, 10)]

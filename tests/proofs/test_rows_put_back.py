@@ -22,11 +22,11 @@ from counts import FULL
 from plugin.conftest import Filled, Serve, Served
 from putting_back import ACCOUNT, INDEX, MEMORY, Rows, kept, put_back
 
-from memory_store.cli.copying import copy_vault
+from memory_store.actions.key_rotation import begin
+from memory_store.cli.backup import copy_vault
 from memory_store.errors import MemoryStoreError, TamperedError
-from memory_store.index import live
-from memory_store.operations.key_rotation import begin
 from memory_store.records import MemoryDraft
+from memory_store.session import live_index
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
@@ -289,7 +289,7 @@ def test_a_row_added_by_hand_is_found_by_nobody(
 def test_a_row_taken_away_is_missed_by_whoever_finds_it(
     store: MemoryStore, key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "COUNTED_AT_UNLOCK", 0)
+    monkeypatch.setattr(live_index, "COUNTED_AT_UNLOCK", 0)
     gone, _ = store.add("The garden gate."), store.add("Bystander.")
     put_back(store.path, gone.id, {"memories": []}, ["memories"])
     for call in (lambda: store.search("gate", mode="keyword"), store.list):
@@ -329,10 +329,10 @@ def test_a_large_vault_refuses_it_as_a_small_one(
 ) -> None:
     """Above the constant rows are counted at unlock, and told apart when they are opened."""
     if FULL:
-        many = (MemoryDraft(f"Filler {n}.") for n in range(live.COUNTED_AT_UNLOCK + 1))
+        many = (MemoryDraft(f"Filler {n}.") for n in range(live_index.COUNTED_AT_UNLOCK + 1))
         store.add_many(many, embed=False)
     else:
-        monkeypatch.setattr(live, "COUNTED_AT_UNLOCK", 1)
+        monkeypatch.setattr(live_index, "COUNTED_AT_UNLOCK", 1)
     found = attack(store, key_file, tmp_path)
     store.lock()
     found.put_back()

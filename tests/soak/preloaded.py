@@ -5,9 +5,9 @@ No model of vectors is among it: its threads would not survive the fork.
 
 import fastembed  # noqa: F401
 
+import memory_store.actions.searches
 import memory_store.index.vectors
 import memory_store.models.embedder
-import memory_store.operations.searching
 import memory_store.store  # noqa: F401
 from memory_store.text.language import detect_language
 

@@ -10,9 +10,9 @@ import pytest
 
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import LockedError
-from memory_store.index.creating import create_vault
-from memory_store.index.opened import OpenVault, open_vault
-from memory_store.index.verifying import verify
+from memory_store.session.creation import create_vault
+from memory_store.session.opened_vault import OpenVault, open_vault
+from memory_store.session.verification import verify
 from memory_store.sqlite import connect
 from memory_store.vault import expansions
 from memory_store.vault.slots import KEY_FILE, Secret

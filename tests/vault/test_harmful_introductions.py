@@ -13,10 +13,10 @@ import pytest
 from msgspec.structs import asdict, replace
 from stopping import stopped
 
+from memory_store.actions.key_sharing import Introduction
 from memory_store.crypto.identities import identity_of, signature, strongest_kem
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import BadInputError
-from memory_store.operations.key_sharing import Introduction
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.settings import KeyHolder

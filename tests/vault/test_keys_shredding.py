@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_store.cli.copying import copy_vault
+from memory_store.cli.backup import copy_vault
 from memory_store.errors import BadInputError, NotFoundError, TamperedError
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore

@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from memory_store.cli import main
-from memory_store.index import verifying
-from memory_store.index.preparing import Preparer
 from memory_store.index.segment import IndexEntry, build
-from memory_store.index.writing import write_index_segment
 from memory_store.records import Memory
+from memory_store.session import verification
+from memory_store.session.preparation import Preparer
+from memory_store.session.writer import write_index_segment
 from memory_store.store import MemoryStore
 from memory_store.vault.rows import Origin
 from memory_store.vault.segments import REINDEXED, log_changes
@@ -82,8 +82,8 @@ def test_phrases_are_compared_too(store: MemoryStore) -> None:
 def test_the_report_says_how_many_were_compared(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verifying, "WORDS_COMPARED", 5)
-    monkeypatch.setattr(verifying, "VECTORS_COMPARED", 2)
+    monkeypatch.setattr(verification, "WORDS_COMPARED", 5)
+    monkeypatch.setattr(verification, "VECTORS_COMPARED", 2)
     for number in range(8):
         store.add(f"The ledger {number} is reconciled on Fridays.")
     assert store.verify()["compared"] == {"entries": 8, "words": 5, "vectors": 2, "left": ""}

@@ -19,7 +19,7 @@ from bench import (
     reranked,
 )
 
-from datasette_hybrid.searching.api import compact
+from datasette_hybrid.search.api import compact
 from memory_store.records import Memory, MemoryDraft
 from memory_store.search.adjustments import Scored, adjust, band
 from memory_store.search.fusion import RankedList

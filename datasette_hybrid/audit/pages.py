@@ -1,0 +1,164 @@
+"""The audit trail as a page, as JSON and as CSV, for those with the permission hybrid-audit.
+
+Boundary: shows who opened how many memories; there is no query, text, title or id in the trail.
+Whoever may read it may read all of it, whatever collections they may use.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from datasette import Response
+
+from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
+from memory_store.errors import BadInputError
+from memory_store.scopes import EVERYTHING
+from memory_store.vault.audit_events import SERVER, AuditEvent
+
+from ..requests import questions
+from ..requests.admission import work
+from ..requests.frame import hybrid_path, page, render
+from ..requests.urls import absolute_url
+from ..search.api import HEADERS, answer, endpoint, safe_cell
+from ..search.forms import last
+from ..vaults.vault import Vault
+from .recorder import ACTIONS, SURFACES
+
+PER_PAGE = 100
+MOST = 1_000  # rows of one JSON answer
+FILTERS = ("who", "surface", "action", "since", "until")
+
+
+@dataclass(frozen=True)
+class Trail:
+    """The events that were asked for, oldest first, and who else is in the trail."""
+
+    events: list[AuditEvent]
+    known: tuple[str, ...]
+    totals: list[Total]
+
+    def page(self, before: int | None, size: int) -> tuple[list[AuditEvent], int | None]:
+        """Some events, newest first, and where the next ones end; ``None`` behind the oldest."""
+        end = len(self.events) if before is None else min(before, len(self.events))
+        start = max(0, end - size)
+        return self.events[start:end][::-1], start or None
+
+
+@page("GET", "HEAD")
+async def audit_page(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/audit``."""
+    vault, _ = await questions.vault_for(datasette, request, "audit")
+    given = questions.arguments(request)
+    path = hybrid_path(datasette, vault.database)
+    context: dict[str, Any] = {
+        "database": vault.database,
+        "path": path,
+        "given": {name: last(given, name) for name in FILTERS},
+        "surfaces": (*SURFACES, SERVER),
+        "actions": ACTIONS,
+        "kept": vault.audit.kept,
+        "days": vault.settings.audit.days,
+        "most": vault.settings.audit.events,
+        "read_only": vault.access.read_only,
+        "refusal": None,
+        "trail": None,
+    }
+    status = 200
+    try:
+        trail = await _trail(vault, given)
+        rows, following = trail.page(_before(given), PER_PAGE)
+        context.update(trail=trail, rows=rows, **_links(given, f"{path}/audit", following))
+    except BadInputError as error:
+        status, context["refusal"] = 400, str(error)
+    return await render(datasette, request, "hybrid_audit.html", context, status)
+
+
+@endpoint("GET", "HEAD")
+async def audit_json(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/audit.json``: newest first, a page at a time, with the totals of all."""
+    vault, _ = await questions.vault_for(datasette, request, "audit")
+    given = questions.arguments(request)
+    trail = await _trail(vault, given)
+    rows, following = trail.page(_before(given), _limit(given))
+    path = f"{hybrid_path(datasette, vault.database)}/audit.json"
+    href = None
+    if following is not None:
+        href = absolute_url(datasette, request, _address(given, path, following))
+    return answer(
+        {
+            "ok": True,
+            "rows": [event.as_dict() for event in rows],
+            "totals": [total.as_dict() for total in trail.totals],
+            "next": following,
+            "next_url": href,
+            "truncated": following is not None,
+        }
+    )
+
+
+@endpoint("GET", "HEAD")
+async def audit_csv(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/audit.csv``: every event asked for, oldest first."""
+    vault, _ = await questions.vault_for(datasette, request, "audit")
+    trail = await _trail(vault, questions.arguments(request))
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    for event in trail.events:
+        data = event.as_dict()
+        writer.writerow([safe_cell(data[name]) for name in COLUMNS])
+    headers = {**HEADERS, "Content-Disposition": 'attachment; filename="audit.csv"'}
+    return Response(out.getvalue(), headers=headers, content_type="text/csv; charset=utf-8")
+
+
+async def _trail(vault: Vault, given: Mapping[str, Any]) -> Trail:
+    """What was asked for, of what is written and what is waiting to be."""
+    wanted = Wanted(**{name: last(given, name) for name in FILTERS})
+
+    def read() -> Trail:
+        vault.write_audit()
+        # the permission to read the trail is one on the whole database
+        kept = [*vault.use(EVERYTHING).audit_trail(), *vault.audit.waiting()]
+        found = wanted.of(kept)
+        return Trail(found, tuple(sorted({event.who() for event in kept})), totals(found))
+
+    return await work.run(read)
+
+
+def _links(given: Mapping[str, Any], path: str, following: int | None) -> dict[str, str | None]:
+    return {
+        "next_href": None if following is None else _address(given, path, following),
+        "first_href": _address(given, path) if last(given, "before") else None,
+        "json_href": _address(given, f"{path}.json"),
+        "csv_href": _address(given, f"{path}.csv"),
+    }
+
+
+def _address(given: Mapping[str, Any], path: str, before: int | None = None) -> str:
+    pairs = [(name, last(given, name)) for name in (*FILTERS, "limit") if last(given, name)]
+    if before is not None:
+        pairs.append(("before", str(before)))
+    return f"{path}?{urlencode(pairs)}" if pairs else path
+
+
+def _before(given: Mapping[str, Any]) -> int | None:
+    return _whole(given, "before") if last(given, "before") else None
+
+
+def _limit(given: Mapping[str, Any]) -> int:
+    asked = _whole(given, "limit") if last(given, "limit") else PER_PAGE
+    if not 1 <= asked <= MOST:
+        raise BadInputError(f"limit: 1 to {MOST:,} expected", "limit")
+    return asked
+
+
+def _whole(given: Mapping[str, Any], name: str) -> int:
+    text = last(given, name)
+    if not text.isdecimal() or len(text) > 9:
+        raise BadInputError(f"{name}: a whole number expected", name)
+    return int(text)

@@ -1,0 +1,226 @@
+"""What somebody types into the form for a memory: read, checked field by field, shown again.
+
+Boundary: holds text on its way into the vault, or back to whoever typed it, and to nobody else.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from memory_store.errors import BadInputError
+from memory_store.importing.drafts import (
+    checked_text,
+    checked_title,
+    checked_type,
+    clean_topics,
+    optional_time,
+    with_hashtags,
+)
+from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft, MemoryEdit
+from memory_store.text.canonical import canonical_text, normalise_topic
+
+from ..search.forms import last
+
+TEXT_LIMIT = 2_000_000
+"""Characters of one memory on a page: a long book. More comes in as a file."""
+FORM_LIMIT = 12 * TEXT_LIMIT
+"""Bytes of the form: each character is twelve of them at most, so it can be shown again."""
+MIDNIGHT = "T00:00:00Z"
+LABELS = {
+    "title": "Title",
+    "type": "Type",
+    "collection": "Collection",
+    "topics": "Topics",
+    "valid_from": "Valid from",
+    "valid_to": "Valid to",
+}
+FIELDS = ("text", "title", "type", "collection", "topics", "valid_from", "valid_to")
+
+
+@dataclass(frozen=True)
+class Typed:
+    """The fields of the form as text. ``id`` is the memory's, chosen when the form was first shown.
+
+    ``version`` is the one that was changed (empty for a new memory).
+    """
+
+    text: str = ""
+    title: str = ""
+    type: str = "note"
+    collection: str = ""
+    topics: str = ""
+    valid_from: str = ""
+    valid_to: str = ""
+    id: str = ""
+    version: str = ""
+
+    @property
+    def unfolded(self) -> bool:
+        """Whether the fields that are folded away say something."""
+        return bool(self.valid_from or self.valid_to)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a form says, as the store takes it; or, by field, what is wrong with it."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+    def draft(self, memory_id: str) -> MemoryDraft:
+        """A new memory. An empty title is one not said: the first heading then is the title."""
+        said = {name: value for name, value in self.values.items() if value}
+        return MemoryDraft(id=memory_id, **{"text": "", **said})
+
+    def edit(self, memory_id: str, version: int) -> MemoryEdit:
+        """The change to that version of a memory."""
+        return MemoryEdit(memory_id, expected_version=version, **self.values)
+
+
+def blank(given: Mapping[str, Any]) -> Typed:
+    """An empty form; a link may choose what is harmless in an address: kind, place and topics."""
+    return Typed(
+        type=last(given, "type") or "note",
+        collection=last(given, "collection"),
+        topics=last(given, "topics"),
+        id=str(uuid.uuid4()),
+    )
+
+
+def typed(given: Mapping[str, Any]) -> Typed:
+    """The form as it was sent."""
+    return Typed(**{name: last(given, name) for name in (*FIELDS, "id", "version")})
+
+
+def typed_of(memory: Memory, collection: str) -> Typed:
+    """The form for a memory as it is; ``collection`` is its id."""
+    return Typed(
+        text=memory.text,
+        title=memory.title,
+        type=memory.type,
+        collection=collection,
+        topics=joined(memory.topics),
+        valid_from=_day(memory.valid_from),
+        valid_to=_day(memory.valid_to),
+        id=memory.id,
+        version=str(memory.version),
+    )
+
+
+def checked(form: Typed) -> Checked:
+    """Check every field, so that all that is wrong is told at once."""
+    checks: dict[str, Callable[[], Any]] = {
+        "text": lambda: _text(form.text),
+        "title": lambda: checked_title(form.title),
+        "type": lambda: checked_type(form.type),
+        "topics": lambda: clean_topics(split(form.topics)),
+        "valid_from": lambda: optional_time(form.valid_from, "valid_from") or "",
+        "valid_to": lambda: optional_time(form.valid_to, "valid_to") or "",
+    }
+    values: dict[str, Any] = {"collection": form.collection or None}
+    problems: dict[str, str] = {}
+    for name, check in checks.items():
+        try:
+            values[name] = check()
+        except BadInputError as error:
+            problems[name] = sentence(error)
+    if not problems and not values["text"].strip():
+        problems["text"] = "Write something first."
+    if not problems and values["valid_from"] and "" < values["valid_to"] < values["valid_from"]:
+        problems["valid_to"] = "This is before the day from which it is valid."
+    return Checked(values, problems)
+
+
+def same(form: Typed, memory: Memory, collection: str) -> bool:
+    """Whether a memory is just as the form says, so that nothing is left to save."""
+    said, kept = checked(form), checked(typed_of(memory, collection))
+    if said.problems:
+        return False
+    tags = {normalise_topic(topic) for topic in with_hashtags((), memory.text)}
+    from_text = [topic for topic in kept.values["topics"] if normalise_topic(topic) in tags]
+    return _as_kept(said.values, from_text) == _as_kept(kept.values)
+
+
+def _as_kept(values: Mapping[str, Any], from_text: Sequence[str] = ()) -> dict[str, Any]:
+    """The values with topics of any order and spelling, those ``from_text`` added."""
+    topics = {normalise_topic(topic) for topic in (*values["topics"], *from_text)}
+    return {**values, "topics": topics}
+
+
+def joined(topics: Sequence[str]) -> str:
+    """Topics as one line, separated by commas; a topic that holds one stands in quotes."""
+    return ", ".join(_cell(topic) for topic in topics)
+
+
+def _cell(topic: str) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow([topic])
+    return line.getvalue()
+
+
+def split(line: str) -> list[str]:
+    """The topics of such a line."""
+    rows = list(csv.reader([" ".join(line.split())], skipinitialspace=True))
+    return [topic.strip() for topic in (rows[0] if rows else []) if topic.strip()]
+
+
+def kinds(chosen: str) -> list[str]:
+    """The types to choose from; a completed one only where the memory is completed."""
+    return [*TYPES, *([chosen] if chosen.endswith(DONE_SUFFIX) else [])]
+
+
+def renamed(form: Typed) -> Typed:
+    """The same as a new memory: the one it was to change is gone."""
+    return replace(form, id=str(uuid.uuid4()), version="")
+
+
+def _text(given: str) -> str:
+    text = checked_text(given)
+    if len(text) > TEXT_LIMIT:
+        raise BadInputError(
+            f"These are {len(text):,} characters; a page takes {TEXT_LIMIT:,}. "
+            "Import it as a file instead."
+        )
+    return text
+
+
+def sentence(error: Exception) -> str:
+    """A refusal as a sentence to stand beside its field, whose name it need not say again."""
+    parameter = getattr(error, "parameter", None)
+    plain = str(error).removeprefix(f"{parameter}: ")
+    return plain[:1].upper() + plain[1:] + ("" if plain.endswith((".", "!")) else ".")
+
+
+def version(form: Typed) -> int:
+    """The version that the form changes. Raises BadInputError for a form made by hand."""
+    if not form.version.isascii() or not form.version.isdigit():
+        raise BadInputError("version: a whole number expected", "version")
+    return int(form.version)
+
+
+def canonical(text: str) -> str:
+    """The text as it would be kept; one that is too long, as it is."""
+    return canonical_text(text)
+
+
+def differences(theirs: Typed, mine: Typed, names: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Label, their value and mine, of each field besides the text that is not the same."""
+    found = []
+    for name, label in LABELS.items():
+        values = [getattr(form, name) for form in (theirs, mine)]
+        if name == "topics":
+            values = [joined(clean_topics(split(value))) for value in values]
+        if name == "collection":
+            values = [names.get(value, value) for value in values]
+        if values[0] != values[1]:
+            found.append((label, values[0], values[1]))
+    return found
+
+
+def _day(moment: str | None) -> str:
+    return (moment or "").removesuffix(MIDNIGHT)

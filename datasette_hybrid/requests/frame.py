@@ -1,0 +1,195 @@
+"""What every page shares: how it is rendered, protected, and answers a refusal.
+
+Boundary: these pages may show opened text, so they are never stored by a browser or a proxy, send
+no referrer, sit in no frame, and run no script but those of files and templates (``policy.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any
+
+from datasette import Forbidden, Response
+
+from memory_store.errors import LockedError, NotAVaultError, NotFoundError
+from memory_store.text.canonical import whole_characters
+
+from ..permissions.grants import asker
+from ..unlock.errands import Errand, errand_of
+from ..unlock.lock_bar import lockbar
+from ..vaults.vault import Vault
+from . import questions
+from .admission import QueueFullError, TooManyAttemptsError
+from .cross_site import SAFE_METHODS, comes_from_elsewhere
+from .fragments import part
+from .policy import content_policy
+from .turns import let_others_go_first
+
+NAMED = re.compile(r"[\w.-]+: ")
+
+View = Callable[[Any, Any], Awaitable[Response]]
+
+
+def page(*methods: str) -> Callable[[View], View]:
+    """Make a view answer every refusal with a page that says what to do.
+
+    Nothing that another site posted is read at all: not to be done, and not to be shown again with
+    a button that would do it.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        async def answer(datasette: Any, request: Any) -> Response:
+            if request.method not in methods:
+                return await message(datasette, request, "Not possible here", "", 405)
+            if request.method not in SAFE_METHODS and comes_from_elsewhere(request):
+                text = "This form was sent by another site, so nothing was done."
+                return await message(datasette, request, "Not from here", text, 403)
+            try:
+                return await view(datasette, request)
+            except questions.REFUSALS as error:
+                return await refused(datasette, request, error)
+            except Exception as error:  # noqa: BLE001 - see report_fault
+                text = questions.report_fault(error)
+                return await message(datasette, request, "This did not work", text, 500)
+
+        answer.methods = methods  # type: ignore[attr-defined]
+        return answer
+
+    return decorate
+
+
+async def refused(datasette: Any, request: Any, error: Exception) -> Response:
+    """The page for a refusal: the way to unlock where that helps, else a message."""
+    status = questions.status_of(error)
+    if isinstance(error, LockedError | Forbidden) and "database" in request.url_vars:
+        try:
+            vault = await questions.visible_vault(datasette, request)
+        except questions.REFUSALS:
+            return await message(datasette, request, "Not allowed", str(error), status)
+        reason = str(error).removeprefix(f"{vault.database}: ") if status == 403 else ""
+        return await unlock_page(datasette, request, vault, status=status, refusal=reason)
+    title = {
+        400: "That cannot be searched for",
+        404: "Nothing here",
+        413: "Too long",
+        429: "A moment, please",
+    }.get(status, "This did not work")
+    hint = ""
+    if isinstance(error, NotAVaultError) and status == 404:
+        title = "No vault in this database"
+        hint = "Make one in a terminal: memory-store init notes.db --key-file ~/keys/notes.key"
+    elif isinstance(error, NotFoundError):
+        title = "No such memory"
+        hint = "It may have been deleted, or live in another collection."
+    retry = {"Retry-After": "1"} if isinstance(error, QueueFullError) else {}
+    if isinstance(error, TooManyAttemptsError):
+        retry = {"Retry-After": str(error.seconds)}
+    return await message(datasette, request, title, str(error), status, hint, retry)
+
+
+async def message(
+    datasette: Any,
+    request: Any,
+    title: str,
+    text: str,
+    status: int,
+    hint: str = "",
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """A page with a heading, a sentence, and what to do next."""
+    # too many at once: the same address again, where the question stands in it
+    again = f"?{request.query_string}" if status == 429 and request.method == "GET" else None
+    context = {"title": title, "text": sentence(text), "hint": hint, "again": again}
+    context |= await _search_here(datasette, request)
+    return await render(datasette, request, "hybrid_message.html", context, status, headers)
+
+
+async def _search_here(datasette: Any, request: Any) -> dict[str, Any]:
+    """The search of the database in the address, for those who may search it."""
+    if "database" not in (request.url_vars or {}):
+        return {}
+    try:
+        vault = await questions.visible_vault(datasette, request)
+    except questions.REFUSALS:
+        return {}
+    if vault.locked or not asker.get().on(vault.database).search:
+        return {}
+    return {"database": vault.database, "search": hybrid_path(datasette, vault.database)}
+
+
+async def unlock_page(
+    datasette: Any,
+    request: Any,
+    vault: Vault,
+    *,
+    status: int = 200,
+    problem: str | None = None,
+    refusal: str = "",
+    headers: dict[str, str] | None = None,
+    errand: Errand | None = None,
+) -> Response:
+    """The form, saying whether the vault is locked or open to others only.
+
+    ``refusal`` is what is missing for the request; what its asker may do instead is linked. It
+    carries what the request was about, or another ``errand``.
+    """
+    grants = asker.get().on(vault.database)
+    if errand is None:
+        errand = await errand_of(request, hybrid_path(datasette, vault.database))
+    path = hybrid_path(datasette, vault.database)
+    offered = [
+        ("Search", path, grants.search),
+        ("New memory", f"{path}/new", grants.write),
+        ("Audit trail", f"{path}/audit", grants.audit),
+    ]
+    context = {
+        "database": vault.database,
+        "path": path,
+        "locked": vault.locked,
+        "refusal": sentence(refusal),
+        "ways": [] if vault.locked else [(label, href) for label, href, may in offered if may],
+        "actor_known": request.actor is not None,
+        "problem": problem,
+        "opening_problem": vault.problem if asker.get().at(vault.database) else None,
+        "carried": errand.fields(),
+    }
+    return await render(datasette, request, "hybrid_unlock.html", context, status, headers)
+
+
+def sentence(text: str) -> str:
+    """A message with a capital and a full stop; one that names a parameter first begins with it."""
+    text = text.strip()
+    if not NAMED.match(text):
+        text = text[:1].upper() + text[1:]
+    return text if not text or text[-1] in ".!?…" else f"{text}."
+
+
+async def render(
+    datasette: Any,
+    request: Any,
+    template: str,
+    context: dict[str, Any],
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """One of our templates, with the headers all of our pages carry."""
+    shown = {"lockbar": lockbar(datasette, request), "part": part, **context}
+    await let_others_go_first()
+    body = whole_characters(await datasette.render_template(template, shown, request=request))
+    protective = {
+        "Cache-Control": "no-store",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Content-Security-Policy": content_policy(),
+    }
+    return Response.html(body, status=status, headers={**protective, **(headers or {})})
+
+
+def hybrid_path(datasette: Any, database: str) -> str:
+    """The address of a database's search page."""
+    return f"{datasette.urls.database(database)}/-/hybrid"

@@ -1,0 +1,309 @@
+"""From a request to a vault and a question: the first half of every page and endpoint.
+
+Boundary: nothing here opens a memory. :func:`vault_for` is where a request without a grant ends;
+it gives no grants before the request has arrived in full, since they may change meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from datasette import Forbidden, NotFound
+from datasette.utils import tilde_decode
+
+from memory_store.errors import (
+    BadInputError,
+    ConflictError,
+    FormatError,
+    LockedError,
+    MemoryStoreError,
+    ModelMismatchError,
+    ModelUnavailableError,
+    NotAVaultError,
+    NotFoundError,
+    ReadOnlyError,
+    StorageError,
+    WrongKeyError,
+)
+from memory_store.records import SearchResponse
+from memory_store.search.options import search_options as store_options
+from memory_store.search.query import asks_by_itself
+from memory_store.sql import permitted
+from memory_store.sql.functions import Grants
+from memory_store.sql.options import OPTION_NAMES, search_options
+from memory_store.text.plain_json import read_json
+
+from .. import compat
+from ..permissions.grants import asker, may_see
+from ..vaults.registry import UnreadableVaultError, vaults_of
+from ..vaults.vault import Vault
+from .admission import QueueFullError, TooManyAttemptsError, work
+from .turns import let_others_go_first, turn_to_search
+
+FIELD_LIMIT = 200  # parameters of one request
+BODY_LIMIT = 8 * 1024 * 1024  # bytes: memories posted in bulk; a query has its own, lower limit
+BODY_SECONDS = 30.0  # for a body to arrive: 8 MiB at 2.2 Mbit/s
+WITHOUT_BODY = frozenset({"GET", "HEAD"})
+BODY_KEPT = "datasette-hybrid body"  # in the request's scope
+QUESTION_KEPT = "datasette-hybrid question"  # there, too: what a name in the address stands for
+
+Answer = TypeVar("Answer")
+
+STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (UnreadableVaultError, 503),
+    (BadInputError, 400),
+    (NotFoundError, 404),
+    (NotAVaultError, 404),
+    (NotFound, 404),
+    (WrongKeyError, 403),
+    (ReadOnlyError, 403),
+    (Forbidden, 403),
+    (permitted.NotPermittedError, 403),
+    (ConflictError, 409),
+    (FormatError, 409),
+    (LockedError, 423),
+    (QueueFullError, 429),
+    (TooManyAttemptsError, 429),
+    (ModelMismatchError, 409),
+    (ModelUnavailableError, 503),
+    (StorageError, 503),
+    (MemoryStoreError, 500),
+)
+"""What a refusal is in HTTP; the first class that fits."""
+
+REFUSALS = tuple(kind for kind, _ in STATUS)
+
+
+class TooLargeError(BadInputError):
+    """The request's body is longer than anything this server is meant to read (HTTP 413)."""
+
+
+class TooSlowError(BadInputError):
+    """The request's body did not arrive in time (HTTP 408)."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A search as asked: the query, its options, and the parameters they were read from."""
+
+    query: str
+    options: Mapping[str, Any]
+    given: Mapping[str, list[str]]
+
+    @property
+    def asks(self) -> bool:
+        """Whether there is anything to answer: words, filters, or a memory to find others like."""
+        return bool(self.query.strip()) or asks_by_itself(store_options(**self.options))
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status of a refusal."""
+    if isinstance(error, TooLargeError):
+        return 413
+    if isinstance(error, TooSlowError):
+        return 408
+    return next(status for kind, status in STATUS if isinstance(error, kind))
+
+
+async def vault_for(
+    datasette: Any, request: Any, *needed: str, any_of: bool = False
+) -> tuple[Vault, Grants]:
+    """The vault named in the URL and the asker's grants on it.
+
+    ``needed`` are fields of :class:`Grants`; all of them, or with ``any_of`` one, must be held.
+    They are those of now, when the request has arrived in full: its body is read here, once it is
+    known that somebody with these grants sends it. Raises ``NotFound``, ``Forbidden``,
+    :class:`NotAVaultError` or :class:`LockedError`. A locked vault says so to everybody who may see
+    the database, since the way out is to unlock it.
+    """
+    if request.method not in WITHOUT_BODY and BODY_KEPT not in request.scope:
+        await refuse_early(datasette, request, *needed, any_of=any_of)
+        await read_body(request)
+    return await _held(datasette, request, needed, any_of)
+
+
+async def refuse_early(datasette: Any, request: Any, *needed: str, any_of: bool = False) -> Vault:
+    """The vault alone, or what :func:`vault_for` would raise, before any of the body is read."""
+    vault, _ = await _held(datasette, request, needed, any_of)
+    return vault
+
+
+async def _held(
+    datasette: Any, request: Any, needed: tuple[str, ...], any_of: bool
+) -> tuple[Vault, Grants]:
+    vault = await visible_vault(datasette, request)
+    grants = asker.get().on(vault.database)
+    if vault.locked:
+        raise LockedError(f"{vault.database} is locked: unlock it first")
+    held = [getattr(grants, name) for name in needed]
+    if not (any(held) if any_of else all(held)):
+        missing = [name for name in needed if not getattr(grants, name)]
+        actions = (" or " if any_of else " and ").join(f"hybrid-{name}" for name in missing)
+        raise Forbidden(f"{vault.database}: this needs the permission {actions}")
+    return vault, grants
+
+
+async def visible_vault(datasette: Any, request: Any) -> Vault:
+    """The vault named in the URL, for somebody who may see that database."""
+    database = database_named(datasette, request)
+    if not await may_see(datasette, request.actor, database):
+        raise Forbidden(f"{database}: permission denied")
+    return vaults_of(datasette).of(database)
+
+
+def database_named(datasette: Any, request: Any) -> str:
+    """The name of the database in the URL. Raises ``NotFound``."""
+    try:
+        route = tilde_decode(request.url_vars["database"])
+        return str(datasette.get_database(route=route).name)
+    except KeyError:
+        raise NotFound("no such database") from None
+
+
+async def parameters(request: Any) -> dict[str, Any]:
+    """The request's parameters: query string, HTML form or JSON object, each name to its values.
+
+    Raises :class:`BadInputError`, also for too many of them.
+    """
+    if request.method != "POST":
+        return {**arguments(request), **request.scope.get(QUESTION_KEPT, {})}
+    body = await read_body(request)
+    if request.headers.get("content-type", "").startswith("application/json"):
+        return {**arguments(request), **json_object(body)}
+    fields = _fields(_decoded(body))
+    fields.pop("csrftoken", None)
+    return {**arguments(request), **fields}
+
+
+def arguments(request: Any) -> dict[str, list[str]]:
+    """The parameters in the request's address. Raises :class:`BadInputError` for too many."""
+    return _fields(request.query_string)
+
+
+async def form_fields(request: Any, limit: int) -> dict[str, list[str]]:
+    """The fields of a form of at most ``limit`` bytes, its token among them.
+
+    Raises :class:`BadInputError`.
+    """
+    return _fields(_decoded(await read_body(request, limit)))
+
+
+async def json_body(request: Any) -> Any:
+    """The JSON value in the request's body. Raises :class:`BadInputError`."""
+    return _json(await read_body(request))
+
+
+async def read_body(request: Any, limit: int = BODY_LIMIT) -> bytes:
+    """The request's body, which a refusal may ask for again.
+
+    Raises :class:`TooLargeError`, :class:`TooSlowError`.
+    """
+    kept: bytes | None = request.scope.get(BODY_KEPT)
+    if kept is not None:
+        return kept
+    try:
+        async with asyncio.timeout(BODY_SECONDS):  # in this task: who is asking is settled anew
+            body = await compat.body(request, limit)
+    except TimeoutError:
+        raise TooSlowError(f"the request took longer than {BODY_SECONDS:.0f} seconds") from None
+    if body is None:
+        raise TooLargeError(f"the request is longer than {limit:,} bytes", "body")
+    request.scope[BODY_KEPT] = body
+    return body
+
+
+def leave_body(request: Any) -> None:
+    """Say that the view reads the body by itself, as it arrives; no other reader waits for it."""
+    request.scope[BODY_KEPT] = b""
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """``body`` as a JSON object. Raises :class:`BadInputError`."""
+    value = _json(body)
+    if not isinstance(value, dict):
+        raise BadInputError("body: a JSON object expected", "body")
+    return value
+
+
+def question(given: Mapping[str, Any], *, strict: bool) -> Question:
+    """The search that parameters ask for. ``strict`` refuses names that mean nothing.
+
+    Names that start with an underscore are Datasette's and the endpoint's own.
+    """
+    named = {name: value for name, value in given.items() if not name.startswith("_")}
+    query = named.pop("q", named.pop("query", ""))
+    if isinstance(query, list):
+        query = query[-1] if query else ""
+    if not isinstance(query, str):
+        raise BadInputError("q: text expected", "q")
+    if not strict:
+        # a form sends its empty fields too
+        named = {
+            name: [item for item in value if item] if isinstance(value, list) else value
+            for name, value in named.items()
+            if name in OPTION_NAMES
+        }
+    return Question(query, search_options(named), given)
+
+
+async def search(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
+    """The answer as the asker may see it, worked out in our own threads.
+
+    Raises :class:`NotPermittedError`, and what the store raises.
+    """
+    return await in_turn(lambda: answer(vault, grants, asked))
+
+
+async def in_turn(call: Callable[[], Answer]) -> Answer:
+    """What ``call`` finds, in one of our own threads. Raises :class:`QueueFullError`.
+
+    To show it takes the server's thread for milliseconds: others go first.
+    """
+    found = await work.run(call, turn_to_search(work.workers))
+    await let_others_go_first()
+    return found
+
+
+def answer(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
+    """The answer as the asker may see it, for :func:`in_turn`."""
+    store = vault.use(grants.search, readable=grants.decrypt)
+    return permitted.search(store, grants, asked.query, asked.options)
+
+
+def report_fault(error: Exception) -> str:
+    """Tell standard error where something broke, and give the sentence for the user.
+
+    Left alone, Datasette 0.65 prints the local variables of every frame (where ``rich`` is
+    installed), opened text and pasted secrets among them. The exception's own words stay out for
+    the same reason.
+    """
+    where = "".join(traceback.format_tb(error.__traceback__))
+    print(f"datasette-hybrid: {type(error).__name__}\n{where}", file=sys.stderr)
+    return "something broke here; the server's log says where"
+
+
+def _fields(encoded: str) -> dict[str, list[str]]:
+    try:
+        return parse_qs(encoded, keep_blank_values=True, max_num_fields=FIELD_LIMIT)
+    except ValueError:
+        raise BadInputError(f"the request has more than {FIELD_LIMIT} parameters") from None
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return read_json(body)
+    except (ValueError, RecursionError):
+        raise BadInputError("body: this is not JSON", "body") from None
+
+
+def _decoded(body: bytes) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadInputError("body: this is not UTF-8", "body") from None

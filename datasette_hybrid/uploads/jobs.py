@@ -1,0 +1,316 @@
+"""Imports at work: in a thread of their own, one at a time for each vault.
+
+Boundary: the files of a job are in memory from the upload to its end, and no longer. Who knows a
+job's name, which nobody can guess, and may write to its vault sees the names of its files. A job
+writes nothing that its starter may not write any more: they are asked about before each batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from time import monotonic
+from typing import Any
+
+from msgspec.structs import replace
+
+from memory_store.errors import ConflictError, LockedError, MemoryStoreError
+from memory_store.importing.twins import KEEP
+from memory_store.importing.walk import Found
+from memory_store.records import ImportReport
+from memory_store.scopes import Scope
+from memory_store.sql.functions import Grants
+from memory_store.store import MemoryStore
+
+from .. import background
+from ..audit.recorder import IMPORT, surface
+from ..permissions.grants import Asker, asker
+from ..requests import questions
+from ..vaults.vault import Vault
+
+STATES = ("running", "done", "stopped", "locked", "failed")
+KEPT_JOBS = 20  # of one vault: results of those that are over
+SHOWN = 500  # failures and skips of one job that are told
+SERVER_STOPPED = "the server was stopped; what was imported before stays"
+STOPPED_UNASKED = "nobody said whether you may still write; what was imported before stays"
+STOPPING_SECONDS = 5.0  # an answer lets what was read be written; it usually takes milliseconds
+GLANCE_SECONDS = 0.2  # between looks at the lock, while permissions are asked about
+
+
+class WithdrawnError(MemoryStoreError):
+    """Whoever began an import may not write there any more."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the imported memories are to be."""
+
+    collection: str | None = None
+    type: str | None = None
+    topics: tuple[str, ...] = ()
+    dry_run: bool = False
+    differing: str = KEEP
+
+
+class Job:
+    """One import: where it is, and in the end what came of it."""
+
+    def __init__(self, vault: Vault, grants: Grants, wishes: Wishes, total: int) -> None:
+        self.name = secrets.token_urlsafe(16)
+        self.vault = vault
+        self.wishes = wishes
+        self.total = total
+        self.done = 0
+        self.embedding: tuple[int, int] | None = None
+        self.state = "running"
+        self.problem: str | None = None
+        self.report: ImportReport | None = None
+        self._grants = grants
+        self._asker, self._loop = asker.get(), asyncio.get_running_loop()
+        self._unlock_id: str | None = None
+        self._stop = threading.Event()
+
+    def is_of(self, asked: Asker) -> bool:
+        """Whether somebody who has signed in began it. A session is over with the lock."""
+        return asked.actor_id is not None and asked.actor_id == self._asker.actor_id
+
+    @property
+    def running(self) -> bool:
+        return self.state == "running"
+
+    def stop(self) -> None:
+        """Ask it to end after the file it is at."""
+        self._stop.set()
+
+    def run(self, files: Sequence[Found]) -> None:
+        """Import; every end is told in ``state``."""
+        surface.set(IMPORT)
+        try:
+            self.report = self._import(files)
+            self.state = self._ended()
+        except WithdrawnError as error:
+            self.state, self.problem = "stopped", str(error)
+        except MemoryStoreError as error:
+            self.state, self.problem = "failed", str(error)
+        except Exception as error:  # noqa: BLE001 - see report_fault; nobody else would end the job
+            self.state, self.problem = "failed", questions.report_fault(error)
+
+    def _import(self, files: Sequence[Found]) -> ImportReport:
+        store = self._store()
+        self._unlock_id = self.vault.unlock_id
+        wishes = self.wishes
+        try:
+            return store.import_files(
+                files,
+                collection=wishes.collection,
+                type=wishes.type,
+                topics=wishes.topics,
+                dry_run=wishes.dry_run,
+                differing=wishes.differing,
+                readable=self._grants.decrypt,
+                stopped=lambda: self._stopped(store),
+                progress=self._at,
+                embedded=self._embedded,
+                written=self._wrote,
+            )
+        finally:  # whatever ended it, and of a trial too: it tells what is known here
+            self.vault.audit.note("import", returned=self._written)
+
+    def _wrote(self, report: ImportReport) -> None:
+        self.report = report
+
+    @property
+    def _written(self) -> int:
+        """How many memories were really written so far."""
+        if self.report is None or self.wishes.dry_run:
+            return 0
+        return self.report.imported + self.report.replaced
+
+    @property
+    def written_ids(self) -> Sequence[str]:
+        """Ids of the memories written so far, the first thousand."""
+        return () if self.report is None else self.report.ids
+
+    def _store(self) -> MemoryStore:
+        return self.vault.use(self._grants.write, creating=self._grants.create)
+
+    def _stopped(self, store: MemoryStore) -> bool:
+        """Whether it was asked to end. Raises LockedError, WithdrawnError."""
+        now = self._asked_again().on(self.vault.database)
+        reached = Scope.of(store.membership())  # with collections that it made
+        if not now.write.covers(reached) or (self._grants.create and not now.create):
+            raise WithdrawnError(
+                "you may not write any more where you might when it began, so it stopped at file "
+                f"{self.done + 1:,} of {self.total:,}; what was imported before stays"
+            )
+        return self._stop.is_set()
+
+    def _asked_again(self) -> Asker:
+        """What whoever began it may do now. Raises LockedError after a lock.
+
+        A lock waits for this thread, and holds up the answer meanwhile; so it is looked out for.
+        Another plugin may never answer; so whoever stops the import does not wait for that.
+        """
+        if self._asker.again is None:
+            raise WithdrawnError("nobody began it")
+        answer, end = _asked_in(self._loop, self._asker.again), inf
+        while True:
+            if self._unlock_id != self.vault.unlock_id:
+                answer.cancel()
+                raise LockedError(f"{self.vault.database} was locked")
+            if self._loop.is_closed() and not answer.done():
+                raise WithdrawnError(SERVER_STOPPED)
+            wait([answer], GLANCE_SECONDS)
+            if answer.done():
+                return answer.result()
+            if self._stop.is_set():
+                end = min(end, monotonic() + STOPPING_SECONDS)
+            if monotonic() >= end:
+                answer.cancel()
+                raise WithdrawnError(STOPPED_UNASKED)
+
+    def _embedded(self, done: int, total: int) -> None:
+        """Of the batch at work so many windows have vectors: most of the time goes there."""
+        self.embedding = (done, total) if done < total else None
+
+    def _at(self, name: str, done: int, total: int | None) -> None:
+        self.done = done
+        if not self.vault.locked:
+            self._store()  # an import is a use: no time-out of idleness in the middle of it
+
+    def _ended(self) -> str:
+        if self._stop.is_set():
+            return "stopped"
+        if self.vault.locked or self._unlock_id != self.vault.unlock_id:
+            return "locked"
+        self.done = self.total
+        return "done"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Where it is, as JSON data.
+
+        Who may not read is not told which memories were there just as uploaded: it would confirm
+        what they say.
+        """
+        report, summary = self.report, None if self.report is None else self.report.summary()
+        ids = self.written_ids
+        if report is not None and not self._grants.decrypt.covers(self._grants.write):
+            known = report.replaced + report.unchanged
+            summary = (
+                f"imported {report.imported}, replaced or unchanged {known}, "
+                f"skipped {report.skipped}, failed {report.failed}"
+            )
+            report = None if self.running else replace(report, replaced=known, unchanged=0)
+            ids = ()
+        return {
+            "job": self.name,
+            "state": self.state,
+            "done": self.done,
+            "total": self.total,
+            "embedding": list(self.embedding) if self.running and self.embedding else None,
+            "dry_run": self.wishes.dry_run,
+            "error": self.problem,
+            "summary": None if report is None else summary,
+            "imported": 0 if report is None else report.imported,
+            "replaced": 0 if report is None else report.replaced,
+            "unchanged": 0 if report is None else report.unchanged,
+            "failures": [] if report is None else [list(pair) for pair in report.failures[:SHOWN]],
+            "skips": [] if report is None else [list(pair) for pair in report.skips[:SHOWN]],
+            "degraded": [] if report is None else list(report.degraded),
+            "ids": list(ids),
+        }
+
+
+class Jobs:
+    """The imports of one Datasette."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, list[Job]] = {}
+        self._receiving: set[str] = set()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def receiving(self, vault: Vault) -> Iterator[None]:
+        """Keep a vault's one place for an import while its files arrive. Raises ConflictError."""
+        with self._lock:
+            self._refuse_another(vault)
+            self._receiving.add(vault.database)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._receiving.discard(vault.database)
+
+    def _refuse_another(self, vault: Vault) -> None:
+        running = any(job.running for job in self._jobs.get(vault.database, ()))
+        if running or vault.database in self._receiving:
+            raise ConflictError("another import is running: wait for it, or stop it")
+
+    def begin(self, vault: Vault, grants: Grants, wishes: Wishes, files: Sequence[Found]) -> Job:
+        """Start an import, its place being kept: see :meth:`receiving`.
+
+        It is listed once it has a thread: without one it would be running for ever.
+        """
+        with self._lock:
+            known = self._jobs.setdefault(vault.database, [])
+            job = Job(vault, grants, wishes, len(files))
+            background.begin("hybrid-import", lambda: job.run(files))
+            known[:] = [*known[-KEPT_JOBS + 1 :], job]
+        return job
+
+    def find(self, vault: Vault, name: str) -> Job | None:
+        """The job of that name, while it is remembered."""
+        with self._lock:
+            jobs = self._jobs.get(vault.database, [])
+            return next((job for job in jobs if job.name == name), None)
+
+
+_settling: set[asyncio.Task[None]] = set()  # a loop keeps no task alive by itself
+
+
+def _asked_in(
+    loop: asyncio.AbstractEventLoop, ask: Callable[[], Awaitable[Asker]]
+) -> Future[Asker]:
+    """What ``ask`` says in another thread's loop. Raises WithdrawnError when that loop is gone.
+
+    It is called in there alone: a coroutine made here would be awaited by nobody where the server
+    stops before its turn comes.
+    """
+    answer: Future[Asker] = Future()
+
+    async def settle() -> None:
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(await ask())
+        except Exception as error:  # noqa: BLE001 - raised again by whoever waits
+            answer.set_exception(error)
+        except asyncio.CancelledError:
+            answer.set_exception(WithdrawnError(SERVER_STOPPED))
+            raise
+
+    def begin() -> None:
+        task = loop.create_task(settle())
+        _settling.add(task)
+        task.add_done_callback(_settling.discard)
+
+    try:
+        loop.call_soon_threadsafe(begin)
+    except RuntimeError:  # the loop is closed
+        raise WithdrawnError(SERVER_STOPPED) from None
+    return answer
+
+
+_registry: weakref.WeakKeyDictionary[Any, Jobs] = weakref.WeakKeyDictionary()
+
+
+def jobs_of(datasette: Any) -> Jobs:
+    """The imports of this Datasette."""
+    return _registry.setdefault(datasette, Jobs())

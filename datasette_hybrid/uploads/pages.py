@@ -1,0 +1,219 @@
+"""Importing by upload: the form, the start of an import, its progress, its end.
+
+Boundary: for those who may write. What is uploaded stays in memory (see ``uploaded.py``) and is
+handed to the importer; no page shows any of it again, apart from the names of files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from datasette import Forbidden, NotFound, Response
+
+from memory_store.errors import BadInputError, ConflictError, NotFoundError
+from memory_store.importing.drafts import checked_type, clean_topics
+from memory_store.importing.twins import KEEP, checked_differing
+from memory_store.records import TYPES
+from memory_store.session.creation import PERSONAL
+from memory_store.sql.functions import Grants
+
+from ..permissions.grants import asker
+from ..requests import questions
+from ..requests.admission import work
+from ..requests.cross_site import comes_from_elsewhere, is_forged
+from ..requests.frame import hybrid_path, page, render
+from ..requests.urls import absolute_url
+from ..search.api import answer, endpoint
+from ..search.forms import last, values
+from ..vaults.vault import Vault
+from .files import FILES_LIMIT, TAKEN, UPLOAD_LIMIT, Upload, read_upload, sources
+from .jobs import Job, Wishes, jobs_of
+from .lists import Listed, listed, place_in
+
+YES = frozenset({"1", "true", "yes", "on"})
+UPLOAD_SECONDS = 900  # how long a body may take: nobody else can import into the vault meanwhile
+FIELDS = ("collection", "new_collection", "type", "topics", "differing", "dry_run")
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+@page("GET", "HEAD", "POST")
+async def import_page(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/import``: the form, and where it is sent to."""
+    vault = await questions.refuse_early(datasette, request, "write")
+    path = hybrid_path(datasette, vault.database)
+    given: Mapping[str, Any] = questions.arguments(request)
+    status, refusal = 200, vault.access.read_only and "nothing can be written to this vault"
+    if request.method == "POST":
+        try:
+            with jobs_of(datasette).receiving(vault):
+                upload = await _received(request)
+                given = upload.fields
+                job = await _begin(datasette, request, upload)
+        except (BadInputError, ConflictError, Forbidden) as error:
+            status, refusal = questions.status_of(error), str(error)
+        else:
+            address = f"{path}/import/{job.name}"
+            return Response.redirect(address, status=303, headers=NO_STORE)
+    vault, grants = await questions.vault_for(datasette, request, "write")
+    context = {
+        "database": vault.database,
+        "path": path,
+        "given": {name: last(given, name) for name in FIELDS},
+        "accept": TAKEN.replace(" ", ""),
+        "may_create": _may_name_new(grants),
+        "types": TYPES,
+        "collections": await _names(vault, grants),
+        "taken": TAKEN,
+        "megabytes": UPLOAD_LIMIT // 1024**2,
+        "most": FILES_LIMIT,
+        "refusal": refusal,
+    }
+    return await render(datasette, request, "hybrid_import.html", context, status)
+
+
+@endpoint("POST")
+async def import_json(datasette: Any, request: Any) -> Response:
+    """``POST /{db}/-/hybrid/import.json``: a multipart form, or one file and its ``name``."""
+    vault = await questions.refuse_early(datasette, request, "write")
+    with jobs_of(datasette).receiving(vault):
+        upload = await _received(request)
+        job = await _begin(datasette, request, upload)
+    path = f"{hybrid_path(datasette, vault.database)}/import/{job.name}.json"
+    url = absolute_url(datasette, request, path)
+    return answer({"ok": True, **job.as_dict(), "job_url": url}, status=202)
+
+
+@page("GET", "HEAD", "POST")
+async def job_page(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/import/{job}``: how far it is; posting stops it."""
+    vault, job = await _job(datasette, request)
+    path = hybrid_path(datasette, vault.database)
+    address = f"{path}/import/{job.name}"
+    if request.method == "POST":
+        job.stop()
+        return Response.redirect(address, status=303, headers=NO_STORE)
+    context = {
+        "database": vault.database,
+        "path": path,
+        "address": address,
+        "job": job.as_dict(),
+        "running": job.running,
+        "listed": await _listed(request, vault, job),
+        "found_by": _found_by(job.wishes),
+        "private_queries": vault.settings.private_queries,
+    }
+    return await render(datasette, request, "hybrid_import_job.html", context)
+
+
+@endpoint("GET", "HEAD", "DELETE")
+async def job_json(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/import/{job}.json``: how far it is; ``DELETE`` stops it."""
+    _, job = await _job(datasette, request)
+    if request.method == "DELETE":
+        job.stop()
+    return answer({"ok": True, **job.as_dict()})
+
+
+async def _received(request: Any) -> Upload:
+    """What was uploaded, by this site. Raises ``Forbidden`` for what another site may have sent."""
+    questions.leave_body(request)
+    if comes_from_elsewhere(request):
+        raise Forbidden("this upload was sent by another site")
+    try:
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            upload = await read_upload(request)
+    except TimeoutError:
+        raise BadInputError("the upload took too long", "file") from None
+    token = last(upload.fields, "csrftoken") or request.headers.get("x-csrftoken", "")
+    if is_forged(request, token):
+        raise Forbidden("this form is out of date: open the page again and send it once more")
+    return upload
+
+
+async def _begin(datasette: Any, request: Any, upload: Upload) -> Job:
+    """Start the import. Raises BadInputError, ConflictError, ReadOnlyError."""
+    vault, grants = await questions.vault_for(datasette, request, "write")
+    vault.access.refuse_writing(vault.path)
+    if not upload.files:
+        raise BadInputError("choose at least one file", "file")
+    wishes = _wishes(upload.fields)
+    await work.run(lambda: _check_collection(vault, grants, upload.fields))
+    found = await asyncio.to_thread(sources, upload.files)
+    return jobs_of(datasette).begin(vault, grants, wishes, found)
+
+
+async def _listed(request: Any, vault: Vault, job: Job) -> Listed | None:
+    """What was written, for whoever asks and may read it; ``None`` for others."""
+    scope = asker.get().on(vault.database).decrypt
+    if job.running or vault.locked or not scope or not job.written_ids:
+        return None
+    first = min(place_in(questions.arguments(request)), len(job.written_ids))
+    return await work.run(lambda: listed(vault, scope, job.written_ids, first))
+
+
+def _found_by(wishes: Wishes) -> list[tuple[str, str]]:
+    """The search that lists what was imported, as narrow as what was wished for allows."""
+    topics = [("topic", topic) for topic in wishes.topics]
+    return [("collection", wishes.collection or PERSONAL), *topics]
+
+
+def _wishes(given: Mapping[str, Any]) -> Wishes:
+    topics = [topic for text in values(given, "topics") for topic in text.split(",")]
+    kind = last(given, "type")
+    return Wishes(
+        collection=(last(given, "new_collection") or last(given, "collection")).strip() or None,
+        type=checked_type(kind) if kind else None,
+        topics=clean_topics(topics),
+        dry_run=last(given, "dry_run").lower() in YES,
+        differing=checked_differing(last(given, "differing") or KEEP),
+    )
+
+
+def _check_collection(vault: Vault, grants: Grants, given: Mapping[str, Any]) -> None:
+    """Raise BadInputError for a collection that the asker can neither write to nor make.
+
+    A name with a slip in it makes none: a new one would be open to everybody.
+    """
+    collection, new = (last(given, name).strip() for name in ("collection", "new_collection"))
+    if new and not grants.create:
+        raise BadInputError("new_collection: you may not make collections here", "new_collection")
+    if new and not _may_name_new(grants):
+        raise BadInputError(
+            "new_collection: make it on the page of collections first, and name it by its id; "
+            "whether there is one of that name is for those who may read",
+            "new_collection",
+        )
+    if not collection or new:
+        return
+    try:
+        vault.use(grants.write).collection_id(collection)
+    except NotFoundError:
+        raise BadInputError(
+            "collection: no such collection that you may write to", "collection"
+        ) from None
+
+
+def _may_name_new(grants: Grants) -> bool:
+    return grants.create and grants.decrypt.covers(grants.write)
+
+
+async def _names(vault: Vault, grants: Grants) -> Sequence[str]:
+    """Collections to offer: those that the asker may write to and read."""
+    both = grants.write & grants.decrypt
+    if not both:
+        return []
+    return [one.name for one in await work.run(lambda: vault.use(both).collections())]
+
+
+async def _job(datasette: Any, request: Any) -> tuple[Vault, Job]:
+    """The job of the address. When the vault is locked, who began it still sees its result: names
+    of files and collections are in there, which nobody else is told then."""
+    vault = await questions.visible_vault(datasette, request)
+    job = jobs_of(datasette).find(vault, request.url_vars["job"])
+    if job is None or not (vault.locked and job.is_of(asker.get())):
+        vault, _ = await questions.vault_for(datasette, request, "write")
+    if job is None:
+        raise NotFound("no such import: it is long over, or the server was started again")
+    return vault, job

@@ -1,0 +1,266 @@
+"""Changing memories of an opened vault: one or many, all of a request or nothing.
+
+Boundary: opens the memories that it changes; plain text comes in and is sealed again. Refusals
+name ids, fields and versions, never what a memory says.
+
+A version is checked twice: against what was read, and once more inside the transaction that
+writes (``index/writing.py``). So of two changes to one version exactly one is written, whichever
+processes make them. A change that expects no version is made again on top of the newer one.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from memory_store.actions.reads import open_all, open_one, resolve, shown
+from memory_store.actions.writes import write
+from memory_store.errors import BadInputError, BadRowsError, ConflictError, RowProblem
+from memory_store.importing.drafts import (
+    checked_metadata,
+    checked_text,
+    checked_title,
+    checked_type,
+    clean_topics,
+    done_type,
+    memory_from_draft,
+    next_version,
+    optional_time,
+    reopened_type,
+    with_hashtags,
+    with_text_topics,
+)
+from memory_store.records import Addition, Memory, MemoryDraft, MemoryEdit
+from memory_store.scopes import EVERYTHING, Scope
+from memory_store.session.embedders import Embedders
+from memory_store.session.opened_vault import OpenVault
+from memory_store.text.canonical import normalise_topic
+from memory_store.vault.rows import read_rows
+
+TRIES = 32  # writers that may be quicker, one after another, before a change gives up
+PAUSES = (0.004, 0.064)  # seconds before the second try at most, about what one takes, and later
+
+Row = TypeVar("Row")
+Answer = TypeVar("Answer")
+
+_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "text": checked_text,
+    "title": checked_title,
+    "type": checked_type,
+    "topics": clean_topics,
+    "metadata": checked_metadata,
+    "valid_from": lambda given: optional_time(given, "valid_from"),
+    "valid_to": lambda given: optional_time(given, "valid_to"),
+}
+"""Each field that an edit may change, as it is kept."""
+
+
+def edit_many(
+    vault: OpenVault, embedders: Embedders, edits: Sequence[MemoryEdit], *, refs: bool = True
+) -> list[Memory]:
+    """Change memories in one transaction. Returns them in the same order.
+
+    ``refs``: whether a memory may be named by its ref, too (looking for one opens every head).
+    Raises NotFoundError, BadRowsError and ConflictError, whose ``ids`` are not at the version
+    that was expected; nothing is written then.
+    """
+    named = [replace(edit, id=resolve(vault, edit.id, refs=refs)) for edit in edits]
+    _refuse_twice([edit.id for edit in named])
+
+    def attempt() -> list[Memory]:
+        befores = [open_one(vault, edit.id, refs=False) for edit in named]
+        _refuse_stale(befores, named)
+        afters = checked_rows(list(zip(befores, named, strict=True)), _changed)
+        afters = [_moved(vault, after, edit) for after, edit in zip(afters, named, strict=True)]
+        write(vault, embedders, afters)
+        return shown(vault, afters)
+
+    return again_if_overtaken(vault, attempt)
+
+
+def add_once(
+    vault: OpenVault,
+    embedders: Embedders,
+    drafts: Sequence[MemoryDraft],
+    *,
+    embed: bool = True,
+    readable: Scope = EVERYTHING,
+) -> list[Addition]:
+    """Add memories in one transaction, leaving alone those that are there just as given.
+
+    So a request that was sent twice is done once, provided that the sender chose the ids. Raises
+    BadRowsError, and ConflictError with the ``ids`` that hold something else; nothing is written
+    then. Outside of the ``readable`` collections any id that is taken is a conflict: that a memory
+    is there just as given would confirm what it says.
+    """
+    made = checked_rows(drafts, lambda draft: memory_from_draft(with_text_topics(draft), ""))
+    _refuse_twice([memory.id for memory in made])
+
+    def attempt() -> list[Addition]:
+        # only now, when nothing is wrong with any row, may a collection be made
+        wanted = [
+            replace(memory, collection=vault.collections.find_or_create(draft.collection))
+            for memory, draft in zip(made, drafts, strict=True)
+        ]
+        taken = read_rows(vault.reader(), [memory.id for memory in wanted])
+        known = {one for one in vault.keyring.readable() if one in readable}
+        ours = [one for one, row in taken.items() if row.collection in known]
+        present = {memory.id: memory for memory in open_all(vault, ours)}
+        others = [
+            memory.id
+            for memory, draft in zip(wanted, drafts, strict=True)
+            if memory.id in taken and not _says_the_same(present.get(memory.id), memory, draft)
+        ]
+        if others:
+            raise _Settled(f"there is another memory {others[0]} already", others)
+        write(vault, embedders, [one for one in wanted if one.id not in present], embed=embed)
+        kept = shown(vault, [present.get(memory.id, memory) for memory in wanted])
+        return [Addition(memory, memory.id in present) for memory in kept]
+
+    return again_if_overtaken(vault, attempt)
+
+
+def delete_many(vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True) -> int:
+    """Delete memories everywhere: rows, index, write-ahead log; all of them, or none.
+    Returns how many.
+
+    ``versions``: what names a memory → the version it must have (``None``: any). Raises
+    NotFoundError, and ConflictError whose ``ids`` have another one.
+    """
+    resolved = {resolve(vault, given, refs=refs): version for given, version in versions.items()}
+    held_to = {one: version for one, version in resolved.items() if version is not None}
+    return vault.forget([*resolved], versions=held_to)
+
+
+def done(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
+    """Mark a memory completed: ``task`` becomes ``task_done``."""
+    return _of_type(vault, embedders, memory_id, done_type)
+
+
+def reopen(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
+    """Mark a completed memory open again: ``task_done`` becomes ``task``."""
+    return _of_type(vault, embedders, memory_id, reopened_type)
+
+
+def checked_rows(rows: Sequence[Row], check: Callable[[Row], Answer]) -> list[Answer]:
+    """What ``check`` makes of every row. Raises BadRowsError for all that are wrong at once."""
+    answers: list[Answer] = []
+    problems: list[RowProblem] = []
+    for number, row in enumerate(rows):
+        try:
+            answers.append(check(row))
+        except BadInputError as error:
+            problems.append(RowProblem(number, error.parameter, str(error)))
+    if problems:
+        raise BadRowsError(problems)
+    return answers
+
+
+class _Settled(ConflictError):
+    """A conflict that trying again would not change."""
+
+
+def again_if_overtaken(vault: OpenVault, attempt: Callable[[], Answer]) -> Answer:
+    """Try again when somebody else was quicker: on top of what they wrote, or to be refused.
+
+    Whoever was overtaken keeps this process's other writers waiting until the next try is over, and
+    begins it at a moment of its own: two in step would overtake each other for ever.
+    """
+    for tried in range(TRIES - 1):
+        try:
+            with vault.writing() if tried else nullcontext():
+                return attempt()
+        except _Settled as error:
+            raise ConflictError(str(error), error.ids) from None
+        except ConflictError:
+            first, longest = PAUSES
+            time.sleep(random.uniform(0, min(longest, first * 2**tried)))
+    with vault.writing():
+        return attempt()
+
+
+def _of_type(
+    vault: OpenVault, embedders: Embedders, memory_id: str, changed: Callable[[str], str]
+) -> Memory:
+    before = open_one(vault, memory_id)
+    kind = changed(before.type)
+    if kind == before.type and vault.tells(before.collection):
+        return shown(vault, [before])[0]
+    return edit_many(vault, embedders, [MemoryEdit(before.id, type=kind)])[0]
+
+
+def _changed(pair: tuple[Memory, MemoryEdit]) -> Memory:
+    """The next version of a memory, still in its collection."""
+    before, edit = pair
+    changes = {
+        name: check(value)
+        for name, check in _FIELDS.items()
+        if (value := getattr(edit, name)) is not None
+    }
+    if edit.add_topics or edit.remove_topics:
+        changes["topics"] = _topics(changes.get("topics", before.topics), edit)
+    if "text" in changes:
+        topics = changes.get("topics", before.topics)
+        changes["topics"] = with_hashtags(topics, changes["text"], before.text)
+    after = next_version(before, **changes)
+    if not after.text.strip() and ("text" in changes or not after.title):
+        raise BadInputError("an empty memory: it has neither text nor title", "text")
+    return after
+
+
+def _topics(present: Sequence[str], edit: MemoryEdit) -> tuple[str, ...]:
+    unwanted = {normalise_topic(topic.strip().lstrip("#")) for topic in edit.remove_topics}
+    kept = [topic for topic in present if normalise_topic(topic) not in unwanted]
+    return clean_topics([*kept, *edit.add_topics])
+
+
+def _moved(vault: OpenVault, memory: Memory, edit: MemoryEdit) -> Memory:
+    """The memory in the collection that the edit names, which may be made for it."""
+    if edit.collection is None:
+        return memory
+    return replace(memory, collection=vault.collections.find_or_create(edit.collection))
+
+
+def _refuse_stale(befores: Sequence[Memory], edits: Sequence[MemoryEdit]) -> None:
+    stale = [
+        (before, edit.expected_version)
+        for before, edit in zip(befores, edits, strict=True)
+        if edit.expected_version not in (None, before.version)
+    ]
+    if stale:
+        before, expected = stale[0]
+        raise _Settled(
+            f"memory {before.id} is at version {before.version}, not {expected}",
+            [memory.id for memory, _ in stale],
+        )
+
+
+def _refuse_twice(ids: Sequence[str]) -> None:
+    first: dict[str, int] = {}
+    problems = [
+        RowProblem(number, "id", f"row {first[one]} has the same id")
+        for number, one in enumerate(ids)
+        if first.setdefault(one, number) != number
+    ]
+    if problems:
+        raise BadRowsError(problems)
+
+
+def _says_the_same(present: Memory | None, wanted: Memory, draft: MemoryDraft) -> bool:
+    """Whether a memory is what a draft asks for; of times, those that it names.
+
+    ``None``: it is in a collection that this key may not read.
+    """
+    if present is None:
+        return False
+    unsaid = {
+        name: getattr(present, name)
+        for name in ("created", "updated")
+        if getattr(draft, name) is None
+    }
+    return replace(wanted, version=present.version, **unsaid) == present

@@ -1,0 +1,220 @@
+"""Replacing the key of a collection, or of the vault's own scope, while others use the vault.
+
+Boundary: every value is opened under the old key and sealed under the new one, a batch in each
+transaction. Both keys are held until nothing is sealed under the old one; then its wrapped copies
+are deleted and their traces erased. Whoever reads meanwhile opens each value under the epoch that
+it names, and whoever writes looks for a new epoch at the beginning of every transaction.
+
+Stopped at any moment, it goes on where it was when it is run again: the settings say which epoch
+is being left, and every sealed value says which one it is sealed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memory_store.session.opened_vault import OpenVault
+from memory_store.session.sealed_segments import collection_tags
+from memory_store.sqlite import sqlite3
+from memory_store.vault import audit, expansions, sources, topic_hashes
+from memory_store.vault.collection_keys import Bundle, CollectionKeys
+from memory_store.vault.grants import GrantPlace
+from memory_store.vault.identities import known_identity
+from memory_store.vault.keyring import VAULT_SCOPE
+from memory_store.vault.resealing import STEPS, Step, new_account, rows_of
+from memory_store.vault.settings import Epoch, KeyHolder, Settings
+from memory_store.vault.transactions import erase_traces, transaction
+from memory_store.vault.wrapped_keys import insert_key
+
+Progress = Callable[[str, int, "int | None"], None]
+
+
+class Rotation(Struct, frozen=True):
+    """What a change of keys did. ``name`` is ``None`` for the vault's own scope (its settings).
+
+    ``resumed``: whether it finished an earlier one.
+    """
+
+    collection: str | None
+    name: str | None
+    epoch: int
+    resumed: bool
+
+
+def rotate(
+    vault: OpenVault, names: Sequence[str] = (), progress: Progress | None = None
+) -> list[Rotation]:
+    """New keys for some collections (by name or id), or for all and the vault's own scope.
+
+    What an earlier change left unfinished is finished instead. Raises BadInputError for a key that
+    is not the owner's, NotFoundError, ReadOnlyError, TamperedError.
+    """
+    check_owner(vault)
+    with vault.gate.entered():
+        scopes = [vault.collections.find(name) for name in names]
+        if not names:
+            vault.follow_settings()
+            scopes = [VAULT_SCOPE, *vault.settings.collections]
+    done = [rotate_scope(vault, scope, progress) for scope in dict.fromkeys(scopes)]
+    with vault.gate.entered(), vault.writing() as connection:
+        erase_traces(connection)
+    return done
+
+
+def check_owner(vault: OpenVault) -> None:
+    """Raise BadInputError unless the whole vault was opened with a key of its owner."""
+    vault.whole_vault().keyring.check_owner()
+
+
+def unfinished(vault: OpenVault) -> list[str]:
+    """The collections (ids, or the vault's scope) whose change of keys was not finished."""
+    vault.follow_settings()
+    return [one.collection for one in vault.settings.epochs if one.before is not None]
+
+
+def rotate_scope(vault: OpenVault, scope: str, progress: Progress | None = None) -> Rotation:
+    """A new key for one collection (id) or the vault's scope; see :func:`rotate`."""
+    with vault.gate.entered():
+        vault.follow_settings()
+        resumed = vault.settings.epoch_of(scope).before is not None
+        if not resumed:
+            begin(vault, scope)
+        name = None if scope == VAULT_SCOPE else vault.collections.names()[scope]
+    _reseal(vault, scope, name or "settings", progress)
+    epoch = vault.settings.epoch_of(scope).epoch
+    return Rotation(None if scope == VAULT_SCOPE else scope, name, epoch, resumed)
+
+
+def begin(vault: OpenVault, scope: str) -> None:
+    """Make the next epoch of a scope's key, wrapped for all who may read it.
+
+    From the moment this is committed everybody writes in it.
+    """
+    with vault.writing() as connection:
+        with transaction(connection, vault.keyring):
+            settings = vault.stored_settings(connection)
+            if settings.epoch_of(scope).before is None:  # else somebody began at the same time
+                begin_in(connection, vault, settings, [scope])
+        vault.refresh_settings()
+
+
+def begin_in(
+    connection: sqlite3.Connection,
+    vault: OpenVault,
+    settings: Settings,
+    scopes: Sequence[str],
+    **changes: Any,
+) -> None:
+    """The next epoch of some scopes' keys, inside the caller's transaction.
+
+    ``changes`` are made to the settings with it: holders, who get the new keys or not.
+    """
+    later = replace(settings, **changes)
+    for scope in scopes:
+        present = settings.epoch_of(scope).epoch
+        later = replace(later, epochs=later.with_epoch(Epoch(scope, present + 1, present)))
+    vault.change_settings(connection, present=settings, holders=later.holders, epochs=later.epochs)
+    for scope in scopes:
+        keys, epoch = vault.keyring.of(scope), later.epoch_of(scope).epoch
+        bundle = keys.bundle.next()
+        wrapped = vault.keyring.wrapped(scope, epoch, bundle)
+        insert_key(connection, scope, epoch, vault.keyring.principal, wrapped)
+        readers = [holder for holder in later.holders if scope in holder.collections]
+        grant_all(connection, vault, readers, scope, epoch, bundle)
+        if scope != VAULT_SCOPE:
+            tags, upcoming = collection_tags(connection, keys), keys.upcoming(epoch, bundle)
+            new_account(connection, keys, upcoming, tags, vault.settings.revision)
+            topic_hashes.begin_filling(connection, scope, settings.epoch_of(scope).epoch)
+
+
+def grant_all(
+    connection: sqlite3.Connection,
+    vault: OpenVault,
+    holders: Sequence[KeyHolder],
+    collection: str,
+    epoch: int,
+    bundle: Bundle,
+) -> None:
+    """Wrap a collection's key for those with whom it is shared, by the keys that the owner knows
+    them by (inside the caller's transaction). Raises TamperedError where the file has others."""
+    if not holders:
+        return
+    owner = vault.keyring.identity(connection)
+    for one in holders:
+        recipient = known_identity(connection, one.principal, bytes.fromhex(one.identity))
+        place = GrantPlace(vault.vault, collection, epoch, one.principal, owner, recipient)
+        granted = vault.keyring.granted(place, bundle)
+        insert_key(connection, collection, epoch, one.principal, granted)
+
+
+def _reseal(vault: OpenVault, scope: str, name: str, progress: Progress | None) -> None:
+    """Seal everything of a scope anew, and delete the key it was sealed under before."""
+    with vault.gate.entered():
+        total = rows_of(vault.reader(), scope)
+    done = 0
+
+    def tell(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(name, min(done, total), total)
+
+    for exchange in topic_hashes.STEPS if scope != VAULT_SCOPE else ():
+        for _ in _batches(vault, scope, exchange, topic_hashes.END):
+            tell(0)
+    finished = False
+    while not finished:  # until no process wrote under the old key meanwhile
+        for step in STEPS if scope != VAULT_SCOPE else ():
+            for count in _batches(vault, scope, step, 0):
+                tell(count)
+        finished = _finish(vault, scope)
+
+
+def _batches(vault: OpenVault, scope: str, step: Step, start: int) -> Iterator[int]:
+    """Do a step from there on, a batch in each transaction: how many rows each of them did."""
+    place: int | None = start
+    while place is not None:
+        with (
+            vault.gate.entered(),
+            vault.writing() as connection,
+            transaction(connection, vault.keyring),
+        ):
+            place, count = step(connection, vault.keyring.of(scope), place)
+        yield count
+
+
+def _finish(vault: OpenVault, scope: str) -> bool:
+    """Delete the key that is left, if nothing is sealed under it any more. Returns whether."""
+    with vault.gate.entered(), vault.writing() as connection:
+        with transaction(connection, vault.keyring):
+            settings = vault.stored_settings(connection)
+            present = settings.epoch_of(scope)
+            if present.before is None:
+                return True
+            keys = vault.keyring.of(scope)
+            if _anything_left(connection, keys):
+                return False
+            connection.execute(
+                "delete from vault_collection_keys where collection = ? and epoch < ?",
+                (scope, present.epoch),
+            )
+            finished = settings.with_epoch(Epoch(scope, present.epoch))
+            vault.change_settings(connection, present=settings, epochs=finished)
+        vault.refresh_settings()
+        erase_traces(connection)
+    return True
+
+
+def _anything_left(connection: sqlite3.Connection, keys: CollectionKeys) -> bool:
+    """Whether something is still sealed under an earlier key; of the vault's scope nothing, once
+    this is done: it is little, and sealed at once."""
+    if keys.collection == VAULT_SCOPE:
+        expansions.reseal(connection, keys)
+        sources.reseal(connection, keys)
+        audit.reseal(connection, keys)
+        return False
+    return any(step(connection, keys, 0)[0] is not None for step in STEPS)

@@ -1,0 +1,369 @@
+"""Sharing a collection with somebody who has a key of his own, and taking it back.
+
+Boundary: what somebody introduces himself with is public (names, public keys, and key slots that
+are as hard to open as the vault's). Nothing of it is believed but what his signature covers; that
+it is his is for people to compare by the fingerprint.
+
+Somebody with whom collections are shared is a principal with key slots, a root key and public keys
+of his own. He opens the same file; the collections shared with him are all there is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from memory_store.actions.key_rotation import (
+    Progress,
+    Rotation,
+    begin_in,
+    check_owner,
+    grant_all,
+    rotate_scope,
+)
+from memory_store.crypto.identities import (
+    Identity,
+    fingerprint,
+    identity_of,
+    signature,
+    strongest_kem,
+)
+from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
+from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
+from memory_store.session.opened_vault import OpenVault
+from memory_store.sqlite import connect, sqlite3
+from memory_store.vault import device_keys
+from memory_store.vault.file_access import file_access
+from memory_store.vault.grants import length_prefixed
+from memory_store.vault.identities import (
+    forget_principal,
+    publish_owner,
+    read_identity,
+    write_identity,
+)
+from memory_store.vault.schema import check_is_vault
+from memory_store.vault.settings import KeyHolder, Settings, read_vault_id
+from memory_store.vault.shares import remove_share
+from memory_store.vault.slots import (
+    OWNER,
+    Secret,
+    Slot,
+    check_of_another,
+    check_room,
+    insert_slot,
+    made_slot,
+)
+from memory_store.vault.sources import forget_sources
+from memory_store.vault.transactions import erase_traces, transaction
+
+FORMAT = 1
+MOST_BYTES = 20_000  # of an introduction; honest ones have 3,000
+MOST_NAME = 100  # characters
+MOST_OWN_SLOTS = 4
+UNREADABLE = (
+    *(ValueError, KeyError, TypeError, AttributeError, binascii.Error, FormatError),
+    *(OverflowError, RecursionError),  # 1e999 is no number of a principal; [[[[… goes too deep
+)
+
+
+class Holder(Struct, frozen=True):
+    """Somebody with whom collections (names) are shared, or who asks for it."""
+
+    name: str
+    principal: int
+    fingerprint: str
+    collections: tuple[str, ...] = ()
+
+
+class Introduction(Struct, frozen=True):
+    """What somebody introduces himself to a vault's owner with: public, and signed by him."""
+
+    vault: bytes
+    name: str
+    identity: Identity
+    slots: tuple[Slot, ...]
+
+    @property
+    def holder(self) -> Holder:
+        return Holder(self.name, self.identity.principal(), self.identity.fingerprint())
+
+    def message(self) -> bytes:
+        """What the signature covers: all of it."""
+        parts = [LABEL_PREFIX.encode() + b"introduction", self.vault, self.name.encode()]
+        parts.append(self.identity.encoded())
+        for slot in self.slots:
+            for value in asdict(slot).values():
+                parts.append(value if isinstance(value, bytes) else str(value).encode())
+        return length_prefixed(*parts)
+
+
+# -- whoever is to be shared with ---------------------------------------------------------
+
+
+def introduce(path: Path, name: str, secrets: Sequence[Secret]) -> tuple[bytes, Holder, str]:
+    """A new introduction to the vault in a file, which its secrets will open once it is shared.
+
+    Needs no key of the vault. Returns what to give to the owner, the fingerprint to tell him, and
+    the owner's: it has to be the one that he sees. Raises BadInputError where the owner has not
+    shown his keys in the file yet.
+    """
+    check_is_vault(path)
+    connection = connect(path, read_only=True, access=file_access(path))
+    try:
+        vault, owner = read_vault_id(connection), read_identity(connection, OWNER)
+    finally:
+        connection.close()
+    if owner is None:
+        raise BadInputError(
+            f"the owner of {path.name} has to show his keys first: memory-store keys identity "
+            f"{path.name}",
+            "db",
+        )
+    root = SecretKey.generate()
+    identity = identity_of(root, strongest_kem())
+    principal, pin = identity.principal(), owner.digest()
+    device = device_keys.made(vault, path) if any(one.two_factors for one in secrets) else None
+    slots = tuple(
+        made_slot(vault, principal, one, root, pin, device if one.two_factors else None)
+        for one in secrets
+    )
+    introduction = Introduction(vault, _checked_name(name), identity, slots)
+    signed = signature(root, introduction.message())
+    root.wipe()
+    return _written(introduction, signed), introduction.holder, owner.fingerprint()
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not 0 < len(name) <= MOST_NAME or not name.isprintable():
+        raise BadInputError(f"a name is 1 to {MOST_NAME} printable characters", "name")
+    return name
+
+
+def _written(introduction: Introduction, signed: bytes) -> bytes:
+    data = {
+        "memory-store introduction": FORMAT,
+        "vault": introduction.vault.hex(),
+        "name": introduction.name,
+        "keys": _text(introduction.identity.encoded()),
+        "slots": [
+            {name: _text(v) if isinstance(v, bytes) else v for name, v in asdict(slot).items()}
+            for slot in introduction.slots
+        ],
+        "signature": _text(signed),
+    }
+    return json.dumps(data, indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+# -- the owner ----------------------------------------------------------------------------
+
+
+def read_introduction(vault: OpenVault, data: bytes) -> Introduction:
+    """What an introduction says, once its signature was checked.
+
+    Raises BadInputError for what is none, or one to another vault; TamperedError where it was
+    changed.
+    """
+    try:
+        introduction, signed = _parsed(data)
+        message = introduction.message()  # half a pair in it is no text
+    except UNREADABLE:
+        raise BadInputError("with: that file is no introduction to a vault", "with") from None
+    if introduction.vault != vault.vault:
+        raise BadInputError("with: that is an introduction to another vault", "with")
+    introduction.identity.check_signature(signed, message, "the introduction")
+    principal = introduction.identity.principal()
+    if any(slot.principal != principal for slot in introduction.slots):
+        raise TamperedError("the introduction: its key slots are somebody else's")
+    try:
+        for slot in introduction.slots:
+            check_of_another(slot)
+    except FormatError as error:
+        raise BadInputError(f"with: {error}", "with") from None
+    return introduction
+
+
+def _parsed(data: bytes) -> tuple[Introduction, bytes]:
+    if len(data) > MOST_BYTES:
+        raise ValueError("too long")
+    told: dict[str, Any] = json.loads(data)
+    if told["memory-store introduction"] != FORMAT or len(told["slots"]) > MOST_OWN_SLOTS:
+        raise ValueError("another format")
+    slots = tuple(map(_parsed_slot, told["slots"]))
+    identity = Identity.decoded(base64.b64decode(told["keys"], validate=True))
+    name, signed = str(told["name"]), base64.b64decode(told["signature"], validate=True)
+    vault = bytes.fromhex(told["vault"])
+    return Introduction(vault, _checked_name(name), identity, slots), signed
+
+
+def _parsed_slot(told: dict[str, Any]) -> Slot:
+    return Slot(
+        id=str(told["id"]),
+        principal=int(told["principal"]),
+        kind=str(told["kind"]),
+        parameters=str(told["parameters"]),
+        salt=base64.b64decode(told["salt"], validate=True),
+        commitment=base64.b64decode(told["commitment"], validate=True),
+        wrapped=base64.b64decode(told["wrapped"], validate=True),
+        created=str(told["created"]),
+    )
+
+
+def own_identity(vault: OpenVault) -> Holder:
+    """Who opened the vault. The owner's public keys are written into the file if they are not."""
+    keyring = vault.whole_vault().keyring
+    if not keyring.is_owner:
+        identity = keyring.identity(vault.reader())
+        names = tuple(vault.collections.names().values())
+        return Holder("", keyring.principal, identity.fingerprint(), names)
+    present = read_identity(vault.reader(), OWNER)
+    identity = keyring.identity(vault.reader())
+    if present != identity:
+        with vault.writing() as connection, transaction(connection, keyring):
+            identity = publish_owner(connection, keyring.root)
+    return Holder("", OWNER, identity.fingerprint(), tuple(vault.collections.names().values()))
+
+
+def holders(vault: OpenVault) -> list[Holder]:
+    """With whom what is shared, as the owner's sealed settings say."""
+    check_owner(vault)
+    vault.follow_settings()
+    names = vault.collections.names()
+    return [_told(holder, names) for holder in vault.settings.holders]
+
+
+def _told(holder: KeyHolder, names: dict[str, str]) -> Holder:
+    shared = tuple(names[one] for one in holder.collections)
+    digest = bytes.fromhex(holder.identity)
+    return Holder(holder.name, holder.principal, fingerprint(digest), shared)
+
+
+def share(vault: OpenVault, name: str, who: bytes | str) -> Holder:
+    """Share a collection with whom an introduction is from, or with somebody known, by name.
+
+    The caller has compared the fingerprint. Raises NotFoundError, BadInputError, TamperedError.
+    """
+    check_owner(vault)
+    collection = vault.collections.find(name)
+    new = read_introduction(vault, who) if isinstance(who, bytes) else None
+    with vault.writing() as connection:
+        with transaction(connection, vault.keyring):
+            settings = vault.stored_settings(connection)
+            publish_owner(connection, vault.keyring.root)
+            holder = _let_in(connection, settings, new) if new else _found(settings, str(who))
+            shared = tuple(dict.fromkeys((*holder.collections, collection)))
+            holder = replace(holder, collections=shared)
+            vault.change_settings(
+                connection, present=settings, holders=settings.with_holder(holder)
+            )
+            for epoch, bundle in vault.keyring.of(collection).bundles().items():
+                grant_all(connection, vault, [holder], collection, epoch, bundle)
+        vault.refresh_settings()
+    return _told(holder, vault.collections.names())
+
+
+def _let_in(connection: sqlite3.Connection, settings: Settings, new: Introduction) -> KeyHolder:
+    """Write somebody's slots and public keys; who he is goes into the settings."""
+    principal, identity = new.identity.principal(), new.identity.digest().hex()
+    for known in settings.holders:
+        if known.identity == identity:
+            return known
+        if known.name == new.name:
+            raise BadInputError(f"with: there is a {new.name!r} already: revoke first", "with")
+        if known.principal == principal:  # 47 bits of a digest: others can be found that have them
+            raise BadInputError(f"with: this has the number of {known.name!r}", "with")
+    for slot in new.slots:
+        check_room(connection)
+        if connection.execute("select 1 from vault_slots where id = ?", (slot.id,)).fetchone():
+            raise TamperedError("the introduction: its key slots are somebody else's")
+        insert_slot(connection, slot)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    connection.execute(
+        "insert or replace into vault_principals (id, created) values (?, ?)", (principal, now)
+    )
+    write_identity(connection, principal, new.identity)
+    return KeyHolder(principal, new.name, identity)
+
+
+def _found(settings: Settings, who: str) -> KeyHolder:
+    for names in ("principal", "name"):  # nobody is taken for another whose number is his name
+        for holder in settings.holders:
+            if who == str(getattr(holder, names)):
+                return holder
+    raise NotFoundError(
+        f"nothing is shared with {who!r}; memory-store keys holders shows with whom"
+    )
+
+
+def revoke(
+    vault: OpenVault, who: str, name: str | None = None, progress: Progress | None = None
+) -> list[Rotation]:
+    """Share a collection, or everything, with somebody no longer; it gets a new key.
+
+    What he could read until now he may have copied. Stopped, it goes on with :func:`rotate`.
+    Raises NotFoundError, BadInputError.
+    """
+    check_owner(vault)
+    lost: tuple[str, ...] | None = None
+    while lost is None:
+        with vault.gate.entered():
+            vault.follow_settings()
+            collections = _lost(vault, vault.settings, who, name)
+        for collection in collections:  # a new key that is being made is known to him already
+            if vault.settings.epoch_of(collection).before is not None:
+                rotate_scope(vault, collection, progress)
+        lost = _begin_taking_back(vault, who, name)
+    return [rotate_scope(vault, collection, progress) for collection in lost]
+
+
+def _lost(vault: OpenVault, settings: Settings, who: str, name: str | None) -> tuple[str, ...]:
+    """The collections that somebody is to lose. Raises NotFoundError."""
+    holder = _found(settings, who)
+    lost = holder.collections if name is None else (vault.collections.find(name),)
+    if not set(lost) <= set(holder.collections):
+        raise NotFoundError(f"{name!r} is not shared with {holder.name!r}")
+    return lost
+
+
+def _begin_taking_back(vault: OpenVault, who: str, name: str | None) -> tuple[str, ...] | None:
+    """Take grants away and begin the next epoch. Returns of which collections, ``None`` where
+    somebody has begun another for one of them meanwhile: it is to be finished first."""
+    with vault.gate.entered(), vault.writing() as connection:
+        with transaction(connection, vault.keyring):
+            settings = vault.stored_settings(connection)  # somebody may have shared meanwhile
+            holder, lost = _found(settings, who), _lost(vault, settings, who, name)
+            if any(settings.epoch_of(collection).before is not None for collection in lost):
+                return None
+            left = tuple(one for one in holder.collections if one not in lost)
+            kept = replace(holder, collections=left)
+            _take_back(connection, kept, lost)
+            begin_in(connection, vault, settings, lost, holders=settings.with_holder(kept))
+            for collection in lost:
+                if not any(collection in one.collections for one in settings.with_holder(kept)):
+                    remove_share(connection, collection)
+        vault.refresh_settings()
+        erase_traces(connection)
+    return lost
+
+
+def _take_back(connection: sqlite3.Connection, kept: KeyHolder, lost: Sequence[str]) -> None:
+    connection.executemany(
+        "delete from vault_collection_keys where principal = ? and collection = ?",
+        [(kept.principal, collection) for collection in lost],
+    )
+    for collection in lost:
+        forget_sources(connection, kept.principal, collection)
+    if not kept.collections:
+        forget_principal(connection, kept.principal)

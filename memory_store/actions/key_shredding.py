@@ -1,0 +1,123 @@
+"""Deleting a collection by destroying its key.
+
+Boundary: opens nothing. The first transaction deletes every wrapped copy of the key, the owner's
+and others', and overwrites them in the file: from then on what is sealed under it opens for nobody,
+wherever a page of it may linger. The rows go in a second one. Copies of the file that were made
+before hold key and rows, and open as they did.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from memory_store.actions.key_rotation import check_owner
+from memory_store.errors import BadInputError
+from memory_store.session.opened_vault import OpenVault
+from memory_store.sqlite import sqlite3
+from memory_store.vault.identities import forget_principal
+from memory_store.vault.settings import Settings
+from memory_store.vault.shares import remove_share
+from memory_store.vault.topic_hashes import end_filling
+from memory_store.vault.transactions import erase_traces, transaction
+
+_KEYLESS = "collection not in (select collection from vault_collection_keys where principal = 0)"
+_ROWS = (
+    f"""
+    delete from memory_topics where memory in (select id from memories where {_KEYLESS})
+    """,
+    f"""
+    delete from memory_sources where memory in (select id from memories where {_KEYLESS})
+    """,
+    f"""
+    delete from vault_source_files where source in
+        (select id from vault_sources where {_KEYLESS})
+       or (source not in (select id from vault_sources) and not exists
+            (select 1 from memory_sources where file = vault_source_files.tag))
+    """,
+    *(
+        f"delete from {table} where {_KEYLESS}"
+        for table in (
+            "memories",
+            "memory_bodies",
+            "vault_sources",
+            "vault_segments",
+            "vault_manifests",
+        )
+    ),
+)
+
+
+def delete_collection(vault: OpenVault, name: str) -> str:
+    """Destroy a collection's key, then its rows. Returns what its name was.
+
+    Raises NotFoundError, BadInputError for the personal collection or a key that is not the
+    owner's, ReadOnlyError.
+    """
+    check_owner(vault)
+    vault.follow_settings()
+    collection = vault.collections.find(name)
+    told = vault.collections.names()[collection]
+    if collection == vault.settings.personal:
+        raise BadInputError(
+            f"{told} is the personal collection, which every vault keeps: delete its memories "
+            "instead",
+            "collection",
+        )
+    with vault.writing() as connection:
+        with transaction(connection, vault.keyring):
+            _destroy_key(connection, vault, collection)
+        vault.refresh_settings()
+        erase_traces(connection)
+        sweep(connection, vault)
+    return told
+
+
+def finish(vault: OpenVault) -> None:
+    """Delete the rows of a collection whose deletion was stopped after its key was destroyed."""
+    check_owner(vault)
+    with vault.gate.entered(), vault.writing() as connection:
+        vault.refresh_settings()  # which holds the keys that there are against the settings
+        sweep(connection, vault)
+
+
+def sweep(connection: sqlite3.Connection, vault: OpenVault) -> None:
+    """Delete what no key of the owner opens any more."""
+    with transaction(connection, vault.keyring):
+        for statement in _ROWS:
+            connection.execute(statement)
+    erase_traces(connection)
+
+
+def _destroy_key(connection: sqlite3.Connection, vault: OpenVault, collection: str) -> None:
+    settings = vault.stored_settings(connection)
+    later = _without(settings, collection)
+    kept = {holder.principal for holder in later.holders}
+    for holder in settings.holders:
+        if holder.principal not in kept:
+            forget_principal(connection, holder.principal)
+    connection.execute("delete from vault_collection_keys where collection = ?", (collection,))
+    connection.execute("delete from collections where id = ?", (collection,))
+    remove_share(connection, collection)
+    end_filling(connection, collection)
+    changed = {
+        name: getattr(later, name)
+        for name in ("collections", "choices", "members", "epochs", "holders", "names")
+    }
+    vault.change_settings(connection, present=settings, **changed)
+
+
+def _without(settings: Settings, collection: str) -> Settings:
+    """The settings as if that collection had never been."""
+    holders = settings.holders
+    for holder in settings.holders:
+        left = tuple(one for one in holder.collections if one != collection)
+        holders = replace(settings, holders=holders).with_holder(replace(holder, collections=left))
+    return replace(
+        settings,
+        collections=tuple(one for one in settings.collections if one != collection),
+        choices=tuple(one for one in settings.choices if one.collection != collection),
+        members=tuple(one for one in settings.members if one.collection != collection),
+        epochs=tuple(one for one in settings.epochs if one.collection != collection),
+        holders=holders,
+        names={one: name for one, name in settings.names.items() if one != collection},
+    )

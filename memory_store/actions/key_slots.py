@@ -1,0 +1,220 @@
+"""The key slots of whoever opened a vault: which there are, one more, one less; a new root key.
+
+Boundary: takes secrets that were made ready (``session/secrets_given.py``), keeps none. What is
+said of a slot is not secret. The owner's sealed settings say which slots are his: a row that is
+put into the file does not become one by standing there when another is added or removed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from memory_store.actions.key_devices import device_for, named_device, own_slots
+from memory_store.actions.key_rotation import check_owner
+from memory_store.crypto.keys import SecretKey
+from memory_store.errors import (
+    BadInputError,
+    NotFoundError,
+    WrongKeyError,
+)
+from memory_store.session.opened_vault import OpenVault
+from memory_store.sqlite import sqlite3
+from memory_store.vault import device_keys
+from memory_store.vault.identities import forget_holders, publish_owner
+from memory_store.vault.keyring import OWNER, Keyring
+from memory_store.vault.opened_slots import open_root
+from memory_store.vault.slots import (
+    PASSPHRASE,
+    Secret,
+    Slot,
+    check_room,
+    insert_slot,
+    list_slots,
+    made_slot,
+    with_new_root,
+)
+from memory_store.vault.transactions import erase_traces, transaction
+from memory_store.vault.wrapped_keys import insert_key, next_root
+
+SHORTEST_PREFIX = 4  # characters of a slot's id that name it, if only one begins with them
+
+
+class KeySlot(Struct, frozen=True):
+    """A way to open the vault. ``kind`` is passphrase, key-file, keyring or recovery; ``opened``
+    says that the vault was opened by it now, ``device`` which device key a passphrase also needs
+    (its public id; empty for none)."""
+
+    id: str
+    kind: str
+    created: str
+    opened: bool
+    device: str = ""
+
+
+def slots(vault: OpenVault) -> list[KeySlot]:
+    """The key slots of the principal who opened the vault, oldest first."""
+    keyring = vault.whole_vault().keyring
+    return [_told(vault, slot) for slot in list_slots(vault.reader(), keyring.principal)]
+
+
+def _told(vault: OpenVault, slot: Slot) -> KeySlot:
+    device = named_device(slot) or ""
+    return KeySlot(slot.id, slot.kind, slot.created, slot.id == vault.keyring.slot, device)
+
+
+def wants_device_key(vault: OpenVault) -> bool:
+    """Whether a new passphrase should need a device key, as the vault's owner chose for it."""
+    vault.whole_vault().follow_settings()
+    return not vault.settings.passphrase_alone
+
+
+def add(vault: OpenVault, secret: Secret) -> KeySlot:
+    """Let one more secret open the vault. Raises BadInputError where there are too many.
+
+    A passphrase that also needs a device key is given the one that the principal has, or a new
+    one; either is on this machine then.
+    """
+    keyring = vault.whole_vault().keyring
+    device = device_for(vault) if secret.two_factors else None
+    slot = made_slot(vault.vault, keyring.principal, secret, keyring.root, keyring.pin, device)
+    chosen: dict[str, Any] = {}
+    if secret.kind == PASSPHRASE:
+        chosen["passphrase_alone"] = device is None
+    with vault.writing() as connection, transaction(connection, keyring):
+        check_room(connection)
+        insert_slot(connection, slot)
+        _note(connection, vault, added=slot.id, **chosen)
+    return _told(vault, slot)
+
+
+def give_device_key(vault: OpenVault, secret: Secret) -> KeySlot:
+    """Make a passphrase need a new device key, which is written down on this machine.
+
+    Its slot is replaced: the passphrase on its own, or with the device key of before, opens the
+    vault no more. Raises WrongKeyError where it is the passphrase of none of the caller's slots.
+    """
+    keyring = vault.whole_vault().keyring
+    opened = open_root(vault.reader(), vault.vault, [secret], vault.path)
+    opened.key.wipe()
+    opened.root.wipe()
+    before = opened.slot
+    if before.principal != keyring.principal:
+        raise WrongKeyError("that is the passphrase of another person who uses this vault")
+    device = device_keys.made(vault.vault, vault.path)
+    slot = made_slot(vault.vault, keyring.principal, secret, keyring.root, keyring.pin, device)
+    with vault.writing() as connection:
+        with transaction(connection, keyring):
+            connection.execute("delete from vault_slots where id = ?", (before.id,))
+            insert_slot(connection, slot)
+            _note(connection, vault, added=slot.id, removed=before.id, passphrase_alone=False)
+        if keyring.slot == before.id:
+            keyring.slot, keyring.slot_key = None, None
+        erase_traces(connection)
+    return _told(vault, slot)
+
+
+def remove(vault: OpenVault, given: str) -> KeySlot:
+    """Take a slot away, by its id or the beginning of it: its secret opens nothing any more.
+
+    Whoever used it may have kept the root key: see :func:`replace_root`. Raises NotFoundError,
+    BadInputError for the last slot.
+    """
+    keyring = vault.whole_vault().keyring
+    with vault.writing() as connection:
+        with transaction(connection, keyring):
+            slot = _found(list_slots(connection, keyring.principal), given)
+            if [slot.id] == [one.id for one in own_slots(vault, connection)]:
+                raise BadInputError(
+                    "slot: this is the last one; add another before you remove it", "slot"
+                )
+            connection.execute("delete from vault_slots where id = ?", (slot.id,))
+            _note(connection, vault, removed=slot.id)
+        told = _told(vault, slot)
+        if told.opened:
+            keyring.slot = None
+        erase_traces(connection)
+    return told
+
+
+class NewRoot(Struct, frozen=True):
+    """What a new root key took away: other key slots, and those with whom something was shared."""
+
+    removed: tuple[KeySlot, ...]
+    no_longer_shared: tuple[str, ...]
+
+
+def replace_root(vault: OpenVault, recovery: Secret) -> NewRoot:
+    """A new root key for the owner: the old one, if somebody kept it, opens no key from now on.
+
+    It is put into the slot that opened the vault, and into a new one for ``recovery``. The other
+    slots cannot be given it without their secrets, and go. So do all grants, which the old key
+    could have made. Collection keys stay as they are until they are replaced, too. Raises
+    BadInputError for a key that is not the owner's.
+    """
+    check_owner(vault)
+    keyring, root = vault.keyring, SecretKey.generate()
+    fresh = Keyring(vault.vault, OWNER, root)
+    code = made_slot(vault.vault, OWNER, recovery, root)
+    with vault.writing() as connection:
+        with transaction(connection, keyring):
+            settings = vault.stored_settings(connection)
+            told = _replace_slots(connection, vault, root, code)
+            for collection, keys in keyring.collections.items():
+                for epoch, bundle in keys.bundles().items():
+                    wrapped = fresh.wrapped(collection, epoch, bundle)
+                    insert_key(connection, collection, epoch, OWNER, wrapped)
+            forget_holders(connection)
+            publish_owner(connection, root)
+            generation = next_root(connection)
+            names = tuple(holder.name for holder in settings.holders)
+            kept = (keyring.slot or "", code.id)
+            vault.change_settings(connection, present=settings, slots=kept, holders=())
+        keyring.replace_root(root, generation)
+        erase_traces(connection)
+    return NewRoot(told, names)
+
+
+def _replace_slots(
+    connection: sqlite3.Connection, vault: OpenVault, root: SecretKey, code: Slot
+) -> tuple[KeySlot, ...]:
+    """Give the slot that opened the vault the new root, and take all others away."""
+    keyring = vault.keyring
+    present = {slot.id: slot for slot in list_slots(connection, OWNER)}
+    used = present.pop(keyring.slot or "", None)
+    if used is None or keyring.slot_key is None:
+        raise BadInputError("the key that opened the vault was removed: unlock it again", "slot")
+    connection.execute("delete from vault_slots where principal = ?", (OWNER,))
+    kept = with_new_root(used, vault.vault, keyring.slot_key, keyring.root, root)
+    insert_slot(connection, kept)
+    insert_slot(connection, code)
+    return tuple(_told(vault, slot) for slot in present.values())
+
+
+def _found(present: list[Slot], given: str) -> Slot:
+    wanted = given.strip().lower()
+    matches = [slot for slot in present if slot.id.startswith(wanted)]
+    if len(wanted) < SHORTEST_PREFIX or not matches:
+        raise NotFoundError(f"no key slot {given!r}; memory-store keys list shows them")
+    if len(matches) > 1:
+        raise BadInputError(f"slot: {len(matches)} key slots begin with {given!r}", "slot")
+    return matches[0]
+
+
+def _note(
+    connection: sqlite3.Connection,
+    vault: OpenVault,
+    *,
+    added: str | None = None,
+    removed: str | None = None,
+    **changes: Any,
+) -> None:
+    """Enter which slots there are into the sealed settings, so that none can be put back."""
+    if vault.keyring.principal != OWNER:
+        return
+    known = vault.stored_settings(connection).slots
+    known = known or tuple(slot.id for slot in list_slots(connection, OWNER))
+    kept = tuple(dict.fromkeys((*known, *([added] if added else []))))
+    kept = tuple(one for one in kept if one != removed)
+    vault.change_settings(connection, slots=kept, **changes)

@@ -1,0 +1,64 @@
+"""Who may use a collection of an opened vault: its members and their roles.
+
+Boundary: changes the vault's sealed settings, and a name with them. Who may change members is
+decided before, and of an owner once more inside the transaction: another may have gone first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from memory_store.errors import NotFoundError
+from memory_store.session.opened_vault import OpenVault
+from memory_store.vault.members import ROLES, changed_members
+
+
+def members(vault: OpenVault, name: str) -> Mapping[str, str]:
+    """Actor → role in a collection; empty where it is open. Raises NotFoundError."""
+    known = vault.collections.membership()  # first: it follows what others have made
+    return known[vault.collections.find(name)]
+
+
+def change_members(
+    vault: OpenVault,
+    name: str,
+    add: Mapping[str, str],
+    remove: Collection[str],
+    *,
+    by: str | None = None,
+    new_name: str | None = None,
+) -> Mapping[str, str]:
+    """Let actors in by role, or change theirs, and let others go; the members afterwards.
+
+    ``by`` is an actor who must choose the members there at that moment. The collection gets a
+    ``new_name`` in the same transaction. Raises NotFoundError, BadInputError when no owner would be
+    left.
+    """
+    collection = vault.collections.find(name)
+    fresh = None if new_name is None else vault.collections.new_name(collection, new_name)
+
+    def change(present: Mapping[str, str]) -> Mapping[str, str]:
+        _check_manages(present, by)
+        return changed_members(present, add, remove)
+
+    vault.collections.change_members(collection, change, fresh)
+    return members(vault, collection)
+
+
+def open_collection(
+    vault: OpenVault, name: str, *, by: str | None = None, new_name: str | None = None
+) -> None:
+    """Take away all members of a collection: it is open again. As :func:`change_members`."""
+    collection = vault.collections.find(name)
+    fresh = None if new_name is None else vault.collections.new_name(collection, new_name)
+
+    def change(present: Mapping[str, str]) -> Mapping[str, str]:
+        _check_manages(present, by)
+        return {}
+
+    vault.collections.change_members(collection, change, fresh)
+
+
+def _check_manages(present: Mapping[str, str], by: str | None) -> None:
+    if by is not None and (by not in present or not ROLES[present[by]].manage):
+        raise NotFoundError(f"{by!r} is no owner any more")

@@ -1,0 +1,106 @@
+"""The settings of a vault: what they are, and where its topics are kept.
+
+Boundary: names and sizes; heads of memories are opened to put their topics into the table again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from memory_store.errors import ConflictError
+from memory_store.records import VaultSettings
+from memory_store.session.opened_vault import OpenVault
+from memory_store.sqlite import sqlite3
+from memory_store.vault import topic_table
+from memory_store.vault.settings import FILLING, MEMORY, TABLE, check_topics
+from memory_store.vault.statistics import file_statistics
+from memory_store.vault.topic_hashes import END, Done
+from memory_store.vault.transactions import erase_traces, transaction
+
+Progress = Callable[[str, int, "int | None"], None]
+Step = Callable[[OpenVault, sqlite3.Connection, int], Done]
+
+
+def settings(vault: OpenVault) -> VaultSettings:
+    """The settings as they are now, and whether a change of them was left unfinished."""
+    vault.follow_settings()
+    known, connection = vault.settings, vault.reader()
+    kept, left = known.topics_kept, topic_table.rows(connection)
+    return VaultSettings(
+        vault=vault.vault.hex(),
+        format=file_statistics(connection, vault.path)["format"],
+        profile=known.profile,
+        topics=TABLE if kept == FILLING else kept,
+        topics_unfinished=kept == FILLING or (kept == MEMORY and left > 0),
+        model=known.embedder or None,
+        fingerprint=known.fingerprint or None,
+        dimensions=known.dimensions or None,
+        collections=len(known.collections),
+        created=known.created or None,
+        revision=known.revision,
+    )
+
+
+def set_topics(vault: OpenVault, where: str, progress: Progress | None = None) -> bool:
+    """Keep topics in the table or in memory alone; see :meth:`MemoryStore.set_topics`."""
+    vault.whole_vault().keyring.check_owner()
+    with vault.gate.entered():
+        vault.follow_settings()
+        check_topics(where, vault.settings.profile)
+        _choose(vault, where)
+        connection, kept = vault.reader(), vault.settings.topics_kept
+        total = (topic_table.rows if kept == MEMORY else topic_table.memories)(connection)
+    step = {MEMORY: _clear, FILLING: _restore}.get(kept)
+    done = 0
+    for count in _batches(vault, kept, step) if step else ():
+        done += count
+        if progress is not None:
+            progress("topics", min(done, total), total)
+    with vault.gate.entered(), vault.writing() as connection:
+        if kept == FILLING:
+            _finish(connection, vault)
+        return erase_traces(connection)
+
+
+def _choose(vault: OpenVault, where: str) -> None:
+    """Write down what holds from now on for whoever writes; the table takes a while to fill."""
+    with vault.writing() as connection, transaction(connection, vault.keyring):
+        known = vault.stored_settings(connection)
+        wanted = FILLING if where == TABLE and known.topics_kept != TABLE else where
+        if known.topics_kept != wanted:
+            vault.change_settings(connection, present=known, topics=wanted)
+
+
+def _batches(vault: OpenVault, wanted: str, step: Step) -> Iterator[int]:
+    """Do a step again and again, each time in a transaction of its own: how many rows each did.
+
+    Raises ConflictError where somebody else has chosen otherwise meanwhile.
+    """
+    place: int | None = END
+    while place is not None:
+        with (
+            vault.gate.entered(),
+            vault.writing() as connection,
+            transaction(connection, vault.keyring),
+        ):
+            if vault.settings_in(connection).topics_kept != wanted:
+                raise ConflictError("topics: another program changed this setting meanwhile")
+            place, count = step(vault, connection, place)
+        yield count
+
+
+def _clear(vault: OpenVault, connection: sqlite3.Connection, below: int) -> Done:
+    return topic_table.clear(connection, below)
+
+
+def _restore(vault: OpenVault, connection: sqlite3.Connection, below: int) -> Done:
+    with vault.moment() as (_, known):  # the transaction's: nobody else commits meanwhile
+        return topic_table.restore(connection, vault.keyring, known, below)
+
+
+def _finish(connection: sqlite3.Connection, vault: OpenVault) -> None:
+    """Note that all hashes are back in the table, from where they may be looked up again."""
+    with transaction(connection, vault.keyring):
+        known = vault.stored_settings(connection)
+        if known.topics_kept == FILLING:
+            vault.change_settings(connection, present=known, topics=TABLE)

@@ -1,0 +1,152 @@
+"""``memory-store ask``: a question, answered in sentences by a language model, with its sources.
+
+Boundary: sends the text of the memories it finds to the model, which the user names here or has
+made ``llm``'s default; the model's name is part of the output. What it writes is untrusted text
+like any note.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_store.cli.answers import SHORT_ID, opened_line, print_answer, title_of
+from memory_store.cli.options import (
+    database_argument,
+    expansion_options,
+    json_option,
+    scope_options,
+    text_or_stdin,
+    with_store,
+)
+from memory_store.cli.rows import write_json
+from memory_store.cli.search import QueryCommand
+from memory_store.cli.terminal import DIM, colour_wanted, printable, printable_line, styled
+from memory_store.errors import BadInputError, ModelUnavailableError
+from memory_store.records import (
+    ANSWER_BUDGET,
+    ANSWER_SOURCES,
+    Answer,
+    Citation,
+    SearchResponse,
+)
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+
+@click.command(cls=QueryCommand)
+@database_argument
+@click.argument("question")
+@click.option("--model", metavar="MODEL", help="Language model (default: the default model of llm)")
+@click.option(
+    "-n",
+    "--limit",
+    type=int,
+    default=ANSWER_SOURCES,
+    show_default=True,
+    help="How many memories to send, at most",
+)
+@click.option(
+    "--budget",
+    type=int,
+    default=ANSWER_BUDGET,
+    show_default=True,
+    metavar="TOKENS",
+    help="Ceiling for the text that is sent: long memories are cut",
+)
+@scope_options
+@click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
+@expansion_options
+@json_option("Print the answer and its sources as one JSON object")
+@with_store
+def ask(
+    store: MemoryStore,
+    question: str,
+    model: str | None,
+    budget: int,
+    no_expand: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Answer a question out of your memories, with citations.
+
+    The memories found are sent to a language model of the package llm. It may run on another
+    machine: choose one that may read them.
+
+    \b
+    memory-store ask notes.db "when does the lease end?" --model MODEL
+    memory-store ask notes.db "what did we decide on heating?" --type decision --json
+
+    Without a model the memories found are shown instead, and the exit code is 1. QUESTION may be
+    - for standard input.
+    """
+    asked = text_or_stdin(question).strip() if question == "-" else question
+    response = _found(store, asked, expand=not no_expand, **options)
+    streaming = not as_json and sys.stdout.isatty()
+    try:
+        answer = store.answer(
+            response, model=model, budget=budget, on_text=_show_piece if streaming else None
+        )
+    except ModelUnavailableError as error:
+        _show_results(response, error, as_json)
+        raise
+    if as_json:
+        write_json(answer.as_dict())
+    elif answer.text is None:
+        print_answer(response)  # says that nothing was found
+    else:
+        _print(answer, shown=streaming)
+
+
+def _found(store: MemoryStore, question: str, **options: Any) -> SearchResponse:
+    """The search for a question. What is wrong with its words is said of QUESTION, as typed."""
+    try:
+        return store.search(question, **options)
+    except BadInputError as error:
+        if error.parameter != "q":
+            raise
+        message = str(error).removeprefix("q: ").replace("the query", "the question")
+        raise BadInputError(f"question: {message}", "question") from None
+
+
+def _show_piece(piece: str) -> None:
+    click.echo(printable(piece), nl=False)
+
+
+def _show_results(response: SearchResponse, error: ModelUnavailableError, as_json: bool) -> None:
+    """What was found, for want of an answer."""
+    if as_json:
+        write_json({**response.as_dict(), "ok": False, "answer": None, "error": str(error)})
+    else:
+        print_answer(response)
+
+
+def _print(answer: Answer, *, shown: bool) -> None:
+    """The answer, unless it was shown as it came; the memories it cites; who wrote it."""
+    colour = colour_wanted()
+    click.echo("" if shown else printable(answer.text or ""))
+    click.echo()
+    titles = {row.id: title_of(row) for row in answer.search.rows}
+    for source in answer.citations:
+        click.echo(_source_line(source, titles.get(source.id, source.title), colour))
+    if not answer.citations:
+        click.echo(styled("It cites no memory: take it with care.", DIM, colour))
+    if answer.removed:
+        were = "citation {} was" if answer.removed == 1 else "citations {} were"
+        made_up = f"{answer.removed} {were.format('of sources it was not given')} left out."
+        click.echo(styled(made_up, DIM, colour))
+    click.echo()
+    given = f"{printable_line(answer.model or '')} was sent {len(answer.sources)} of them"
+    click.echo(styled(f"{opened_line(answer.search)} · {given}", DIM, colour))
+    for line in answer.search.remarks():
+        click.echo(printable_line(line))
+
+
+def _source_line(source: Citation, title: str, colour: bool) -> str:
+    """``[1] Lease · 2024-05-01 · 1a2b3c4d · notes/lease.md``."""
+    facts = [source.created[:10], source.id[:SHORT_ID], source.ref or ""]
+    shown = " · ".join(printable_line(fact) for fact in facts if fact)
+    return f"[{source.number}] {printable_line(title)} {styled('· ' + shown, DIM, colour)}"

@@ -1,0 +1,127 @@
+"""Making a vault: its file, tables, root key, slots and first collection.
+
+Boundary: the root key exists here in clear until the vault is opened again by one of its secrets.
+A file that could not be finished is taken away.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memory_store.crypto.keys import SecretKey
+from memory_store.errors import BadInputError, NotAVaultError
+from memory_store.session.opened_vault import OpenVault, open_vault
+from memory_store.sqlite import connect, sqlite3
+from memory_store.text.tokens import ANALYSER_VERSION
+from memory_store.vault import device_keys
+from memory_store.vault.collections import insert_collection
+from memory_store.vault.identities import publish_owner
+from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.schema import FORMAT_VERSION, create_schema
+from memory_store.vault.settings import (
+    MEMORY,
+    PROFILES,
+    TABLE,
+    Settings,
+    check_topics,
+    write_settings,
+)
+from memory_store.vault.slots import OWNER, PASSPHRASE, Secret, add_slot
+from memory_store.vault.transactions import transaction
+
+PERSONAL = "personal"
+PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
+
+
+def create_vault(
+    path: Path, secrets: Iterable[Secret], profile: str, topics: str | None = None
+) -> OpenVault:
+    """Make a new vault file that each of the secrets opens.
+
+    An existing SQLite database gains the vault's tables beside its own. Raises BadInputError when
+    the file holds a vault already, or is no database.
+    """
+    if profile not in PROFILES:
+        raise BadInputError(f"no profile {profile!r}; there is: {', '.join(PROFILES)}", "profile")
+    topics = topics or (MEMORY if profile == "strict" else TABLE)
+    check_topics(topics, profile)
+    secrets = list(secrets)
+    vault, device, fresh = os.urandom(16), None, not path.exists()
+    if fresh:
+        _make_private_file(path)
+    try:
+        if any(secret.two_factors for secret in secrets):
+            device = device_keys.made(vault, path)
+        _fill_new_vault(path, vault, secrets, device, profile, topics)
+    except BaseException:
+        if fresh:
+            path.unlink(missing_ok=True)
+        if device is not None:
+            device_keys.forget(vault, device)
+        raise
+    return open_vault(path, secrets[:1])
+
+
+def _fill_new_vault(
+    path: Path,
+    vault: bytes,
+    secrets: list[Secret],
+    device: SecretKey | None,
+    profile: str,
+    topics: str,
+) -> None:
+    connection = connect(path)
+    try:
+        connection.execute(f"pragma page_size = {PAGE_BYTES}")  # of a new file alone
+        connection.execute("pragma journal_mode = wal")
+        if connection.execute(
+            "select 1 from sqlite_master where name = 'vault_settings'"
+        ).fetchone():
+            raise BadInputError(f"{path} is a vault already", "db")
+        create_schema(connection)
+        with transaction(connection):
+            connection.executemany(
+                "insert into vault_settings (name, value) values (?, ?)",
+                [("format", str(FORMAT_VERSION)), ("vault", vault.hex())],
+            )
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            connection.execute("insert into vault_principals (id, created) values (0, ?)", (now,))
+            root = SecretKey.generate()
+            publish_owner(connection, root)
+            for secret in secrets:
+                needed = device if secret.two_factors else None
+                add_slot(connection, vault, OWNER, secret, root, device=needed)
+            keyring = Keyring(vault, 0, root)
+            keyring.create_collection_key(connection, VAULT_SCOPE)
+            personal = insert_collection(connection, keyring)
+            settings = Settings(
+                profile=profile,
+                topics=topics,
+                created=now,
+                personal=personal,
+                analyser=ANALYSER_VERSION,
+                collections=(personal,),
+                format=FORMAT_VERSION,
+                passphrase_alone=any(
+                    one.kind == PASSPHRASE and not one.two_factors for one in secrets
+                ),
+                names={personal: PERSONAL},
+            )
+            write_settings(connection, keyring, settings)
+            keyring.wipe()
+    except sqlite3.DatabaseError as error:
+        raise NotAVaultError(f"{path}: cannot be made a vault ({error})") from None
+    finally:
+        connection.close()
+
+
+def _make_private_file(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise NotAVaultError(f"{path}: the folder {path.parent} does not exist")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise NotAVaultError(f"{path}: cannot be made ({error.strerror})") from None

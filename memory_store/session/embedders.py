@@ -1,0 +1,192 @@
+"""Which embedding model serves which collection, loaded when it is first asked for.
+
+Boundary: reads the vault's settings; no text passes here. A model is looked for where it was when
+it was chosen, then by its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memory_store.errors import ModelMismatchError, ModelUnavailableError
+from memory_store.paths import home_path
+from memory_store.session.opened_vault import OpenVault
+from memory_store.vault.settings import CollectionSettings
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+
+
+DEFAULT = "default"  # in the place of a model's name: the vault's own
+
+
+class ModelState(Struct, frozen=True):
+    """The embedding model as loaded (None: not there), and what its absence switches off."""
+
+    embedder_name: str | None
+    degraded: tuple[str, ...]
+
+
+class Embedders:
+    """The models of a vault's collections. ``usual`` names another than the vault's own."""
+
+    def __init__(self, vault: OpenVault, usual: str | None) -> None:
+        self._vault = vault
+        self.usual = usual
+
+    def load(self, collection: str | None = None) -> Embedder:
+        """The model of a collection (by id), or of the vault (``None``).
+
+        Raises ModelUnavailableError, and ModelMismatchError when the vectors that are there come
+        from another one.
+        """
+        from memory_store.models.embedder import load_embedder
+
+        embedder = load_embedder(self.name(collection))
+        self._vault.check_model(embedder, collection)
+        return embedder
+
+    @contextlib.contextmanager
+    def loading_ahead(self) -> Iterator[None]:
+        """Load the vault's model beside the work inside, if vectors come from it.
+
+        Ends when both have: a model that is still being loaded while Python ends does so with a
+        traceback. Nothing is said of one that is missing or broken: whoever asks for it is told.
+        """
+        loading = self._load_ahead()
+        try:
+            yield
+        finally:
+            if loading is not None:
+                loading.join()
+
+    def _load_ahead(self) -> threading.Thread | None:
+        """The thread that loads the model; ``None`` where there is nothing to load.
+
+        FastEmbed is imported before, by itself: an import holds the interpreter, so that beside
+        other work both would take the longer.
+        """
+        from memory_store.models.embedder import load_embedder
+        from memory_store.models.places import locate_embedder
+
+        def load() -> None:
+            with contextlib.suppress(ModelUnavailableError, OSError):
+                load_embedder(name)
+
+        with contextlib.suppress(ModelUnavailableError, RuntimeError):  # no thread is to be had
+            name = self.name()
+            asked_for = self._vault.settings.embedder and name in {
+                self.name(collection) for collection in self._vault.keyring.readable()
+            }
+            if asked_for and locate_embedder(name) is not None:
+                import fastembed  # noqa: F401 - imported here, used there
+
+                loading = threading.Thread(target=load, name="model loading ahead")
+                loading.start()
+                return loading
+        return None
+
+    def name(self, collection: str | None = None) -> str | None:
+        """Name or folder of the model that :meth:`load` looks for; ``None``: the usual one.
+
+        Raises ModelUnavailableError where the vault's owner names a model to a member by what
+        could be a path on her machine.
+        """
+        chosen = self._vault.settings.chosen(collection or "")
+        if chosen.embedder:
+            there = chosen.folder and Path(chosen.folder).is_dir()
+            return chosen.folder if there else self._named(chosen.embedder)
+        return self.usual or self._named(self._vault.settings.embedder) or None
+
+    def _named(self, name: str) -> str:
+        """A model's name in the settings. A member takes it for a name alone, never for a path."""
+        from memory_store.models.places import DEFAULT_MODEL, MODEL_NAME_FORM, MODEL_VARIABLE
+
+        if self._vault.keyring.is_owner or name in ("", DEFAULT_MODEL):
+            return name
+        if MODEL_NAME_FORM.fullmatch(name) and not os.path.lexists(name):
+            return name
+        mine = os.environ.get(MODEL_VARIABLE) or self.usual or ""
+        if Path(mine).name == name:  # her own choice, by the folder that she gave
+            return mine
+        raise ModelUnavailableError(
+            f"The vault's owner names the model {name!r}, which could be a path on this machine.",
+            f"set {MODEL_VARIABLE} to a model folder of yours",
+        )
+
+    def state(self, collection: str | None = None) -> ModelState:
+        """Whether meaning can be searched in a collection, and if not, why and what mends it."""
+        try:
+            return ModelState(self.load(collection).name, ())
+        except ModelUnavailableError as error:
+            return ModelState(None, (f"no vectors: {str(error).rstrip('.')}. Try: {error.remedy}",))
+        except ModelMismatchError as error:
+            return ModelState(None, (f"no vectors: {error}",))
+
+    def load_to_adopt(self, collection: str) -> Embedder:
+        """The model that a collection is to have from now on, whatever its vectors came from.
+
+        Its own choice; else what ``usual`` or the environment names; else the vault's model.
+        """
+        from memory_store.models.embedder import load_embedder
+        from memory_store.models.places import MODEL_VARIABLE
+
+        own = self._vault.settings.chosen(collection).embedder
+        if own or not (self.usual or os.environ.get(MODEL_VARIABLE)):
+            return load_embedder(self.name(collection))
+        return load_embedder(self.usual)
+
+    def chosen(self, choice: CollectionSettings, given: str) -> CollectionSettings:
+        """The choice with the model of that name or folder; ``default`` is the vault's."""
+        from memory_store.models.embedder import load_embedder
+
+        if given == DEFAULT:
+            return CollectionSettings(choice.collection, choice.analyser)
+        embedder = load_embedder(given)
+        folder = home_path(given)
+        return replace(
+            choice,
+            embedder=embedder.name,
+            folder=str(folder.resolve()) if folder.is_dir() else "",
+            fingerprint=embedder.fingerprint,
+            dimensions=embedder.dimensions,
+        )
+
+
+class WritingEmbedders:
+    """The models for one import: ``None`` for a collection whose model is not there.
+
+    ``degraded`` then holds a line for it, ending in the command that mends it.
+    """
+
+    def __init__(self, embedders: Embedders, vault: OpenVault) -> None:
+        self._embedders = embedders
+        self._vault = vault
+        self.degraded: tuple[str, ...] = ()
+
+    def __call__(self, collection: str) -> Embedder | None:
+        try:
+            return self._embedders.load(collection)
+        except ModelUnavailableError as error:
+            self.failed(collection, error)
+            return None
+
+    def failed(self, collection: str, error: ModelUnavailableError) -> None:
+        """Tell that a collection's model made no vectors, of some texts or of any."""
+        mend = f"{error.remedy}, then memory-store reindex {self._vault.path}"
+        line = f"stored without vectors: {str(error).rstrip('.')}. Try: {mend}"
+        if self._vault.settings.chosen(collection).embedder:
+            line = f"collection {self._vault.collections.names()[collection]!r} {line}"
+        self.degraded = tuple(dict.fromkeys((*self.degraded, line)))
+
+
+def without_model(collection: str) -> None:
+    """For ``--no-embed``: no model for any collection."""

@@ -1,0 +1,388 @@
+"""The index in memory: loaded from sealed segments, following what others write.
+
+Boundary: lives from unlock to lock and holds vectors and keyed hashes only. Searches read an
+immutable :class:`Snapshot`; a refresh swaps it for a newer one. Nothing here touches a text.
+
+At each refresh the row tags of all living entries must add up to the accounts, so that entries
+which were taken away, put back or kept alive are noticed in a vault of any size. What this cannot
+tell is whether the rows are those: that is told when one is opened (``index/known_rows.py``).
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from memory_store.crypto.blinding import SUM_MODULUS
+from memory_store.errors import SupersededError, TamperedError
+from memory_store.index.columns import Array
+from memory_store.index.layout import Late, overwrite_parts
+from memory_store.index.segment import Segment, merge
+from memory_store.index.snapshot import Snapshot
+from memory_store.session.marks import same_analysis, same_model, wanted_mark
+from memory_store.session.sealed_segments import alive_rows, id_words, living_tags, load_segment
+from memory_store.session.writer import write_index_segment
+from memory_store.sqlite import sqlite3
+from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.manifest import (
+    CONTENT_FORMAT,
+    Manifest,
+    count_rows,
+    earlier_total,
+    read_manifest,
+    rows_of,
+)
+from memory_store.vault.segments import (
+    SegmentRow,
+    changes_since,
+    delete_segments,
+    list_segments,
+    read_sealed_parts,
+    same_content,
+    trim_changes,
+)
+from memory_store.vault.settings import Settings, read_settings, stored_revision
+from memory_store.vault.transactions import transaction
+
+COUNTED_AT_UNLOCK = 20_000  # rows told apart at unlock (20 ms); above, each when it is opened
+TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
+MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
+
+
+class _Loaded(Struct):
+    """A segment in memory with the mask of entries that are still alive."""
+
+    row: SegmentRow
+    segment: Segment
+    alive: npt.NDArray[np.bool_]
+    summed: tuple[int, npt.NDArray[np.bool_], int] | None = None
+
+    def total(self, keys: CollectionKeys, epoch: int) -> int:
+        """What the row tags of its living entries add up to. Raises TamperedError."""
+        if self.summed is None or self.summed[0] != epoch or self.summed[1] is not self.alive:
+            total = keys.elements_of(epoch).total(living_tags(self.segment, self.alive))
+            self.summed = (epoch, self.alive, total)
+        return self.summed[2]
+
+
+class LiveIndex:
+    """What is loaded of a vault's index, and how it is brought up to date."""
+
+    def __init__(self, keyring: Keyring, connection: sqlite3.Connection) -> None:
+        """``connection`` is read by this index alone, so that SQLite can tell it what others,
+        our own writer among them, committed."""
+        self._keyring = keyring
+        self._connection = connection
+        self._loaded: dict[str, _Loaded] = {}
+        self._sequence = 0
+        self._left: list[weakref.finalize[..., Segment]] = []
+        self._lock = threading.Lock()
+        self._snapshot: Snapshot | None = None
+        self._state: tuple[int, Settings] | None = None
+        self._made_of: list[tuple[SegmentRow, npt.NDArray[np.bool_]]] = []
+        self._accounts: dict[str, Manifest] = {}
+        self._counted = False
+        self._compared = False
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was read of it yet."""
+        return self._snapshot is None
+
+    def refresh(
+        self, settings: Settings, *, whole: bool = False, counted: bool = True
+    ) -> tuple[Snapshot, Settings]:
+        """The newest committed state, and the settings it was made by: newer ones, if there are.
+
+        The settings say which model's vectors count in each collection, and which analysis.
+        Cheap when nothing was committed since the last call. ``counted`` counts the rows, too, so
+        that none is missing; ``whole`` holds each row's id and version against the entries, which
+        is done at unlock for all but large vaults. Raises TamperedError when segments, change log,
+        account and rows disagree, LockedError after a lock.
+        """
+        with self._lock:
+            self._keyring.check_open()
+            (version,) = self._connection.execute("pragma data_version").fetchone()
+            known = self._snapshot is not None and self._state == (version, settings)
+            if self._snapshot is None or whole or not known or (counted and not self._counted):
+                self._snapshot, settings = self._reload(
+                    self._connection, settings, whole=whole, counted=counted
+                )
+                self._state = (version, settings)
+                self._counted = counted
+                self._compared |= counted
+            return self._snapshot, settings
+
+    def _reload(
+        self, connection: sqlite3.Connection, settings: Settings, *, whole: bool, counted: bool
+    ) -> tuple[Snapshot, Settings]:
+        connection.execute("begin")
+        try:
+            if stored_revision(connection) != settings.revision:  # another process wrote them
+                settings = read_settings(connection, self._keyring)
+            readable = set(self._keyring.readable())
+            rows = [row for row in list_segments(connection) if row.collection in readable]
+            accounts = {one: read_manifest(connection, self._keyring.of(one)) for one in readable}
+            self._check_age(accounts, settings)
+            self._load_missing(connection, rows, accounts)
+            self._bury(connection)
+            for collection, account in accounts.items():
+                self._check_account(connection, collection, account, whole=whole, counted=counted)
+            self._accounts = accounts
+        finally:
+            connection.execute("rollback")
+        made_of = [(row, self._loaded[row.id].alive) for row in rows]
+        if self._snapshot is None or not self._same_as_before(made_of, settings):
+            self._snapshot = self._snapshot_of(rows, settings)
+        self._made_of = made_of
+        return self._snapshot, settings
+
+    def _same_as_before(
+        self, made_of: Sequence[tuple[SegmentRow, npt.NDArray[np.bool_]]], settings: Settings
+    ) -> bool:
+        """Whether what was committed is nothing to the index, so that its caches hold."""
+        if self._state is None or self._state[1].indexing != settings.indexing:
+            return False
+        if len(made_of) != len(self._made_of):
+            return False
+        pairs = zip(made_of, self._made_of, strict=True)
+        return all(same_content(row, old) and alive is held for (row, alive), (old, held) in pairs)
+
+    def _snapshot_of(self, rows: Sequence[SegmentRow], settings: Settings) -> Snapshot:
+        parts, stale = [], []
+        for row in rows:
+            loaded = self._loaded[row.id]
+            wanted = wanted_mark(settings, self._keyring.of(row.collection))
+            fits = same_model(row.model, wanted)
+            segment = loaded.segment if fits else _unembedded(loaded.segment)
+            parts.append((segment, loaded.alive, row.collection))
+            foreign = not fits and loaded.segment.windows > 0
+            stale.append(foreign or not same_analysis(row.model, wanted))
+        earlier = [one for one, it in self._accounts.items() if it.format < CONTENT_FORMAT]
+        return Snapshot(parts, stale=stale, untagged=earlier)
+
+    def _load_missing(
+        self,
+        connection: sqlite3.Connection,
+        rows: Sequence[SegmentRow],
+        accounts: Mapping[str, Manifest],
+    ) -> None:
+        wanted = {
+            row.id
+            for row in rows
+            if accounts[row.collection].format < CONTENT_FORMAT
+            or row.id not in self._loaded
+            or self._loaded[row.id].segment.row_tags is not None  # else it was upgraded meanwhile
+        }
+        for gone in [known for known in self._loaded if known not in wanted]:
+            self._leave(self._loaded.pop(gone).segment)
+        for row in rows:
+            if row.id not in self._loaded:
+                segment = self._load(connection, row)
+                alive = np.ones(segment.count, dtype=np.bool_)
+                self._loaded[row.id] = _Loaded(row, segment, alive)
+                # changes between the segment's writing and now apply to it
+                self._sequence = min(self._sequence, row.sequence)
+
+    def _load(self, connection: sqlite3.Connection, row: SegmentRow) -> Segment:
+        """A segment whose pairs are read when a search first asks for a phrase: they are two
+        fifths of an index, and few searches do. Raises SupersededError where it is gone by then.
+        """
+
+        def sealed_pairs() -> bytes:
+            with self._lock:
+                self._keyring.check_open()
+                sealed = read_sealed_parts(connection, row, ["pairs"])
+            if sealed is None:
+                raise SupersededError("the index is being written too often to be searched")
+            return sealed["pairs"]
+
+        return load_segment(connection, self._keyring.of(row.collection), row, sealed_pairs)
+
+    def _leave(self, segment: Segment) -> None:
+        """Overwrite a segment that was replaced once no search uses it any more, or at the lock."""
+        left = weakref.finalize(segment, overwrite_parts, vars(segment))
+        self._left = [*(one for one in self._left if one.alive), left]
+
+    def _bury(self, connection: sqlite3.Connection) -> None:
+        """Mark entries dead that a later change replaced or removed."""
+        changes = changes_since(connection, self._sequence)
+        by_collection: dict[str, list[_Loaded]] = defaultdict(list)
+        for loaded in self._loaded.values():
+            by_collection[loaded.row.collection].append(loaded)
+        for change in changes:
+            high, low = id_words(change.memory)
+            for loaded in by_collection[change.collection]:
+                if loaded.row.sequence < change.sequence:
+                    for row in loaded.segment.rows_of(high, low):
+                        if loaded.alive[row]:
+                            loaded.alive = loaded.alive.copy()
+                            loaded.alive[row] = False
+        if changes:
+            self._sequence = changes[-1].sequence
+
+    def _check_age(self, accounts: Mapping[str, Manifest], settings: Settings) -> None:
+        """Refuse accounts that are older than what was read before, or than the settings."""
+        for collection, account in accounts.items():
+            before = self._accounts.get(collection, account)
+            if account.counter < before.counter or account.format < settings.format:
+                raise TamperedError(
+                    f"vault_manifests of {collection}: an older account was put back"
+                )
+
+    def _check_account(
+        self,
+        connection: sqlite3.Connection,
+        collection: str,
+        account: Manifest,
+        *,
+        whole: bool,
+        counted: bool,
+    ) -> None:
+        """Hold the living entries against the account and the rows: that they add up to it, how
+        many there are, and at unlock and if ``whole`` which. Or a row that was taken away would be
+        left out without a word."""
+        keys = self._keyring.of(collection)
+        held = [one for one in self._loaded.values() if one.row.collection == collection]
+        count = sum(int(np.count_nonzero(one.alive)) for one in held)
+        earlier, small = account.format < CONTENT_FORMAT, count <= COUNTED_AT_UNLOCK
+        agrees = count == account.count
+        if agrees and not earlier:
+            total = sum(one.total(keys, account.epoch) for one in held)
+            agrees = total % SUM_MODULUS == account.total
+        if agrees and (counted or earlier) and (whole or small or not self._compared):
+            agrees = count == count_rows(connection, collection)
+        if agrees and (counted or earlier) and (whole or (small and not self._compared)):
+            rows = rows_of(connection, collection)
+            if earlier:
+                agrees = earlier_total(keys, rows, account.epoch) == account.total
+            agrees = agrees and _lives(held, rows)
+        if not agrees:
+            raise TamperedError(
+                f"collection {collection}: its account knows {account.count} memories, its "
+                f"index holds {count}, or others; memory-store verify shows which"
+            )
+
+    def compact(self, connection: sqlite3.Connection) -> int:
+        """Merge small segments and drop dead entries. Returns how many segments went away."""
+        merged = 0
+        while True:
+            with transaction(connection, self._keyring):
+                rows = list_segments(connection)
+                group = _next_merge(rows, set(self._keyring.readable()))
+                if not group:
+                    return merged
+                self._merge(connection, group)
+                merged += len(group) - 1
+
+    def _merge(self, connection: sqlite3.Connection, group: Sequence[SegmentRow]) -> None:
+        keys = self._keyring.of(group[0].collection)
+        parts = [
+            (segment, alive_rows(connection, row, segment))
+            for row in group
+            for segment in [load_segment(connection, keys, row)]
+        ]
+        try:
+            together = merge(parts)
+        finally:
+            for segment, _ in parts:
+                segment.wipe()
+        if together.count:
+            write_index_segment(connection, keys, together, group[0].model)
+        delete_segments(connection, [row.id for row in group])
+        trim_changes(connection)
+
+    def drop(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+        """Rewrite the segments that still hold entries of deleted memories, without them.
+
+        Inside the caller's transaction, the one that deletes: whoever is killed between two of
+        them would leave words and vectors of a memory that is gone.
+        """
+        for row in list_segments(connection):
+            if row.collection in self._keyring.readable():
+                segment = load_segment(connection, self._keyring.of(row.collection), row)
+                if any(segment.rows_of(*id_words(memory)) for memory in ids):
+                    self._merge(connection, [row])
+                segment.wipe()
+
+    def wipe(self) -> None:
+        """Overwrite every vector and hash in memory."""
+        with self._lock:
+            for loaded in self._loaded.values():
+                loaded.segment.wipe()
+            for left in self._left:
+                left()
+            self._loaded.clear()
+            if self._snapshot is not None:
+                self._snapshot.wipe()
+            self._snapshot = None
+            self._made_of = []
+            self._connection.close()
+
+
+def _next_merge(rows: Sequence[SegmentRow], readable: set[str]) -> list[SegmentRow]:
+    """The oldest segments of one collection, model and size tier that are due to be merged."""
+    tiers: dict[tuple[str, str, int], list[SegmentRow]] = defaultdict(list)
+    for row in rows:
+        if row.collection in readable and row.documents < MOST_DOCUMENTS:
+            tier = _tier(row.documents)
+            tiers[row.collection, row.model, tier].append(row)
+    for group in tiers.values():
+        if len(group) >= TIER_FACTOR:
+            chosen: list[SegmentRow] = []
+            for row in group:
+                if sum(r.documents for r in chosen) + row.documents > MOST_DOCUMENTS:
+                    break
+                chosen.append(row)
+            if len(chosen) > 1:
+                return chosen
+    return []
+
+
+def _lives(held: Sequence[_Loaded], rows: Sequence[tuple[str, int]]) -> bool:
+    """Whether the living entries of a collection are those of its rows, in any order."""
+    if not rows:  # and as many entries
+        return True
+    try:
+        written = bytes.fromhex("".join([memory for memory, _ in rows]).replace("-", ""))
+        ids = np.frombuffer(written, ">u8").reshape(-1, 2)
+        there = _in_order(ids, np.array([version for _, version in rows], dtype=np.int64))
+    except (TypeError, ValueError, OverflowError):  # no ids, or no versions, as we write them
+        return False
+    living = [one.segment.id_words[one.alive] for one in held]
+    versions = [one.segment.versions[one.alive] for one in held]
+    return np.array_equal(there, _in_order(np.concatenate(living), np.concatenate(versions)))
+
+
+def _in_order(ids: npt.NDArray[np.uint64], versions: npt.NDArray[np.int64]) -> Array:
+    """uint64 [n, 3]: ids and versions, ascending."""
+    rows = np.column_stack((ids.astype(np.uint64), versions.view(np.uint64)))
+    return rows[np.lexsort(rows.T)]
+
+
+def _tier(documents: int) -> int:
+    tier = 0
+    while documents >= TIER_FACTOR:
+        documents //= TIER_FACTOR
+        tier += 1
+    return tier
+
+
+def _unembedded(segment: Segment) -> Segment:
+    """The same segment as if it had not been embedded: its vectors come from another model."""
+    nothing = np.empty((0, segment.dimensions), dtype=np.float16)
+    return replace(
+        segment,
+        window_offsets=np.zeros(segment.count + 1, dtype=np.int64),
+        window_starts=np.empty(0, dtype=np.uint32),
+        window_ends=np.empty(0, dtype=np.uint32),
+        late_vectors=Late(None, nothing),
+        origin=segment,
+    )

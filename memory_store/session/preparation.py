@@ -1,0 +1,180 @@
+"""Preparing memories for writing: tags, language, terms and vectors, outside any transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from memory_store.crypto.blinding import Blinder
+from memory_store.errors import ModelUnavailableError
+from memory_store.index.entries import Indexable, Windows, index_entries
+from memory_store.index.segment import IndexEntry
+from memory_store.records import Memory
+from memory_store.session.opened_vault import OpenVault
+from memory_store.session.writer import IndexModel, Prepared
+from memory_store.text.identifiers import CODE
+from memory_store.vault.keyring import VAULT_SCOPE
+from memory_store.vault.rows import Origin, content_tag, topic_tags
+from memory_store.vault.transactions import transaction
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+
+
+class _Making(Struct, frozen=True):
+    """What the entries of one collection are made with, fixed for as long as an import lasts."""
+
+    embedder: Embedder | None
+    model: IndexModel
+    fingerprint: str
+    analyser: str
+
+
+class Preparer:
+    """Turns memories into what :func:`write_batch` writes. One per import or call; then closed.
+
+    ``embedders`` gives the model of a collection (by id), or None: new contents are then left
+    without vectors (``--no-embed``, or no model). ``failed`` is told of a collection whose model
+    failed: the texts that it failed on are left without vectors, too. ``anew``: no vectors of the
+    index are used again. Raises ModelMismatchError
+    where a collection's vectors come from another model, and, without ``failed``,
+    ModelUnavailableError.
+    """
+
+    def __init__(
+        self,
+        vault: OpenVault,
+        embedders: Callable[[str], Embedder | None],
+        failed: Callable[[str, ModelUnavailableError], None] | None = None,
+        *,
+        anew: bool = False,
+    ) -> None:
+        self.embedded: Callable[[int, int], None] | None = None
+        """Told how many windows of a batch are embedded, and how many it has."""
+        self._vault = vault
+        self._embedders = embedders
+        self._failed = failed
+        self._blinders: dict[str, Blinder] = {}
+        self._anew = anew  # no vectors of the index are used again
+        self._snapshot = vault.snapshot()
+        self._makings: dict[str, _Making] = {}
+        self._known: dict[str, dict[bytes, int]] = {}
+        self._languages: dict[str, str] = {}
+
+    def embeds(self, collection: str) -> bool:
+        """Whether there is a model to make vectors with."""
+        return self._making(collection).embedder is not None
+
+    def model(self, collection: str) -> IndexModel:
+        """What the entries of a collection are made with."""
+        return self._making(collection).model
+
+    def _making(self, collection: str) -> _Making:
+        # Looked up once: should somebody change the settings meanwhile, entries keep the mark
+        # of what they were really made with, and are stale.
+        if collection not in self._makings:
+            vault, embedder = self._vault, self._embedders(collection)
+            if not vault.settings.of(collection).fingerprint and not vault.keyring.is_owner:
+                embedder = None  # which model it is to be the owner decides
+            if embedder is not None:
+                vault.check_model(embedder, collection)
+                if not vault.settings.of(collection).fingerprint:
+                    with vault.writing() as connection, transaction(connection, vault.keyring):
+                        vault.adopt_model(connection, embedder, collection)
+            held = vault.settings.of(collection)
+            self._makings[collection] = _Making(
+                embedder, vault.model(collection), held.fingerprint, held.analyser
+            )
+        return self._makings[collection]
+
+    def prepare(self, batch: Sequence[tuple[Memory, Origin]]) -> list[Prepared]:
+        """Index entries for a batch; memories stay in order."""
+        prepared: dict[str, IndexEntry] = {}
+        collections = dict.fromkeys(memory.collection for memory, _ in batch)
+        for collection in collections:
+            items = [self._indexable(m) for m, _ in batch if m.collection == collection]
+            embedder = self._making(collection).embedder
+            entries = self._entries(collection, items, embedder)
+            prepared |= {entry.memory_id: entry for entry in entries}
+        return [Prepared(memory, origin, prepared[memory.id]) for memory, origin in batch]
+
+    def _entries(
+        self, collection: str, items: Sequence[Indexable], embedder: Embedder | None
+    ) -> list[IndexEntry]:
+        """The entries of a collection's memories; one by one where the model fails on some."""
+        making = self._making(collection)
+        try:
+            return index_entries(
+                items,
+                self._blinder(collection),
+                embedder,
+                reuse=partial(self._reuse, making.fingerprint),
+                dimensions=making.model.dimensions,
+                analyser=making.analyser,
+                fallback_language=self._language(collection),
+                embedded=self.embedded,
+            )
+        except ModelUnavailableError as error:
+            if self._failed is None:
+                raise
+            self._failed(collection, error)
+        if len(items) == 1:
+            return self._entries(collection, items, None)
+        return [entry for one in items for entry in self._entries(collection, [one], embedder)]
+
+    def _indexable(self, memory: Memory) -> Indexable:
+        keyring = self._vault.keyring
+        tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
+        topics = topic_tags(keyring.of(memory.collection), memory.topics)
+        return Indexable(memory, tag, tuple(topics))
+
+    def _blinder(self, collection: str) -> Blinder:
+        if collection not in self._blinders:
+            keys = self._vault.keyring.of(collection)
+            self._blinders[collection] = keys.importing_blinder()
+        return self._blinders[collection]
+
+    def _language(self, collection: str) -> str:
+        """The collection's most frequent language, for texts too short to tell."""
+        if collection not in self._languages:
+            found = self._snapshot.languages_in(collection)
+            told = (language for language in found if language != CODE)
+            self._languages[collection] = next(told, "en")
+        return self._languages[collection]
+
+    def _reuse(self, fingerprint: str, tag: bytes) -> Windows | None:
+        """The windows and vectors that the index holds for an equal content, by the same model."""
+        if self._anew:
+            return None
+        if fingerprint not in self._known:
+            self._known[fingerprint] = self._contents(fingerprint)
+        ordinal = self._known[fingerprint].get(tag)
+        if ordinal is None:
+            return None
+        spans = self._snapshot.windows(ordinal)
+        if not spans:
+            return None
+        return Windows(tuple(spans), self._snapshot.document_vectors(ordinal))
+
+    def _contents(self, fingerprint: str) -> dict[bytes, int]:
+        """Content tag → a living document of a collection whose vectors that model made.
+
+        None of a collection that the writer may not read: to make vectors takes a time that tells.
+        """
+        snapshot, settings = self._snapshot, self._vault.settings
+        made = [
+            c
+            for c in snapshot.collections
+            if settings.of(c).fingerprint == fingerprint and self._vault.tells(c)
+        ]
+        tags = snapshot.content_tags
+        return {bytes(tags[i]): int(i) for i in snapshot.visible(made).nonzero()[0]}
+
+    def close(self) -> None:
+        """Wipe the words that the import remembered."""
+        for blinder in self._blinders.values():
+            blinder.wipe()
+        self._blinders.clear()

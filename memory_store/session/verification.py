@@ -1,0 +1,344 @@
+"""Verification: every record authenticated, every account held against its rows and its index, and
+the index against the texts.
+
+Boundary: opens everything, keeps nothing. The report names rows, never contents.
+
+Everything is read at one moment, and the index anew from its segments: what this process has in
+memory is not asked. Of each memory the row, the account's tag of it and what its index entry says
+of type, times, topics and content are compared; its words are analysed again, and its vectors made
+again, for as many as are asked for, chosen at random.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from memory_store.crypto.blinding import SUM_MODULUS
+from memory_store.errors import (
+    MemoryStoreError,
+    ModelMismatchError,
+    ModelUnavailableError,
+    NotFoundError,
+    TamperedError,
+)
+from memory_store.index.entries import Indexable
+from memory_store.index.known_rows import KnownRows
+from memory_store.index.snapshot import Snapshot
+from memory_store.records import Memory
+from memory_store.session.comparison import Comparison
+from memory_store.session.marks import same_analysis, same_model, wanted_mark
+from memory_store.session.opened_vault import OpenVault
+from memory_store.session.sealed_segments import alive_rows, living_tags, load_main, load_segment
+from memory_store.sqlite import sqlite3
+from memory_store.vault import audit, sources, topic_table
+from memory_store.vault.collections import check_named
+from memory_store.vault.damage import UNFORESEEN, damage
+from memory_store.vault.expansions import stored
+from memory_store.vault.keyring import VAULT_SCOPE
+from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
+from memory_store.vault.rows import content_tag, open_memories, own_tag, read_origins, topic_tags
+from memory_store.vault.schema import FORMAT_VERSION
+from memory_store.vault.segments import SegmentRow, list_segments
+from memory_store.vault.settings import FILLING, MEMORY
+from memory_store.vault.share_check import share_checks
+from memory_store.vault.transactions import reading
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+
+WORDS_COMPARED = 256  # memories whose words are analysed again: about a second
+VECTORS_COMPARED = 16  # memories of those that are embedded again: about a second, too
+MEND = "memory-store reindex --all makes the entry anew"
+
+Check = Callable[[], object]
+Model = Callable[[str], "Embedder"]
+DATABASE = "database"
+
+
+class Compared(Struct):
+    """Of how many memories the entries were compared, and of how many the words and the vectors."""
+
+    entries: int = 0
+    words: int = 0
+    vectors: int = 0
+    left: str = ""
+    """Why no vectors were, where some might have been."""
+
+
+def verify(
+    vault: OpenVault,
+    progress: Callable[[str, int, int | None], None] | None = None,
+    *,
+    full: bool = False,
+    model: Model | None = None,
+) -> dict[str, Any]:
+    """``{"records": how many were authenticated, "failures": ["what is wrong", …], "compared":
+    {"entries", "words", "vectors", "left"}}``.
+
+    ``full`` compares the words and the vectors of all memories; ``model`` loads that of a
+    collection by its id (``None``: no vectors are compared).
+    """
+    failures = []
+    # what others write meanwhile is left out
+    with reading(vault.reader()) as connection, vault.keyring.lasting():
+        work = _Work(vault, connection, full=full, model=model)
+        checks = list(work.checks())
+        for done, (name, check) in enumerate(checks):
+            if progress is not None:
+                progress(name, done, len(checks))
+            try:
+                check()
+            except (MemoryStoreError, ValueError, sqlite3.DatabaseError) as error:
+                failures.append(f"{name}: {error}")
+            except UNFORESEEN:
+                if not failures or not failures[0].startswith(DATABASE):
+                    raise  # the file is whole: the fault is ours
+                failures.append(f"{name}: holds what no vault holds")
+        work.wipe()
+    if progress is not None:
+        progress("", len(checks), len(checks))
+    compared = {name: getattr(work.compared, name) for name in Compared.__struct_fields__}
+    return {"records": len(checks), "failures": failures, "compared": compared}
+
+
+class _Work:
+    """One verification: what is read once for all of its checks."""
+
+    def __init__(
+        self, vault: OpenVault, connection: sqlite3.Connection, *, full: bool, model: Model | None
+    ) -> None:
+        self._vault = vault
+        self._connection = connection
+        self._model = model
+        self._readable = set(vault.keyring.readable())
+        self._snapshot = self._read_index()
+        living = self._snapshot.alive.nonzero()[0].tolist()
+        chosen = living if full else _some(living, WORDS_COMPARED)
+        self._known = KnownRows(self._snapshot)
+        self._comparison = Comparison(self._snapshot, chosen)
+        self._embedded = frozenset(chosen if full else _some(chosen, VECTORS_COMPARED))
+        self._models: dict[str, Embedder | None] = {}
+        self.compared = Compared()
+
+    def wipe(self) -> None:
+        """Overwrite the index that was read."""
+        self._snapshot.wipe()
+
+    def _read_index(self) -> Snapshot:
+        """The index as its segments say; those that do not open have checks of their own."""
+        vault, connection = self._vault, self._connection
+        parts, stale, earlier = [], [], set()
+        for row in list_segments(connection):
+            if row.collection not in self._readable:
+                continue
+            keys = vault.keyring.of(row.collection)
+            try:
+                segment = load_main(connection, keys, row)
+                parts.append((segment, alive_rows(connection, row, segment), row.collection))
+                if read_manifest(connection, keys).format < CONTENT_FORMAT:
+                    earlier.add(row.collection)
+            except (MemoryStoreError, *UNFORESEEN):
+                continue
+            wanted = wanted_mark(vault.settings, keys)
+            fits = same_model(row.model, wanted) or not segment.windows
+            stale.append(not (fits and same_analysis(row.model, wanted)))
+        return Snapshot(parts, stale=stale, untagged=earlier)
+
+    def checks(self) -> Iterator[tuple[str, Check]]:
+        """What each is called, and what raises where it is not as it should be."""
+        vault, connection = self._vault, self._connection
+        problem = damage(connection, thorough=True)
+        yield DATABASE, lambda: _refuse_unless(problem is None, str(problem))
+        yield "settings", vault.refresh_settings
+        yield "collections", lambda: _check_collections(vault, connection)
+        for collection in vault.keyring.readable():
+            yield f"account of collection {collection}", partial(self._account, collection)
+        for row in list_segments(connection):
+            if row.collection in self._readable:
+                yield f"segment {row.id}", partial(self._segment, row)
+        if vault.settings.format >= FORMAT_VERSION:
+            yield from _rows_of_format_3(vault, connection)
+        if vault.keyring.is_owner:
+            for sequence, tag, sealed in stored(connection):
+                yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
+            yield "audit trail", partial(_audit_check, vault, connection)
+        if vault.settings.topics_kept == MEMORY:
+            yield "memory_topics", partial(_no_topics, connection)
+        yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
+        yield from self._memories()
+
+    def _memories(self) -> Iterator[tuple[str, Check]]:
+        rows = dict(
+            self._connection.execute("select id, collection from memories order by id").fetchall()
+        )
+        for memory, collection in rows.items():
+            if collection in self._readable:
+                yield f"memory {memory}", partial(self._memory, memory)
+        for memory in self._snapshot.ids(self._snapshot.alive.nonzero()[0]):
+            if memory not in rows:
+                yield f"memory {memory}", partial(self._known.check_absent, memory)
+
+    def _account(self, collection: str) -> None:
+        keys, snapshot = self._vault.keyring.of(collection), self._snapshot
+        account = read_manifest(self._connection, keys)
+        rows = rows_of(self._connection, collection)
+        held = [part for part in snapshot.parts if part.collection == collection]
+        count = sum(int(part.alive.sum()) for part in held)
+        if account.format < CONTENT_FORMAT:
+            total = earlier_total(keys, rows, account.epoch)
+        else:
+            elements = keys.elements_of(account.epoch)
+            total = sum(elements.total(living_tags(p.segment, p.alive)) for p in held) % SUM_MODULUS
+        _refuse_unless(
+            account.count == count == len(rows) and account.total == total,
+            f"says {account.count} memories; {len(rows)} are there and {count} in the index, "
+            "or not the same ones",
+        )
+
+    def _segment(self, row: SegmentRow) -> None:
+        segment = load_segment(self._connection, self._vault.keyring.of(row.collection), row)
+        try:
+            _refuse_unless(len(segment.vectors) == segment.windows, "vectors are missing")
+            segment.pairs.rows(0)
+        finally:
+            segment.wipe()
+
+    def _memory(self, memory: str) -> None:
+        keyring = self._vault.keyring
+        opened = list(open_memories(self._connection, keyring, [memory], self._known))
+        _refuse_unless(bool(opened), "is gone")
+        self._rows_beside(opened[0])
+        ordinal = self._snapshot.ordinal_of(memory)
+        if ordinal is not None:
+            self._entry(ordinal, opened[0])
+
+    def _rows_beside(self, opened: Memory) -> None:
+        """Its content tag, and its topics in the file."""
+        connection, keys = self._connection, self._vault.keyring.of(opened.collection)
+        tag = content_tag(keys, opened.title, opened.text)
+        (stored_tag,) = connection.execute(
+            """
+            select b.tag from memory_bodies b join memories m on m.content = b.id
+            where m.id = ?
+            """,
+            (opened.id,),
+        ).fetchone()
+        known = [*keys.stored_forms(tag), *keys.stored_forms(own_tag(keys, opened.id))]
+        _refuse_unless(stored_tag in known, "its content tag is another's")
+        kept = self._vault.settings.topics_kept
+        if kept != MEMORY:
+            topics = {
+                bytes(row[0])
+                for row in connection.execute(
+                    "select topic from memory_topics where memory = ?", (opened.id,)
+                )
+            }
+            tags = topic_tags(keys, opened.topics)
+            wanted = [{keys.stored(tag, epoch) for tag in tags} for epoch in keys.bundles()]
+            # while the key is being replaced, they may stand there in both of its epochs
+            whole = kept == FILLING or any(one <= topics for one in wanted)
+            whole = whole and topics <= set().union(*wanted)
+            _refuse_unless(whole, "its topic hashes are others")
+
+    def _entry(self, ordinal: int, memory: Memory) -> None:
+        """What the index says of it."""
+        keyring = self._vault.keyring
+        tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
+        keys = keyring.of(memory.collection)
+        item = Indexable(memory, tag, tuple(topic_tags(keys, memory.topics)))
+        differing = [*self._comparison.differences(ordinal, item)]
+        self.compared.entries += 1
+        if ordinal in self._comparison.chosen and not self._snapshot.stale[ordinal]:
+            self.compared.words += 1
+            if self._comparison.words_differ(ordinal, item, keys.blinder):
+                differing.append("words")
+            if ordinal in self._embedded and self._vectors_differ(ordinal, memory):
+                differing.append("vectors")
+        _refuse_unless(
+            not differing,
+            f"differs from its index entry in: {', '.join(differing)}; {MEND}",
+        )
+
+    def _vectors_differ(self, ordinal: int, memory: Memory) -> bool:
+        if not self._snapshot.windows(ordinal):
+            return False
+        embedder = self._embedder(memory.collection)
+        if embedder is None:
+            return False
+        self.compared.vectors += 1
+        return self._comparison.vectors_differ(ordinal, memory, embedder)
+
+    def _embedder(self, collection: str) -> Embedder | None:
+        """The model that a collection's vectors come from, where it is here."""
+        if collection not in self._models:
+            self._models[collection] = None
+            try:
+                if self._model is not None:
+                    self._models[collection] = self._model(collection)
+            except (ModelUnavailableError, ModelMismatchError, NotFoundError) as error:
+                self.compared.left = str(error)
+        return self._models[collection]
+
+
+def _some(ordinals: list[int], most: int) -> list[int]:
+    return random.SystemRandom().sample(ordinals, min(most, len(ordinals)))
+
+
+def _check_collections(vault: OpenVault, connection: sqlite3.Connection) -> None:
+    _refuse_unless(bool(vault.collections.names()), "none is readable")
+    check_named(connection, vault.keyring.principal)
+
+
+def _index_holds(vault: OpenVault) -> bool:
+    return vault.snapshot(whole=True).total >= 0
+
+
+def _rows_of_format_3(
+    vault: OpenVault, connection: sqlite3.Connection
+) -> Iterator[tuple[str, Check]]:
+    for source, collection, sealed in sources.check_source(connection, vault.keyring):
+        yield (
+            f"source {source}",
+            partial(sources.open_source, vault.keyring, source, collection, sealed),
+        )
+    yield "origins", lambda: _check_origins(vault, connection)
+    if vault.keyring.is_owner:
+        yield from share_checks(connection, vault.keyring, vault.settings)
+
+
+def _check_origins(vault: OpenVault, connection: sqlite3.Connection) -> None:
+    """Raise TamperedError where a row that is not proven says where a memory came from."""
+    rows = connection.execute(
+        "select id, collection from memories where id in (select memory from memory_sources)"
+    ).fetchall()
+    readable = set(vault.keyring.readable())
+    mine = [(memory, collection) for memory, collection in rows if collection in readable]
+    proven = read_origins(connection, vault.keyring, mine)
+    wrong = [memory for memory, _ in mine if memory not in proven]
+    _refuse_unless(not wrong, f"memory_sources of {', '.join(wrong[:3])}: not written by a reader")
+
+
+def _expansion(vault: OpenVault, tag: bytes, sealed: bytes) -> None:
+    vault.expansions.open(tag, sealed)
+
+
+def _no_topics(connection: sqlite3.Connection) -> None:
+    _refuse_unless(
+        topic_table.rows(connection) == 0,
+        "topics are kept in memory, and hashes are in the file: "
+        "memory-store settings DB topics memory deletes them",
+    )
+
+
+def _audit_check(vault: OpenVault, connection: sqlite3.Connection) -> None:
+    audit.check(connection, vault.keyring)
+
+
+def _refuse_unless(holds: bool, complaint: str) -> None:
+    if not holds:
+        raise TamperedError(complaint)
