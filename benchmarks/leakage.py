@@ -1,6 +1,6 @@
 """What a thief reads in the file of a vault without any key, measured for each way to keep one.
 
-    python -m benchmarks.leakage [--notes FOLDER] [--write docs/leakage.json]
+    python -m benchmarks.leakage [--notes FOLDER] [--write docs/figures/leakage.json]
 
 A folder of notes (the demo's by default) is imported into a vault of each profile, with topics in
 the table and in memory. The thief opens the file with plain SQLite and a list of everyday words,
@@ -194,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and write the figures for the documents."""
     parser = argparse.ArgumentParser(description="Play the thief on a vault's file.")
     parser.add_argument("--notes", type=Path, default=NOTES, help="a folder of notes")
-    parser.add_argument("--write", type=Path, help="a JSON file for docs/security.md")
+    parser.add_argument("--write", type=Path, help="a JSON file for docs/trust/security.md")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["MEMORY_STORE_STATE"] = str(Path(folder) / "state")

@@ -36,7 +36,7 @@ from plugin.browsing import running
 from memory_store.sqlite import connect
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHOWN_ADDRESS = "127.0.0.1:8001"
 SECRET = "a secret of these tests"
 BLOCK = re.compile(
@@ -249,7 +249,7 @@ def test_every_column_of_a_vault_is_in_the_table_of_what_is_sealed(home: Home) -
 
 def told_columns() -> dict[tuple[str, str], str]:
     """(table, column) → ``in clear``, ``sealed``, ``keyed hash``, ``public bytes`` or ``empty``."""
-    section = (ROOT / "docs" / "sealing.md").read_text("utf-8")
+    section = (ROOT / "docs" / "how-it-works" / "sealing.md").read_text("utf-8")
     found = re.findall(
         r"^\| `(\w+)` \| ([^|]+) \| (in clear|sealed|keyed hash|public bytes|empty) \|",
         section,

@@ -11,7 +11,10 @@ import pytest
 
 TESTS = Path(__file__).parent
 DOCS = TESTS.parent / "docs"
-PAGES = ("security.md", "permissions.md", "keys.md", "sealing.md")
+PAGES = (
+    *("trust/security.md", "trust/permissions.md"),
+    *("how-to/keys.md", "how-it-works/sealing.md"),
+)
 TESTED = re.compile(r"^Tests:\s(.+?)(?:\n\n|\n?\Z)", re.MULTILINE | re.DOTALL)
 BELIEF = re.compile(r"^Belief, no test: ", re.MULTILINE)
 NO_PROMISES = {

@@ -3,8 +3,8 @@
 Boundary: no keys. A file is opened only when it is SQLite, holds a vault of a format this version
 reads, and holds no trigger or view that could run somebody else's SQL on our tables.
 
-What stands in clear is listed in ``docs/sealing.md``; every blob column is a sealed value, except
-the keyed hashes in ``topic``, ``tag``, ``origin``, ``draft`` and ``file``.
+``docs/how-it-works/sealing.md`` lists what stands in clear. Every blob column is a sealed value,
+except the keyed hashes in ``topic``, ``tag``, ``origin``, ``draft`` and ``file``.
 """
 
 from __future__ import annotations

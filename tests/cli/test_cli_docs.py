@@ -11,7 +11,7 @@ from typing_commands import run
 
 from memory_store.cli import COMMANDS
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "cli.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 
 def test_the_help_in_the_documentation_is_current() -> None:

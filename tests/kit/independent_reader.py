@@ -1,4 +1,4 @@
-"""A second reader of vaults, written from docs/format.md and using nothing of ``memory_store``.
+"""A second reader of vaults, written from docs/how-it-works/format.md without ``memory_store``.
 
     python independent_reader.py notes.db --key-file notes.key
 

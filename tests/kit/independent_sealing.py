@@ -1,4 +1,4 @@
-"""Keys, sealed values, slots and keyed hashes, written from docs/format.md alone.
+"""Keys, sealed values, slots and keyed hashes, written from docs/how-it-works/format.md alone.
 
 Where the format says that something is to be refused, :class:`Refused` is raised, whose ``outcome``
 is the word that the test kit uses for it. Nothing of ``memory_store`` is used.

@@ -1,4 +1,6 @@
-"""Public keys and grants, written from docs/format.md alone: how somebody else's key opens a vault.
+"""Public keys and grants, written from docs/how-it-works/format.md alone.
+
+They let the key of another person open a vault.
 
 Nothing of ``memory_store`` is used.
 """

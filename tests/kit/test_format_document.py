@@ -1,4 +1,4 @@
-"""What docs/format.md says of tables and places is what a vault with everything in it has."""
+"""A vault with everything in it has the tables and places that how-it-works/format.md names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.vault.audit_events import AuditEvent
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "format.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "how-it-works" / "format.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)`(?:, if any)? \| (.*) \|$", re.MULTILINE)
 CELL = re.compile(r"^\| ((?:`[\w.]+`(?:, )?)+)[^|]*\| ", re.MULTILINE)
 GRANTED = ("vault_collection_keys", "wrapped")

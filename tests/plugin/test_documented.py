@@ -26,6 +26,11 @@ PAGES = (
 )
 
 
+def page(name: str) -> str:
+    """The text of a page of the documentation, in whatever part it stands."""
+    return next(DOCS.rglob(f"{name}.md")).read_text("utf-8")
+
+
 @pytest.mark.parametrize(
     ("document", "names"),
     [
@@ -40,7 +45,7 @@ PAGES = (
     ],
 )
 def test_every_name_is_told(document: str, names: set[str]) -> None:
-    text = (DOCS / f"{document}.md").read_text()
+    text = page(document)
     told = {
         word for code in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[\w-]+", code)
     }
@@ -49,7 +54,7 @@ def test_every_name_is_told(document: str, names: set[str]) -> None:
 
 
 def test_every_page_and_endpoint_is_told() -> None:
-    text = "".join((DOCS / f"{name}.md").read_text() for name in PAGES)
+    text = "".join(page(name) for name in PAGES)
     for pattern, _ in routes()[:-NOWHERE]:
         ending = re.sub(r"\(\?P<\w+>[^)]*\)", "X", pattern).rstrip("$").replace("\\", "")
         last = ending.rpartition("/")[2]
@@ -62,7 +67,9 @@ def _told(last: str, text: str) -> bool:
 
 
 def test_limits_are_told_as_they_are() -> None:
-    page, importing = ((DOCS / f"{name}.md").read_text() for name in ("search-page", "importing"))
-    assert f"the last {questions.MOST} questions of a vault, up to 16 KB" in " ".join(page.split())
+    search_page, importing = (page(name) for name in ("search-page", "importing"))
+    assert f"the last {questions.MOST} questions of a vault, up to 16 KB" in " ".join(
+        search_page.split()
+    )
     assert questions.LONGEST == 16 * 1024
     assert f"the `ids` of the first {LISTED_IDS:,} memories" in " ".join(importing.split())

@@ -1,6 +1,6 @@
 """How often a proof is repeated: a share of the times in every test run, all of them on demand.
 
-``make proofs`` sets ``PROOFS=full``; then the counts are those that docs/security.md states.
+``make proofs`` sets ``PROOFS=full``; then the counts are those that docs/trust/security.md states.
 """
 
 from __future__ import annotations

@@ -42,10 +42,10 @@ UNBOUND = frozenset(
         ("vault_sources", "principal"),
     }
 )
-"""Clear columns that nothing authenticates, which docs/format.md lists, and that of a row which
-counts for none under another memory's id. No text depends on them; of all that can be read,
-``collections.created`` is shown as it stands. (A change or a segment that counts is missed by the
-account.)"""
+"""Clear columns that nothing authenticates, which docs/how-it-works/format.md lists, and that of a
+row which counts for none under another memory's id. No text depends on them; of all that can be
+read, ``collections.created`` is shown as it stands. (The account misses a change or a segment that
+counts.)"""
 ROWIDS = frozenset({("vault_principals", "id"), ("vault_identities", "principal")})
 HOSTILE = {
     "INTEGER": (None, -1, 1, 2**62, -(2**63)),

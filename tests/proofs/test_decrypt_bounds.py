@@ -22,7 +22,7 @@ from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
 
 HEADS, BODIES = "memories.head", "memory_bodies.body"
-POOL, DEEP_POOL = 64, 256  # docs/search.md, "How many were opened"
+POOL, DEEP_POOL = 64, 256  # docs/how-it-works/search.md, "How many were opened"
 LITERAL = 256
 TRIES, DEEP_TRIES = 256, 1_000
 FOUND = {"prx": 5, "gno": 2}  # so many times the limit: all that a leg found, or a typed line

@@ -2,7 +2,7 @@
 
 A real server is flooded with wrong secrets from many addresses, and from this one with forged
 ``X-Forwarded-For``. Meanwhile the right one opens the vault. And guessing is slow: the rates of
-docs/configuration.md are counted.
+docs/reference/configuration.md are counted.
 """
 
 from __future__ import annotations

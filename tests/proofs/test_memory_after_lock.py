@@ -1,7 +1,7 @@
 """After a lock no key is left in a process's memory, and no vector of the NumPy index.
 
 Another process opens a vault, searches and locks; its memory is read from outside. What was opened
-as text stays in Python's strings: docs/security.md says how much.
+as text stays in Python's strings: docs/trust/security.md says how much.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from memory_store.vault import topic_table
 
 Make = Callable[..., MemoryStore]
 ROOT = Path(__file__).parents[2]
-PUBLISHED = json.loads((ROOT / "docs" / "leakage.json").read_text("utf-8"))
+PUBLISHED = json.loads((ROOT / "docs" / "figures" / "leakage.json").read_text("utf-8"))
 CHANCE = 0.12  # by which a few draws may differ from the published mean of many
 BATCH = 40
 SUBJECTS = tuple(f"subject {number}" for number in range(30))

@@ -29,7 +29,8 @@ from memory_store.store import MemoryStore
 
 QUERY = "the spare key"
 TYPES = ("note", "preference", "summary_done")
-_DIAGRAM = (Path(__file__).parents[2] / "docs" / "search.md").read_text("utf-8").split("\n\n")[1]
+_PAGE = Path(__file__).parents[2] / "docs" / "how-it-works" / "search.md"
+_DIAGRAM = _PAGE.read_text("utf-8").split("\n\n")[1]
 DOCUMENTED_STAGES = _DIAGRAM.splitlines()[0].strip().split(" → ")[1:]
 DOCUMENTED_LISTS = _DIAGRAM.splitlines()[1].split("↑")[0].strip().split(" · ")
 

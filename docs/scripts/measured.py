@@ -1,0 +1,250 @@
+"""Writes tables from what was measured.
+
+Those of trust/quality.md from what ``make quality`` and ``make tuning`` wrote, that of *more like
+this* in how-it-works/search.md from what ``python -m benchmarks.likeness`` wrote, those of
+trust/security.md from what ``python -m benchmarks.leakage`` and ``benchmarks.after_lock`` wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from memory_store.evaluation.statistics import shown_p
+
+FOLDER = Path(__file__).parents[1] / "figures"
+FIGURES = FOLDER / "quality.json"
+TUNING = FOLDER / "tuning.json"
+LIKENESS = FOLDER / "likeness.json"
+LEAKAGE = FOLDER / "leakage.json"
+AFTER_LOCK = FOLDER / "after_lock.json"
+NAMES = {
+    "demo": "the demo's notes",
+    "scifact": "SciFact",
+    "cranfield": "Cranfield",
+    "xquad-de": "XQuAD-de",
+    "locomo": "LoCoMo",
+}
+OTHERS = {  # run → what the table calls it
+    "keyword": "keyword leg: plain BM25",
+    "vector": "vector leg",
+    "equal RRF": "*equal RRF*",
+    "gnosis": "`gnosis`",
+    "gno": "`gno`",
+    "qmd": "`qmd`",
+    "prx": "`prx`",
+}
+LIKENESS_RUNS = {  # run → what the table calls it
+    "keyword": "words alone",
+    "vector": "meaning alone",
+    "heavy words": "both and topics, words as heavy as a query's",
+}
+ELSEWHERE = {"FTS5": "FTS5, measured apart", "QMD by keyword": "QMD by keyword, measured apart"}
+HEADS = {"table": "the table", "memory": "memory"}
+NAMED = {  # what a thief names who knows notes → what the table calls it
+    "half": {
+        "hashes": "by statistics of {} of the notes: hashes named",
+        "all_tags": "and so topics of all notes",
+        "other_tags": "and so topics of the other notes",
+    },
+    "few": {
+        "hashes": "by {} notes that are found in the file: hashes named",
+        "other_tags": "and so topics of notes but those {}",
+    },
+}
+TOLD_APART = 0.05  # p below which the test tells two rankings apart
+
+Figures = dict[str, Any]
+
+
+def leaked() -> str:
+    """What a thief reads in the file of a vault of each profile, topics in the table or not."""
+    kinds: list[Figures] = json.loads(LEAKAGE.read_text("utf-8"))
+    told = {
+        "memories counted": lambda one: f"{one['counted']} of {one['memories']}",
+        "types, times read": lambda one: f"{one['types']}, {one['times']}",
+        "texts whose length no other has, before sealing": lambda one: _share(one["unique_before"]),
+        "the same of what is sealed": lambda one: _share(one["unique_lengths"]),
+        "pairs seen to share a topic": lambda one: f"{one['shared_topics']} of {one['true_pairs']}",
+        "hashes of topics found by a list of words": (
+            lambda one: f"{one['guessed']} of {one['topics']}"
+        ),
+        "the same guesses among hashes without a key": (
+            lambda one: f"{one['control']} of {one['topics']}"
+        ),
+        **{
+            what.format(kinds[0][part]["known"]): _named(part, share)
+            for part, shares in NAMED.items()
+            for share, what in shares.items()
+        },
+    }
+    heads = [f"`{one['profile']}`, topics in {HEADS[one['kept']]}" for one in kinds]
+    rows = [_row("a thief finds", heads), "|---|--:|--:|--:|"]
+    return "\n".join(rows + [_row(name, map(cell, kinds)) for name, cell in told.items()])
+
+
+def _named(part: str, share: str) -> Callable[[Figures], str]:
+    return lambda one: _share(one[part][share])
+
+
+def after_lock() -> str:
+    """What stands in a process's memory before and after a lock."""
+    profiles: list[Figures] = json.loads(AFTER_LOCK.read_text("utf-8"))
+    heads = [
+        f"`{one['profile']}` ({one['index']}), {when}"
+        for one in profiles
+        for when in ("open", "locked")
+    ]
+    rows = [_row("found", heads), "|---|--:|--:|--:|--:|"]
+    for kind in ("keys", "key file", "vectors", "texts"):
+        cells = [f"{one[kind][at]:,} ({one[kind][at + 1]:,})" for one in profiles for at in (0, 2)]
+        rows.append(_row(kind, cells))
+    return "\n".join(rows)
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def figures() -> list[Figures]:
+    """What was measured, set by set."""
+    measured: list[Figures] = json.loads(FIGURES.read_text("utf-8"))
+    return measured
+
+
+def rankings() -> str:
+    """``default`` with its interval, every other ranking with the p of ``default`` against it."""
+    sets = figures()
+    rows = [_row("measure", [one["measure"] for one in sets])]
+    rows.append(
+        _row("**default**", [f"**{_with_interval(one['estimates']['default'])}**" for one in sets])
+    )
+    for run, called in OTHERS.items():
+        rows.append(_row(called, [_against_default(one, run) for one in sets]))
+    for system, called in ELSEWHERE.items():
+        rows.append(_row(called, [one["elsewhere"].get(system, "") for one in sets]))
+    return _table(sets, rows)
+
+
+def checks() -> str:
+    """What else was measured of each set."""
+    sets = figures()
+    return _table(
+        sets,
+        [
+            _row("memories", [f"{one['memories']:,}" for one in sets]),
+            _row("`default`, MRR@10", [_mean(one["mrr"]["mean"]) for one in sets]),
+            _row("`default`, in the file's order", [_as_filed(one) for one in sets]),
+            _row("`default` read by `maxsim`", [_reranked(one, "maxsim") for one in sets]),
+            _row("sealed ÷ plain", [f"{one['sealed_ratio']:.4f}" for one in sets]),
+            _row("… with the same first ten", [_alike(one) for one in sets]),
+            _row("keyword order as FTS5's", [_ordered(one) for one in sets]),
+            _row("vector recall@10", [f"{one['vector_recall']:.4f}" for one in sets]),
+        ],
+    )
+
+
+def verdicts() -> str:
+    """For each set, which rankings ``default`` is better than, no worse than, or worse than."""
+    return "\n".join(
+        f"* **{NAMES[one['name']]}:** {'; '.join(_verdict(one))}." for one in figures()
+    )
+
+
+def held_out() -> str:
+    """What the numbers of fusion that other sets choose reach on each set."""
+    rows = [
+        _row(
+            f"{NAMES[one['name']]} ({one['queries']})",
+            [_mean(one["shipped"]), _mean(one["held out"]), _mean(one["best"]), one["chosen"]],
+        )
+        for one in json.loads(TUNING.read_text("utf-8"))
+    ]
+    heads = ["as shipped", "held out", "best possible", "chosen by the other sets"]
+    return "\n".join([_row("", heads), "|---" * 5 + "|", *rows])
+
+
+def alike() -> str:
+    """What is found by a memory: by each leg, by all, and the same in two collections."""
+    sets = json.loads(LIKENESS.read_text("utf-8"))
+    ours = [f"**{_with_interval(one['together']['default'])}**" for one in sets]
+    in_halves = {
+        run: [_mean(one["in_halves"][run]["mean"]) for one in sets] for run in ("vector", "default")
+    }
+    rows = [
+        *(
+            _row(called, [_by_memory(one, run) for one in sets])
+            for run, called in LIKENESS_RUNS.items()
+        ),
+        _row("**both and topics, words half as heavy**", ours),
+        _row("in two collections: meaning alone", in_halves["vector"]),
+        _row("in two collections: all of it", in_halves["default"]),
+    ]
+    heads = [
+        f"{NAMES[one['name']]} ({one['searched_by']:,} of {one['memories']:,})" for one in sets
+    ]
+    return "\n".join([_row("", heads), "|---" * (len(heads) + 1) + "|", *rows])
+
+
+def _by_memory(one: Figures, run: str) -> str:
+    return f"{_mean(one['together'][run]['mean'])} ({_chance(one['comparisons'][run]['p'])})"
+
+
+def _verdict(one: Figures) -> Iterator[str]:
+    told: dict[str, list[str]] = {"better than": [], "no worse than": [], "worse than": []}
+    for run, called in OTHERS.items():
+        against = one["comparisons"][run]
+        better = "better than" if against["difference"] > 0 else "worse than"
+        told[better if against["p"] < TOLD_APART else "no worse than"].append(
+            called.partition(":")[0]
+        )
+    for said, runs in told.items():
+        if runs:
+            yield f"{said} {', '.join(runs)}"
+
+
+def _against_default(one: Figures, run: str) -> str:
+    return f"{_mean(one['estimates'][run]['mean'])} ({_chance(one['comparisons'][run]['p'])})"
+
+
+def _as_filed(one: Figures) -> str:
+    return _with_interval(one["as_filed"]) if one["as_filed"] else ""
+
+
+def _reranked(one: Figures, name: str) -> str:
+    if name not in one["rerankings"]:
+        return "not measured"
+    found = one["rerankings"][name]
+    return f"{_mean(found['found']['mean'])} ({_chance(found['against']['p'])})"
+
+
+def _alike(one: Figures) -> str:
+    return f"{one['plain_agrees']:,} of {one['estimates']['default']['queries']:,}"
+
+
+def _ordered(one: Figures) -> str:
+    return f"{one['keyword_agrees']:,} of {one['keyword_queries']:,}"
+
+
+def _with_interval(estimate: Figures) -> str:
+    return f"{_mean(estimate['mean'])} [{_mean(estimate['low'])}, {_mean(estimate['high'])}]"
+
+
+def _chance(p: float) -> str:
+    shown = shown_p(p)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def _mean(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")
+
+
+def _row(name: str, cells: Sequence[str]) -> str:
+    return f"| {' | '.join([name, *cells])} |"
+
+
+def _table(sets: Sequence[Figures], rows: Sequence[str]) -> str:
+    heads = [f"{NAMES[one['name']]} ({one['estimates']['default']['queries']:,})" for one in sets]
+    return "\n".join([_row("", heads), "|---" * (len(heads) + 1) + "|", *rows])

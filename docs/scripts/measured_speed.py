@@ -1,0 +1,226 @@
+"""Writes the tables and sentences of trust/benchmarks.md from what ``make bench`` wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parents[1] / "figures"
+FIGURES = FOLDER / "speed.json"
+NEXT = FOLDER / "load-next.json"  # the same under Datasette 1.0
+PLOTS = ("keyword", "vector", "hybrid", "unlock", "import", "again", "memory", "size")
+TIMED = ("operation", "n", "CPU", "wall", "peer", "CPU", "ours ÷ peer", "target", "met")
+HELD = (
+    *("process", "n", "unlock", "first search", "later searches", "before", "unlocked", "searched"),
+    "index",
+)
+WEIGHED = ("what", "n", "ours", "peer", "theirs", "ours ÷ peer", "target", "met")
+TIMES = ("Line", "Proportion")
+HUNDRED = 100_000
+
+Figures = dict[str, Any]
+
+
+def conditions() -> str:
+    """The machine, the command and every version, in a few lines."""
+    found = _figures()
+    versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
+    qmd = " QMD was not there." if found["without_qmd"] else ""
+    return f"Machine: {found['machine']}. Command: `{found['command']}`. {versions}.{qmd}"
+
+
+def timed() -> str:
+    """Every time, and every share of one."""
+    return _table(TIMED, [line["cells"] for line in _lines() if line["kind"] in TIMES])
+
+
+def weighed() -> str:
+    """Bytes in memory and in files; empty where that was not measured."""
+    rows = [line["cells"] for line in _lines() if line["kind"] == "Amount"]
+    return _table(WEIGHED, rows) if rows else ""
+
+
+def held() -> str:
+    """What processes with an opened vault hold; empty where that was not measured."""
+    rows = [line["cells"] for line in _lines() if line["kind"] == "Held"]
+    return _table(HELD, rows) if rows else ""
+
+
+def plots() -> str:
+    """Those that are drawn, two beside each other."""
+    names = [f"plot-{name}.svg" for name in PLOTS if (FOLDER / f"plot-{name}.svg").exists()]
+    rows = [names[n : n + 2] for n in range(0, len(names), 2)]
+    return "\n\n".join(
+        " ".join(
+            f'<img src="../figures/{name}" width="400" alt="{_caption(name)}">' for name in row
+        )
+        for row in rows
+    )
+
+
+def _caption(name: str) -> str:
+    return f"cost against size: {name.removeprefix('plot-').removesuffix('.svg')}"
+
+
+def under_load() -> str:
+    """Datasette under load, each version that was measured."""
+    loads = [_figures().get("load")]
+    loads += [json.loads(NEXT.read_text("utf-8"))] if NEXT.exists() else []
+    return "\n\n".join(_load(one) for one in loads if one is not None)
+
+
+def _load(one: Figures) -> str:
+    pages = ", ".join(f"{name} {_time(taken)}" for name, taken in one["idle"].items())
+    memory = " + ".join(f"{held / 1e6:.0f}" for held in one["memory"])
+    inside = ", ".join(f"{name} {_time(taken)}" for name, taken in one["requests"].items())
+    told = (
+        f"{one['versions']}. In process: {inside}; a search {_time(one['search'])}. Idle: {pages}."
+    )
+    if memory:
+        told += f" Its processes held {memory} MB at the end."
+    eight = [line for line in one["lines"] if _has_target(line)]
+    others = [line for line in one["lines"] if not _has_target(line)]
+    told += (
+        f" **With 8 clients on the page and JSON, the targets are met in {_met(eight)}**; with "
+        f"other crowds and in SQL, held against the same, in {_met(others)}."
+    )
+    return f"{told}\n\n{_table(one['headings'], [line['cells'] for line in one['lines']])}"
+
+
+def _has_target(line: Figures) -> bool:
+    return line["clients"] == 8 and line["surface"] in ("page", "JSON")
+
+
+def _met(lines: Sequence[Figures]) -> str:
+    return f"{sum(line['met'] for line in lines)} of {len(lines)} lines"
+
+
+def says() -> str:
+    """What the figures say, in sentences that change with them."""
+    return "\n".join(f"* {sentence}" for sentence in _sentences())
+
+
+def _sentences() -> Iterator[str]:
+    yield from _of_sealing()
+    yield from _of_legs()
+    yield from _of_imports()
+    alone = _find("database size, words")
+    together = _find("database size, words and vectors", alone["size"]) if alone else None
+    if alone and together:
+        yield (
+            f"**The database** is {alone['ratio']:.1f} × the text without vectors and "
+            f"{together['ratio']:.1f} × with them, of words that the tokenizer cuts up as told "
+            "above."
+        )
+    missed = [line for line in _lines() if " over" in line["cells"][-1] or _no(line)]
+    names = list(
+        dict.fromkeys(f"{line['operation']} ({line['size']:,}: {_by(line)})" for line in missed)
+    )
+    if names:
+        yield f"**Targets that are missed**: {'; '.join(names)}."
+
+
+def _of_sealing() -> Iterator[str]:
+    found = [_find(f"{mode} search, sealed") for mode in ("keyword", "hybrid")]
+    told = [
+        f"{_ratio(line):.2f} × that long ({line['operation'].split()[0]}, {line['size']:,} notes)"
+        for line in found
+        if line is not None
+    ]
+    if told:
+        yield (
+            "**Sealing**: beside the same code with a cipher that encrypts nothing, a search takes "
+            f"{', '.join(told)}."
+        )
+
+
+def _no(line: Figures) -> bool:
+    return bool(line["cells"][-1] == "no")
+
+
+def _by(line: Figures) -> str:
+    return line["cells"][6] if _no(line) else str(line["cells"][-1])
+
+
+def _of_legs() -> Iterator[str]:
+    compared = (
+        ("vector ranking, k 64", "The vector leg"),
+        ("keyword ranking, 8 words", "Keyword ranking"),
+        ("unlock, words and vectors", "Unlocking"),
+    )
+    for operation, called in compared:
+        sizes = sorted({line["size"] for line in _lines() if line.get("operation") == operation})
+        if not sizes:
+            continue
+        size = HUNDRED if HUNDRED in sizes else sizes[-1]
+        peers = [
+            f"{_ratio(line):.2g} × {line['peer']}"
+            for line in _lines()
+            if line.get("operation") == operation and line["size"] == size
+        ]
+        yield f"**{called}** at {size:,} takes {', '.join(peers)}."
+    yield from _of_clients()
+    recalls = [line for line in _lines() if line.get("operation", "").startswith("recall@")]
+    for line in recalls:
+        yield f"**{line['operation'].capitalize()}**: {line['ratio']:.4f} of {line['size']:,}."
+
+
+def _of_clients() -> Iterator[str]:
+    for clients in ("clients", "threads"):
+        operation = f"vector ranking, two {clients} at once"
+        told = [
+            f"{line['ratio']:.2f} × as many (of {line['size']:,})"
+            for line in _lines()
+            if line.get("operation") == operation and line["size"] >= HUNDRED
+        ]
+        if told:
+            yield f"**Two {clients}** get answers from the vector leg: {', '.join(told)} as one."
+
+
+def _of_imports() -> Iterator[str]:
+    for operation, called in (
+        ("import without embedding", "An import without embedding"),
+        ("import with embedding", "An import with embedding"),
+    ):
+        lines = [line for line in _lines() if line.get("operation") == operation]
+        largest = max((line["size"] for line in lines), default=0)
+        peers = [
+            f"{_ratio(line):.2f} × {line['peer']}" for line in lines if line["size"] == largest
+        ]
+        if peers:
+            yield f"**{called}** of {largest:,} notes takes {', '.join(peers)}."
+
+
+def _find(operation: str, size: int | None = None) -> Figures | None:
+    """The largest of that name, or the one of that size."""
+    found = [
+        line
+        for line in _lines()
+        if line.get("operation") == operation and size in (None, line["size"])
+    ]
+    return max(found, key=lambda line: line["size"], default=None)
+
+
+def _ratio(line: Figures) -> float:
+    return float(line["ours"]["cpu"] / line["theirs"]["cpu"])
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1_000:.0f} ms"
+
+
+def _figures() -> Figures:
+    found: Figures = json.loads(FIGURES.read_text("utf-8"))
+    return found
+
+
+def _lines() -> list[Figures]:
+    lines: list[Figures] = _figures()["lines"]
+    return lines
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    drawn = [f"| {' | '.join(row)} |" for row in (headings, *rows)]
+    return "\n".join([drawn[0], "|---" * len(headings) + "|", *drawn[1:]])
