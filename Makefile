@@ -57,6 +57,10 @@ $(VENV)/.lint: $(VENV)/.test
 	@$(INSTALL) --group lint
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.lint
+	@$(INSTALL) --group docs
+	touch $@
+
 demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them, serve the search page
 	@PORT=$(PORT) SERVE=$(SERVE) BIN=$(BIN) $(BIN)/python demo/run.py
 
@@ -101,8 +105,11 @@ mutants: $(VENV)/.test ## how many small changes to memory_store/crypto the test
 soak: $(VENV)/.test ## long and destructive tests
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
-docs: $(VENV)/.lint ## write generated parts of the documentation again
+docs: $(VENV)/.docs ## write the generated parts of the documentation and build the site: build/site
 	$(BIN)/cog -r $(PAGES)
+	$(BIN)/sphinx-build -q -W --keep-going docs build/site
+	@if grep -rlE '(src|<link [^>]*href)="(https?:)?//' --include=*.html build/site; \
+		then echo "These pages load something from another host."; exit 1; fi
 
 screenshots: $(VENV)/.test ## take the README's screenshots in a real browser
 	$(BIN)/python docs/scripts/take_screenshots.py
