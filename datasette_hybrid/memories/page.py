@@ -30,7 +30,7 @@ from ..search import forms
 from ..search.addresses import changed as changed_search
 from ..vaults.vault import Vault
 from .api import published, whole_id
-from .reading import readable
+from .markdown import readable
 
 SUGGESTED_FROM = 250
 """Memories whose topics are suggested, the newest: to open their heads takes about 25 ms."""

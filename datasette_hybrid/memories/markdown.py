@@ -1,0 +1,207 @@
+"""Markdown as safe HTML, for reading one memory.
+
+Boundary: memories hold text from anywhere (imports, assistants, web pages). ``markdown-it-py``
+parses it with raw HTML off, and ``nh3`` lets out only the tags, attributes and addresses listed
+here: either alone keeps scripts out. Raw HTML shows as the text it is; a picture becomes a link,
+so none is loaded; links leave without a referrer and only for http, https and mailto.
+
+Read as GitHub and Obsidian do: CommonMark with tables, task lists, footnotes, callouts and bare
+addresses. A wiki link stays the text it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+from mdit_py_plugins.footnote import footnote_plugin
+from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
+
+SCHEMES = {"http", "https", "mailto"}
+ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
+FOOTNOTE = "note"  # in the ids of footnotes, which are on a page with other ids
+FOOTNOTE_ID = re.compile(r"#?fn(?:ref)?-note-[\d:]+")
+CALLOUT = re.compile(r"\[!(\w[\w-]{0,30})\][+-]?[ \t]*([^\n]*)(?:\n|$)")
+"""The first line of a callout: https://help.obsidian.md/callouts"""
+CALLOUTS = {
+    "info": {"note", "info", "abstract", "summary", "tldr", "todo", "example", "quote", "cite"},
+    "good": {"tip", "hint", "success", "check", "done", "important"},
+    "care": {"warning", "caution", "attention", "question", "help", "faq"},
+    "bad": {"danger", "error", "bug", "failure", "fail", "missing"},
+}
+"""The four looks of a callout, and the types that have them."""
+WRAPPED = 60  # characters: editors wrap at 72 to 100, people who break lines on purpose earlier
+QUOTE_BEGINS = ["blockquote_open", "paragraph_open"]
+BLOCK_LIMIT = 20_000  # characters of one paragraph, heading or cell; a longer one shows as text
+BRACKETS = 10_000_000
+"""Pairs of brackets in one block that are tried as links, over all blocks: a second or two of work.
+Blocks after that show as text."""
+RENDERED_LIMIT = 400_000  # characters; beyond it a memory shows as plain text
+
+TAGS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
+TAGS |= {"blockquote", "div", "section", "table", "thead", "tbody", "tr", "th", "td"}
+TAGS |= {"a", "strong", "em", "s", "sup"}
+ATTRIBUTES = {
+    "a": {"href", "id"},
+    "li": {"id"},
+    "ol": {"start"},
+    "span": {"role", "aria-label"},
+}
+CLASSES = {
+    "li": {"task", "footnote-item"},
+    "p": {"title"},
+    "div": {"wide", "callout", *CALLOUTS},
+    "th": {"center", "right"},
+    "td": {"center", "right"},
+    "section": {"footnotes"},
+}
+REL = "noreferrer noopener nofollow ugc"
+
+
+def readable(text: str, *, title: str = "") -> Markup:
+    """``text`` as HTML. A first heading that repeats ``title`` is left out."""
+    if len(text) > RENDERED_LIMIT:
+        return Markup("<pre>{}</pre>").format(text)
+    html = _parser().render(text, {"docId": FOOTNOTE, "title": title.strip().casefold()})
+    return Markup(_cleaner().clean(html).strip())
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "tasklists": True, "xhtmlOut": False})
+    parser.enable(["table", "strikethrough"])
+    parser.use(gfm_autolink_plugin).use(footnote_plugin)
+    parser.validateLink = lambda url: bool(ADDRESS.match(url))  # type: ignore[method-assign]
+    parser.core.ruler.after("block", "title", _leave_out_title)
+    parser.core.ruler.after("title", "callouts", _mark_callouts)
+    parser.core.ruler.after("callouts", "limits", _keep_limits)
+    parser.core.ruler.push("layout", _lay_out)
+    for name, rule in {
+        "image": _picture,
+        "softbreak": _line_break,
+        "list_item_open": _item,
+        "footnote_block_open": lambda *_: '<section class="footnotes"><ol>',
+        "footnote_block_close": lambda *_: "</ol></section>",
+    }.items():
+        parser.add_render_rule(name, rule)
+    return parser
+
+
+@cache
+def _cleaner() -> nh3.Cleaner:
+    return nh3.Cleaner(
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        allowed_classes=CLASSES,
+        attribute_filter=_attribute,
+        url_schemes=SCHEMES,
+        link_rel=REL,
+    )
+
+
+def _attribute(tag: str, name: str, value: str) -> str | None:
+    """An attribute's value, or ``None`` to drop it. nh3 has checked the scheme of an address."""
+    if name == "id" or (name == "href" and not ADDRESS.match(value)):
+        return value if FOOTNOTE_ID.fullmatch(value) else None
+    return value
+
+
+def _leave_out_title(state: StateCore) -> None:
+    heading = [token.type for token in state.tokens[:1]] == ["heading_open"]
+    if heading and state.tokens[1].content.strip().casefold() == state.env["title"]:
+        del state.tokens[:3]
+
+
+def _mark_callouts(state: StateCore) -> None:
+    """``> [!note] Title`` at the beginning of a quote: a box with a title."""
+    marked: list[Token] = []
+    boxes: list[bool] = []  # of the quotes around a token: whether they are callouts
+    for token in state.tokens:
+        marked.append(token)
+        if token.type == "blockquote_open":
+            boxes.append(False)
+        elif token.type == "blockquote_close" and boxes.pop():
+            token.tag = "div"
+        elif token.type == "inline" and [one.type for one in marked[-3:-1]] == QUOTE_BEGINS:
+            found = CALLOUT.match(token.content)
+            if found:
+                boxes[-1] = True
+                quote, paragraph, _ = marked[-3:]
+                kind, title = found[1].lower(), found[2].strip() or found[1].capitalize()
+                look = next((look for look, kinds in CALLOUTS.items() if kind in kinds), "info")
+                quote.tag, quote.attrs = "div", {"class": f"callout {look}"}
+                paragraph.attrs = {"class": "title"}
+                rest = token.content[found.end() :]
+                token.content = title
+                if rest:
+                    marked += [
+                        Token("paragraph_close", "p", -1, block=True),
+                        Token("paragraph_open", "p", 1, block=True),
+                        Token("inline", "", 0, content=rest, children=[], block=True),
+                    ]
+    state.tokens = marked
+
+
+def _keep_limits(state: StateCore) -> None:
+    """What nobody wrote by hand, and takes long to read, shows as text."""
+    pairs = 0
+    for token in state.tokens:
+        if token.type == "inline":
+            pairs += token.content.count("[") ** 2
+            if pairs > BRACKETS or len(token.content) > BLOCK_LIMIT:
+                token.type = "text"
+
+
+def _lay_out(state: StateCore) -> None:
+    """Headings below the page's own, tables that scroll, classes instead of styles."""
+    for token in state.tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
+        elif token.type in ("th_open", "td_open"):
+            aligned = str(token.attrs.pop("style", "")).removeprefix("text-align:")
+            token.attrs = {"class": aligned} if aligned else {}
+        elif token.type in ("bullet_list_open", "fence"):
+            token.attrs, token.info = {}, ""
+    state.tokens = [
+        part
+        for token in state.tokens
+        for part in {
+            "table_open": (_box("div", 1), token),
+            "table_close": (token, _box("div", -1)),
+        }.get(token.type, (token,))
+    ]
+
+
+def _box(tag: str, nesting: Any) -> Token:
+    return Token("wide", tag, nesting, attrs={"class": "wide"} if nesting > 0 else {})
+
+
+def _picture(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
+    """A link to it: nothing is loaded for who only reads."""
+    picture = tokens[index]
+    address = escape(picture.attrs["src"])
+    return Markup('<a href="{}">{}</a>').format(address, picture.content or address)
+
+
+def _line_break(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
+    """A long line was cut by an editor, not by its author; short lines (verse) stay."""
+    length = 0
+    while index and tokens[index - 1].type not in ("softbreak", "hardbreak"):
+        index -= 1
+        length += len(tokens[index].content)
+    return "\n" if length >= WRAPPED else "<br>\n"
+
+
+def _item(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
+    """An item of a list, with its box where it is a task."""
+    if "checked" not in tokens[index].meta:
+        return "<li>"
+    sign, label = ("☑", "done") if tokens[index].meta["checked"] else ("☐", "open")
+    return f'<li class="task"><span role="img" aria-label="{label}">{sign}</span> '
