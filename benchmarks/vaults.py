@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_store.errors import ModelUnavailableError
-from memory_store.importing.runs import run_imports
-from memory_store.importing.session import ImportOptions
+from memory_store.importing.job import ImportJob, ImportRequest
+from memory_store.importing.pipeline import run_import
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Snapshot
 from memory_store.models.embedder import Embedder
@@ -72,17 +72,8 @@ def import_with_random_vectors(path: Path, key_file: Path, folder: Path, real: E
     )
     vault = open_vault(path, secrets)
     try:
-        run_imports(
-            vault,
-            [str(folder)],
-            ImportOptions(),
-            lambda collection: RandomVectors(real),
-            failed=_must_not_fail,
-            dry_run=False,
-            prune=False,
-            progress=None,
-            embedded=None,
-        )
+        job = ImportJob(request=ImportRequest.of_paths(folder))
+        run_import(vault, job, lambda collection: RandomVectors(real), _must_not_fail)
     finally:
         vault.lock()
 

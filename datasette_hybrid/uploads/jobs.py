@@ -14,7 +14,6 @@ import weakref
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import inf
 from time import monotonic
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from memory_store.errors import ConflictError, LockedError, MemoryStoreError
-from memory_store.importing.twins import KEEP
+from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.importing.walk import Found
 from memory_store.records import ImportReport
 from memory_store.scopes import Scope
@@ -48,24 +47,13 @@ class WithdrawnError(MemoryStoreError):
     """Whoever began an import may not write there any more."""
 
 
-@dataclass(frozen=True)
-class Wishes:
-    """What the imported memories are to be."""
-
-    collection: str | None = None
-    type: str | None = None
-    topics: tuple[str, ...] = ()
-    dry_run: bool = False
-    differing: str = KEEP
-
-
 class Job:
     """One import: where it is, and in the end what came of it."""
 
-    def __init__(self, vault: Vault, grants: Grants, wishes: Wishes, total: int) -> None:
+    def __init__(self, vault: Vault, grants: Grants, request: ImportRequest, total: int) -> None:
         self.name = secrets.token_urlsafe(16)
         self.vault = vault
-        self.wishes = wishes
+        self.request = request
         self.total = total
         self.done = 0
         self.embedding: tuple[int, int] | None = None
@@ -105,21 +93,17 @@ class Job:
     def _import(self, files: Sequence[Found]) -> ImportReport:
         store = self._store()
         self._unlock_id = self.vault.unlock_id
-        wishes = self.wishes
+        job = ImportJob(
+            request=self.request,
+            files=files,
+            readable=self._grants.decrypt,
+            stopped=lambda: self._stopped(store),
+            progress=self._at,
+            embedded=self._embedded,
+            written=self._wrote,
+        )
         try:
-            return store.import_files(
-                files,
-                collection=wishes.collection,
-                type=wishes.type,
-                topics=wishes.topics,
-                dry_run=wishes.dry_run,
-                differing=wishes.differing,
-                readable=self._grants.decrypt,
-                stopped=lambda: self._stopped(store),
-                progress=self._at,
-                embedded=self._embedded,
-                written=self._wrote,
-            )
+            return store.run_import(job)
         finally:  # whatever ended it, and of a trial too: it tells what is known here
             self.vault.audit.note("import", returned=self._written)
 
@@ -129,7 +113,7 @@ class Job:
     @property
     def _written(self) -> int:
         """How many memories were really written so far."""
-        if self.report is None or self.wishes.dry_run:
+        if self.report is None or self.request.dry_run:
             return 0
         return self.report.imported + self.report.replaced
 
@@ -215,7 +199,7 @@ class Job:
             "done": self.done,
             "total": self.total,
             "embedding": list(self.embedding) if self.running and self.embedding else None,
-            "dry_run": self.wishes.dry_run,
+            "dry_run": self.request.dry_run,
             "error": self.problem,
             "summary": None if report is None else summary,
             "imported": 0 if report is None else report.imported,
@@ -253,14 +237,16 @@ class Jobs:
         if running or vault.database in self._receiving:
             raise ConflictError("another import is running: wait for it, or stop it")
 
-    def begin(self, vault: Vault, grants: Grants, wishes: Wishes, files: Sequence[Found]) -> Job:
+    def begin(
+        self, vault: Vault, grants: Grants, request: ImportRequest, files: Sequence[Found]
+    ) -> Job:
         """Start an import, its place being kept: see :meth:`receiving`.
 
         It is listed once it has a thread: without one it would be running for ever.
         """
         with self._lock:
             known = self._jobs.setdefault(vault.database, [])
-            job = Job(vault, grants, wishes, len(files))
+            job = Job(vault, grants, request, len(files))
             background.begin("hybrid-import", lambda: job.run(files))
             known[:] = [*known[-KEPT_JOBS + 1 :], job]
         return job

@@ -13,8 +13,7 @@ from typing import Any
 from datasette import Forbidden, NotFound, Response
 
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
-from memory_store.importing.drafts import checked_type, clean_topics
-from memory_store.importing.twins import KEEP, checked_differing
+from memory_store.importing.job import KEEP, ImportRequest
 from memory_store.records import TYPES
 from memory_store.session.creation import PERSONAL
 from memory_store.sql.functions import Grants
@@ -29,7 +28,7 @@ from ..search.api import answer, endpoint
 from ..search.forms import last, values
 from ..vaults.vault import Vault
 from .files import FILES_LIMIT, TAKEN, UPLOAD_LIMIT, Upload, read_upload, sources
-from .jobs import Job, Wishes, jobs_of
+from .jobs import Job, jobs_of
 from .lists import Listed, listed, place_in
 
 YES = frozenset({"1", "true", "yes", "on"})
@@ -101,7 +100,7 @@ async def job_page(datasette: Any, request: Any) -> Response:
         "job": job.as_dict(),
         "running": job.running,
         "listed": await _listed(request, vault, job),
-        "found_by": _found_by(job.wishes),
+        "found_by": _found_by(job.request),
         "private_queries": vault.settings.private_queries,
     }
     return await render(datasette, request, "hybrid_import_job.html", context)
@@ -138,10 +137,10 @@ async def _begin(datasette: Any, request: Any, upload: Upload) -> Job:
     vault.access.refuse_writing(vault.path)
     if not upload.files:
         raise BadInputError("choose at least one file", "file")
-    wishes = _wishes(upload.fields)
+    asked = _import_request(upload.fields)
     await work.run(lambda: _check_collection(vault, grants, upload.fields))
     found = await asyncio.to_thread(sources, upload.files)
-    return jobs_of(datasette).begin(vault, grants, wishes, found)
+    return jobs_of(datasette).begin(vault, grants, asked, found)
 
 
 async def _listed(request: Any, vault: Vault, job: Job) -> Listed | None:
@@ -153,21 +152,20 @@ async def _listed(request: Any, vault: Vault, job: Job) -> Listed | None:
     return await work.run(lambda: listed(vault, scope, job.written_ids, first))
 
 
-def _found_by(wishes: Wishes) -> list[tuple[str, str]]:
-    """The search that lists what was imported, as narrow as what was wished for allows."""
-    topics = [("topic", topic) for topic in wishes.topics]
-    return [("collection", wishes.collection or PERSONAL), *topics]
+def _found_by(request: ImportRequest) -> list[tuple[str, str]]:
+    """The search that lists what was imported, as narrow as the request allows."""
+    topics = [("topic", topic) for topic in request.topics]
+    return [("collection", request.collection or PERSONAL), *topics]
 
 
-def _wishes(given: Mapping[str, Any]) -> Wishes:
+def _import_request(given: Mapping[str, Any]) -> ImportRequest:
     topics = [topic for text in values(given, "topics") for topic in text.split(",")]
-    kind = last(given, "type")
-    return Wishes(
+    return ImportRequest(
         collection=(last(given, "new_collection") or last(given, "collection")).strip() or None,
-        type=checked_type(kind) if kind else None,
-        topics=clean_topics(topics),
+        type=last(given, "type") or None,
+        topics=topics,
         dry_run=last(given, "dry_run").lower() in YES,
-        differing=checked_differing(last(given, "differing") or KEEP),
+        differing=last(given, "differing") or KEEP,
     )
 
 

@@ -5,8 +5,7 @@ Boundary: plain text comes in; only what the vault's keys have sealed or hashed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -15,8 +14,7 @@ from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
 from memory_store.errors import BadInputError, ConflictError
 from memory_store.importing.drafts import memory_from_draft, with_text_topics
-from memory_store.records import ImportReport, Memory, MemoryDraft
-from memory_store.scopes import Scope
+from memory_store.records import ImportReport, Memory, MemoryDraft, Progress
 from memory_store.session.embedders import Embedders, WritingEmbedders, without_model
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.preparation import Preparer
@@ -24,9 +22,7 @@ from memory_store.session.writer import forget_vectors, write_batch
 from memory_store.vault.rows import Origin, read_origins, read_rows
 
 if TYPE_CHECKING:
-    from memory_store.importing.pipeline import Embedded, Progress
-    from memory_store.importing.session import ImportOptions
-    from memory_store.importing.walk import Found
+    from memory_store.importing.job import ImportJob
 
 ADD_BATCH = 64  # memories in one transaction
 
@@ -61,70 +57,15 @@ def add_many(
     return shown(vault, memories)
 
 
-def import_paths(
-    vault: OpenVault,
-    embedders: Embedders,
-    paths: str | Path | Sequence[str | Path],
-    options: ImportOptions,
-    *,
-    embed: bool,
-    dry_run: bool,
-    prune: bool,
-    progress: Progress | None,
-    embedded: Embedded | None,
-) -> ImportReport:
-    """Import files, folders and ``-``; without paths, every source again. Enters the vault itself:
-    a long import lets locks through between its batches."""
-    from memory_store.importing.runs import run_imports
+def run_import(vault: OpenVault, embedders: Embedders, job: ImportJob) -> ImportReport:
+    """Import what a job asks for. Enters the vault itself: a long import lets locks through
+    between its batches."""
+    from memory_store.importing import pipeline
 
-    writing = WritingEmbedders(embedders, vault)
-    report = run_imports(
-        vault,
-        [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)],
-        options,
-        writing if embed else without_model,
-        failed=writing.failed,
-        dry_run=dry_run,
-        prune=prune,
-        progress=progress,
-        embedded=embedded,
-    )
-    return replace(report, degraded=(*report.degraded, *writing.degraded))
-
-
-def import_files(
-    vault: OpenVault,
-    embedders: Embedders,
-    files: Sequence[Found],
-    options: ImportOptions,
-    *,
-    dry_run: bool,
-    differing: str,
-    readable: Scope,
-    stopped: Callable[[], bool],
-    progress: Progress | None,
-    embedded: Embedded | None,
-    written: Callable[[ImportReport], None],
-) -> ImportReport:
-    """Import files that are at hand. Enters the vault itself, as :func:`import_paths` does."""
-    from memory_store.importing.runs import run_upload
-
-    writing = WritingEmbedders(embedders, vault)
-    report = run_upload(
-        vault,
-        files,
-        options,
-        writing,
-        failed=writing.failed,
-        dry_run=dry_run,
-        differing=differing,
-        readable=readable,
-        stopped=stopped,
-        progress=progress,
-        embedded=embedded,
-        written=written,
-    )
-    return replace(report, degraded=writing.degraded)
+    models = WritingEmbedders(embedders, vault)
+    made_by = models if job.request.embed else without_model
+    report = pipeline.run_import(vault, job, made_by, models.failed)
+    return replace(report, degraded=(*report.degraded, *models.degraded))
 
 
 def reindex(
@@ -136,7 +77,7 @@ def reindex(
     whole: bool,
 ) -> int:
     """Index collections (none: all) with their present models and analysers. Returns how many
-    memories were done: all of them if ``whole``. Enters the vault itself, as :func:`import_paths`
+    memories were done: all of them if ``whole``. Enters the vault itself, as :func:`run_import`
     does."""
     from memory_store.session.renewal import reindex as index_again
 

@@ -50,18 +50,11 @@ MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
 def import_(
     store: MemoryStore,
     paths: tuple[Path, ...],
-    collection: str | None,
-    type: str | None,
     topic: tuple[str, ...],
-    glob: tuple[str, ...],
-    exclude: tuple[str, ...],
-    table: str | None,
-    text_column: str | None,
-    dry_run: bool,
-    prune: bool,
     no_embed: bool,
     verbose: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Import files and folders; unchanged ones are skipped.
 
@@ -76,34 +69,24 @@ def import_(
     was invalid; everything else is kept.
     """
     from memory_store.cli.models import offer_model
+    from memory_store.importing.job import ImportJob, ImportRequest
     from memory_store.models.places import chosen_embedder
 
-    if not (no_embed or dry_run):
+    if not (no_embed or options["dry_run"]):
         no_embed = offer_model(chosen_embedder(store.embedder_name()), store.path)
+    request = ImportRequest.of_paths(paths, topics=topic, embed=not no_embed, **options)
     try:
         with Progress() as progress:
-            report = store.import_paths(
-                paths,
-                collection=collection,
-                type=type,
-                topics=topic,
-                glob=glob,
-                exclude=exclude,
-                table=table,
-                text_column=text_column,
-                dry_run=dry_run,
-                prune=prune,
-                embed=not no_embed,
-                progress=progress,
-                embedded=progress.embedded,
+            report = store.run_import(
+                ImportJob(request=request, progress=progress, embedded=progress.embedded)
             )
     except KeyboardInterrupt:
         click.echo("Stopped. What was imported so far is kept: run it again to go on.", err=True)
         sys.exit(EXIT_INTERRUPTED)
     if as_json:
-        write_json(_report_object(report, dry_run))
+        write_json(_report_object(report, request.dry_run))
     else:
-        _print_report(report, dry_run, verbose)
+        _print_report(report, request.dry_run, verbose)
     if report.failed:
         sys.exit(EXIT_FAILED)
 

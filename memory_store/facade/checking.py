@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from memory_store.facade.opened import OpenedStore, inside
 
 if TYPE_CHECKING:
-    from memory_store.importing.pipeline import Progress
+    from memory_store.records import Progress
     from memory_store.vault.audit_events import AuditEvent
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memory_store.actions.key_rotation import Rotation
     from memory_store.actions.key_sharing import Holder
     from memory_store.actions.key_slots import KeySlot, NewRoot
-    from memory_store.importing.pipeline import Progress
+    from memory_store.records import Progress
 
 
 class Keys(OpenedStore):

@@ -14,7 +14,7 @@ from memory_store.records import VaultSettings
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
-    from memory_store.importing.pipeline import Progress
+    from memory_store.records import Progress
 
 
 class Settings(OpenedStore):

@@ -5,20 +5,28 @@ Boundary: plain text goes in here and is sealed below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_store import actions
 from memory_store.facade.opened import OpenedStore, inside
-from memory_store.records import Addition, ImportReport, Memory, MemoryDraft, MemoryEdit
+from memory_store.records import (
+    Addition,
+    Embedded,
+    ImportReport,
+    Memory,
+    MemoryDraft,
+    MemoryEdit,
+    Progress,
+    unheard,
+)
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.options import several
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:
-    from memory_store.importing.pipeline import Embedded, Progress
-    from memory_store.importing.walk import Found
+    from memory_store.importing.job import ImportJob
 
 
 class Writing(OpenedStore):
@@ -138,100 +146,31 @@ class Writing(OpenedStore):
         self,
         paths: str | Path | Sequence[str | Path] = (),
         *,
-        collection: str | None = None,
-        type: str | None = None,
-        topics: Sequence[str] = (),
-        glob: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        table: str | None = None,
-        text_column: str | None = None,
-        dry_run: bool = False,
-        prune: bool = False,
-        embed: bool = True,
-        progress: Progress | None = None,
-        embedded: Embedded | None = None,
+        progress: Progress = unheard,
+        embedded: Embedded = unheard,
+        **options: Any,
     ) -> ImportReport:
         """Import files, folders and ``-`` (standard input); without paths, every source again.
 
-        Each batch is committed by itself: whatever stops an import, run it again to go on.
-        ``progress`` is told the name, the number done and the number of files, ``embedded`` how
-        many windows of a batch have vectors, and how many it has.
+        Keywords are the other fields of :class:`ImportRequest`. Each batch is committed by itself:
+        after a stop, run it again to go on. ``progress`` is called with the name of a file, the
+        number done and the number of files, ``embedded`` with how many windows of a batch have
+        vectors, and how many it has.
         """
-        from memory_store.importing.drafts import checked_type, clean_topics
-        from memory_store.importing.session import ImportOptions
+        from memory_store.importing.job import ImportJob, ImportRequest
 
-        options = ImportOptions(
-            collection=collection,
-            type=checked_type(type) if type else None,
-            topics=clean_topics(topics),
-            glob=tuple(glob),
-            exclude=tuple(exclude),
-            table=table,
-            text_column=text_column,
-        )
-        with vault_faults(self._vault.path):
-            return actions.writes.import_paths(
-                self._vault,
-                self._embedders,
-                paths,
-                options,
-                embed=embed,
-                dry_run=dry_run,
-                prune=prune,
-                progress=progress,
-                embedded=embedded,
-            )
+        request = ImportRequest.of_paths(paths, **options)
+        return self.run_import(ImportJob(request=request, progress=progress, embedded=embedded))
 
-    def import_files(
-        self,
-        files: Sequence[Found],
-        *,
-        collection: str | None = None,
-        type: str | None = None,
-        topics: Sequence[str] = (),
-        dry_run: bool = False,
-        differing: str = "keep",
-        readable: Scope = EVERYTHING,
-        stopped: Callable[[], bool] = lambda: False,
-        progress: Progress | None = None,
-        embedded: Embedded | None = None,
-        written: Callable[[ImportReport], None] = lambda _: None,
-    ) -> ImportReport:
-        """Import files that are at hand rather than on this disk, by the same readers.
+    def run_import(self, job: ImportJob) -> ImportReport:
+        """Import the files of a job, or the paths of its request, or every known source again.
 
-        A record is known again by collection and ref, as in :meth:`import_paths`. What
-        :meth:`import_paths` read from a folder is known by the end of its path where it is in a
-        ``readable`` collection: the same is unchanged, and of what says something else
-        ``differing`` decides: ``keep`` writes nothing and names it, ``replace`` writes the next
-        version, ``add`` one more memory. ``stopped`` is
-        asked between files and before each batch, where it may raise what ends the import; a stop
-        and a lock end it with the report so far. ``written`` is told after each batch what came of
-        the files so far, whatever ends the import.
+        A record is known again by collection and ref. What was imported from a folder is known
+        by the end of its path where it is uploaded into a ``readable`` collection: the same is
+        unchanged, and of what says something else ``differing`` decides.
         """
-        from memory_store.importing.drafts import checked_type, clean_topics
-        from memory_store.importing.session import ImportOptions
-        from memory_store.importing.twins import checked_differing
-
-        options = ImportOptions(
-            collection=collection,
-            type=checked_type(type) if type else None,
-            topics=clean_topics(topics),
-        )
-        differing = checked_differing(differing)
         with vault_faults(self._vault.path):
-            return actions.writes.import_files(
-                self._vault,
-                self._embedders,
-                files,
-                options,
-                dry_run=dry_run,
-                differing=differing,
-                readable=readable,
-                stopped=stopped,
-                progress=progress,
-                embedded=embedded,
-                written=written,
-            )
+            return actions.writes.run_import(self._vault, self._embedders, job)
 
     def reindex(
         self,

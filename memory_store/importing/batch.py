@@ -7,12 +7,12 @@ at most the batch at work.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from memory_store.errors import ConflictError
+from memory_store.importing.job import ImportJob
 from memory_store.importing.session import FileMark, ImportSession, Pending, Written
 from memory_store.importing.tally import Tally
-from memory_store.records import ImportReport
 
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
@@ -23,24 +23,19 @@ UNEMBEDDED_BATCH = 8  # times as large where nothing is embedded: commits would 
 class Batch:
     """Drafts that were read and are not written yet, and the files that are read to their end.
 
-    ``before`` is called before each is written, where what it raises ends the import; ``written``
-    with the report so far after each.
+    The job's ``stopped`` is called before each batch is written, where an error it raises ends the
+    import, and its ``written`` with the report so far after each.
     """
 
     def __init__(
         self,
         session: ImportSession,
+        job: ImportJob,
         tally: Tally,
-        *,
-        dry_run: bool,
-        before: Callable[[], object] = lambda: None,
-        written: Callable[[ImportReport], None] = lambda _: None,
     ) -> None:
         self._session = session
+        self._job = job
         self._tally = tally
-        self._dry_run = dry_run
-        self._before = before
-        self._told = written
         self._size = 1 if session.embeds else UNEMBEDDED_BATCH
         self._begin()
 
@@ -85,7 +80,7 @@ class Batch:
         """Write what is in it and mark the files it completes, in one transaction."""
         with self._session.vault.gate.entered():
             if self._pending or self._marks:
-                self._before()
+                self._job.stopped()
                 self._write(self._pending, self._marks)
             self._begin()
 
@@ -95,7 +90,9 @@ class Batch:
         Returns the files of what was not written.
         """
         try:
-            written = Written() if self._dry_run else self._session.write(pending, marks)
+            written = (
+                Written() if self._job.request.dry_run else self._session.write(pending, marks)
+            )
         except ConflictError:
             if not pending:
                 raise
@@ -118,4 +115,4 @@ class Batch:
                 self._tally.imported += 1
             else:
                 self._tally.replaced += 1
-        self._told(self._tally.report())
+        self._job.written(self._tally.report())

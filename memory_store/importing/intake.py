@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.batch import Batch
+from memory_store.importing.job import ADD, REPLACE, ImportRequest
 from memory_store.importing.readers import opened_file, read_file
-from memory_store.importing.session import FileMark, ImportOptions, ImportSession, Pending
+from memory_store.importing.session import FileMark, ImportSession, Pending
 from memory_store.importing.tally import Tally
-from memory_store.importing.twins import ADD, REPLACE, Twin, Twins
+from memory_store.importing.twins import Twin, Twins
 from memory_store.importing.walk import MAX_FILE_BYTES, Failure, Skip, SourceFile
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
@@ -32,28 +33,27 @@ _DRAFT_FIELDS = MemoryDraft.__struct_fields__
 class Intake:
     """Takes the files of one import, and keeps which files and records it has seen.
 
-    ``differing`` is one of :data:`memory_store.importing.twins.DIFFERING`. With ``prune``, files
-    that may have lost a record are read again, so that ``seen_records`` tells.
+    ``differing`` is one of :data:`memory_store.importing.job.DIFFERING`: that of the request, or
+    ``add`` where no note is to be compared. With ``prune``, files that may have lost a record are
+    read again for ``seen_records``.
     """
 
     def __init__(
         self,
         session: ImportSession,
-        options: ImportOptions,
+        request: ImportRequest,
         tally: Tally,
         batch: Batch,
         *,
-        differing: str = ADD,
-        prune: bool = False,
+        differing: str,
     ) -> None:
         self.seen_files: set[bytes] = set()
         self.seen_records: dict[bytes, set[bytes]] = {}
         self._session = session
-        self._options = options
+        self._request = request
         self._tally = tally
         self._batch = batch
         self._differing = differing
-        self._prune = prune
         self._tagger = session.keys.source
         self._twins: Twins | None = None
 
@@ -96,7 +96,9 @@ class Intake:
 
         An import that did not prune has left those of rows that were gone. A note is one memory.
         """
-        return memories > 0 and (not self._prune or (memories == 1 and file.kind == "markdown"))
+        return memories > 0 and (
+            not self._request.prune or (memories == 1 and file.kind == "markdown")
+        )
 
     def _content_tag(self, file: SourceFile) -> bytes | None:
         """The keyed tag of the file's bytes; None for what cannot be recognised by them."""
@@ -104,14 +106,14 @@ class Intake:
             return None
         try:
             with opened_file(file) as stream:
-                return self._tagger.tag_stream(stream, b"content", self._options.shaping())
+                return self._tagger.tag_stream(stream, b"content", self._request.shaping())
         except (OSError, MemoryStoreError):
             return None  # reading it again for its records reports the error
 
     def _read(self, file: SourceFile) -> Iterator[MemoryDraft | Skip | Failure]:
         try:
             yield from read_file(
-                file, table=self._options.table, text_column=self._options.text_column
+                file, table=self._request.table, text_column=self._request.text_column
             )
         except MemoryStoreError as error:
             yield Failure(file.ref, str(error))
@@ -131,7 +133,7 @@ class Intake:
             self._tally.fail(name, "the same ref occurs twice; the first is kept")
             return
         records.add(origin_tag)
-        draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._options.shaping())
+        draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._request.shaping())
         if known is not None and known.draft == draft_tag:
             self._tally.unchanged += 1
             return
@@ -156,8 +158,8 @@ class Intake:
         """
         return replace(
             draft,
-            type=draft.type or self._options.type,
-            topics=tuple(dict.fromkeys((*draft.topics, *self._options.topics))),
+            type=draft.type or self._request.type,
+            topics=tuple(dict.fromkeys((*draft.topics, *self._request.topics))),
             source=draft.source if draft.ref is None else draft.source or str(file.root),
         )
 

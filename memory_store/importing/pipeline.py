@@ -1,4 +1,4 @@
-"""Importing: recognise what is known, read what is new, write it in batches.
+"""The course of an import: find the files, recognise what is known, read and write the rest.
 
 Boundary: plain text of the files passes through, one batch at a time, and is written sealed. A
 batch is one transaction: an import that is killed has lost at most the batch at work, and goes on
@@ -10,102 +10,119 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from memory_store.errors import LockedError
+from msgspec.structs import replace
+
+from memory_store.errors import BadInputError, LockedError, ModelUnavailableError
 from memory_store.importing.batch import Batch
 from memory_store.importing.intake import Intake
-from memory_store.importing.session import ImportOptions, ImportSession
+from memory_store.importing.job import ADD, ImportJob, ImportRequest
+from memory_store.importing.session import ImportSession, known_sources
 from memory_store.importing.tally import Tally
-from memory_store.importing.twins import ADD
 from memory_store.importing.walk import Failure, Found, Skip, SourceFile, reason, shown, walk
 from memory_store.paths import home_path
-from memory_store.records import ImportReport
+from memory_store.records import LISTED_IDS, ImportReport
+from memory_store.session.opened_vault import OpenVault
+from memory_store.session.preparation import Preparer
 from memory_store.vault.sources import UPLOADED
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
 
 STDIN = "-"
 
-Progress = Callable[[str, int, "int | None"], None]
-Embedded = Callable[[int, int], None]
 
-
-def import_paths(
-    session: ImportSession,
-    paths: Sequence[str | Path],
-    options: ImportOptions,
-    *,
-    dry_run: bool = False,
-    prune: bool = False,
-    progress: Progress | None = None,
-    embedded: Embedded | None = None,
+def run_import(
+    vault: OpenVault,
+    job: ImportJob,
+    embedders: Callable[[str], Embedder | None],
+    failed: Callable[[str, ModelUnavailableError], None],
 ) -> ImportReport:
+    """Import the files at hand, the paths of the request, or else every known source again.
+
+    ``embedders`` gives the model of a collection (by id), or None to leave it without vectors.
+    ``failed`` is called with a collection whose model failed on a text; that text alone is left
+    without vectors. Enters the vault itself: a lock waits for one batch, not for the import.
+    """
+    with vault.gate.entered():
+        requests, left = _requests(vault, job)
+        preparer = Preparer(vault, embedders, failed)
+    preparer.embedded = job.embedded
+    try:
+        reports = [_report(vault, preparer, replace(job, request=one)) for one in requests]
+    finally:
+        preparer.close()
+    return replace(_sum(reports), degraded=tuple(left))
+
+
+def _requests(vault: OpenVault, job: ImportJob) -> tuple[Sequence[ImportRequest], Sequence[str]]:
+    """One request for each source, and a sentence for each known source that is not read again."""
+    if job.files is not None or job.request.paths:
+        return [job.request], ()
+    known, left = known_sources(vault)
+    if not known:
+        why = f" on this machine: {'; '.join(left)}" if left else ""
+        raise BadInputError(f"nothing was imported yet{why}: name a file or folder", "path")
+    return [job.request.again(path, options) for path, options in known], left
+
+
+def _report(vault: OpenVault, preparer: Preparer, job: ImportJob) -> ImportReport:
+    with vault.gate.entered():
+        collection = vault.collections.find_or_create(job.request.collection)
+        session = ImportSession(vault, collection, preparer, job.request)
+    if job.files is not None:
+        return _import_files(session, job, job.files)
+    return _import_paths(session, job)
+
+
+def _import_paths(session: ImportSession, job: ImportJob) -> ImportReport:
     """Import files, folders or standard input (``-``) into the session's collection.
 
     Each path is remembered with the options from its first batch on.
-
-    ``progress`` is called with a name, how many files are done, and how many there are;
-    ``embedded`` with how many windows of a batch are embedded, and how many it has.
     """
-    tally = Tally()
-    session.options = options
-    batch = Batch(session, tally, dry_run=dry_run)
-    intake = Intake(session, options, tally, batch, prune=prune)
-    files = list(_found_files(paths, options, tally))
-    steps = _Steps(session, batch, len(files), progress, embedded)
+    request, tally = job.request, Tally()
+    batch = Batch(session, job, tally)
+    intake = Intake(session, request, tally, batch, differing=ADD)
+    files = list(_found_files(request, tally))
+    steps = _Steps(session, batch, len(files), job)
     for done, (source, file) in enumerate(files):
         steps.at(file.ref, done)
         intake.take(source, file)
     steps.at("", len(files))
     batch.flush()
-    named = [source for source in map(_source_path, paths) if source != STDIN]
+    named = [source for source in map(_source_path, request.paths) if source != STDIN]
     sources = [source for source in named if os.path.exists(source)]  # takes any name
     with session.vault.gate.entered():
-        if prune:
-            filled = _with_files(sources, files, tally)
-            _prune(session, filled, intake, tally, dry_run=dry_run)
-        if not dry_run:
+        if request.prune:
+            _prune(session, _with_files(sources, files, tally), intake, tally)
+        if not request.dry_run:
             session.remember(sources)
-    if progress is not None:
-        progress("", len(files), len(files))
+    job.progress("", len(files), len(files))
     return tally.report()
 
 
-def import_files(
-    session: ImportSession,
-    files: Sequence[Found],
-    options: ImportOptions,
-    *,
-    dry_run: bool = False,
-    differing: str = ADD,
-    stopped: Callable[[], bool] = lambda: False,
-    progress: Progress | None = None,
-    embedded: Embedded | None = None,
-    written: Callable[[ImportReport], None] = lambda _: None,
-) -> ImportReport:
+def _import_files(session: ImportSession, job: ImportJob, files: Sequence[Found]) -> ImportReport:
     """Import files that are at hand rather than on this disk.
 
-    ``differing``: what becomes of a file that was imported from a folder here before and says
-    something else (one of :data:`memory_store.importing.twins.DIFFERING`); unless it is ``add``,
-    one that says the same is unchanged.
-    ``written`` is told after each batch what came of the files so far, whatever ends the import.
-    ``stopped`` is asked between files, and before each batch, where what it raises ends the import.
     A stop or a lock (LockedError) ends it with the report so far; what was read since the last
-    batch is written at a stop, and lost at a lock. The same files again go on from there.
+    batch is written at a stop, and lost at a lock. The same files again go on from there. Outside
+    of ``readable`` collections no note is compared: that it is there already would confirm what it
+    says.
     """
     tally = Tally()
-    batch = Batch(session, tally, dry_run=dry_run, before=stopped, written=written)
-    intake = Intake(session, options, tally, batch, differing=differing)
-    if embedded is not None:
-        session.tell_embedded(embedded)
+    batch = Batch(session, job, tally)
+    differing = job.request.differing if session.collection in job.readable else ADD
+    intake = Intake(session, job.request, tally, batch, differing=differing)
     try:
         for done, found in enumerate(files):
-            if stopped():
+            if job.stopped():
                 tally.fail(found.name, f"stopped here: {done} of {len(files)} files were read")
                 break
             if isinstance(found, Skip | Failure):
                 tally.turn_away(found)
             else:
-                if progress is not None:
-                    progress(found.name, done, len(files))
+                job.progress(found.name, done, len(files))
                 intake.take(UPLOADED, found)
         batch.flush()
     except LockedError:
@@ -124,42 +141,49 @@ def _with_files(
     return [source for source in sources if source in filled]
 
 
-def _prune(
-    session: ImportSession, sources: Sequence[str], intake: Intake, tally: Tally, *, dry_run: bool
-) -> None:
-    """Forget what left its source. Of one that cannot be looked through today, nothing is."""
+def _prune(session: ImportSession, sources: Sequence[str], intake: Intake, tally: Tally) -> None:
+    """Forget what left its source. Of a source that cannot be listed today, nothing is."""
     for source in sources:
         try:
-            tally.forgotten += session.prune(
-                source, intake.seen_files, intake.seen_records, dry_run=dry_run
-            )
+            tally.forgotten += session.prune(source, intake.seen_files, intake.seen_records)
         except OSError as error:
             name = shown(error.filename or source)
             tally.fail(name, f"{reason(error)}, so nothing of {shown(source)} was forgotten")
 
 
-def _source_path(path: str | Path) -> str:
+def _source_path(path: str) -> str:
     """How a source is remembered: the absolute path as given, links resolved."""
-    if str(path) == STDIN:
+    if path == STDIN:
         return STDIN
     try:
         return str(home_path(path).resolve())
     except (OSError, ValueError):  # no system has such a name, as the walk will say
-        return str(path)
+        return path
 
 
-def _found_files(
-    paths: Sequence[str | Path], options: ImportOptions, tally: Tally
-) -> Iterator[tuple[str, SourceFile]]:
+def _found_files(request: ImportRequest, tally: Tally) -> Iterator[tuple[str, SourceFile]]:
     seen: set[Path] = set()
-    for path in paths:
+    for path in request.paths:
         source = _source_path(path)
-        for found in walk([path], options.glob, options.exclude):
+        for found in walk([path], request.glob, request.exclude):
             if isinstance(found, Skip | Failure):
                 tally.turn_away(found)
             elif found.path not in seen:
                 seen.add(found.path)
                 yield source, found
+
+
+def _sum(reports: Sequence[ImportReport]) -> ImportReport:
+    """Several reports as one: numbers added, lists joined."""
+    totals: dict[str, Any] = {}
+    for name in ImportReport.__struct_fields__:
+        values = [getattr(report, name) for report in reports]
+        if isinstance(values[0], int):
+            totals[name] = sum(values)
+        else:
+            totals[name] = tuple(item for value in values for item in value)
+    totals["ids"] = totals["ids"][:LISTED_IDS]
+    return ImportReport(**totals)
 
 
 class _Steps:
@@ -168,31 +192,19 @@ class _Steps:
     Reading takes little of the time. While a batch is embedded, its files are done by and by.
     """
 
-    def __init__(
-        self,
-        session: ImportSession,
-        batch: Batch,
-        total: int,
-        progress: Progress | None,
-        embedded: Embedded | None,
-    ) -> None:
-        self._session, self._batch, self._total = session, batch, total
-        self._progress, self._embedded = progress, embedded
+    def __init__(self, session: ImportSession, batch: Batch, total: int, job: ImportJob) -> None:
+        self._session, self._batch, self._total, self._job = session, batch, total, job
         self._name, self._read, self._written = "", 0, 0
-        session.tell_embedded(self._while_embedding)
+        session.on_embedded(self._while_embedding)
 
     def at(self, name: str, read: int) -> None:
-        """So many files were read, and now it is that one's turn."""
+        """So many files were read, and the next one is named."""
         self._name, self._read = name, read
         if not self._batch or not self._session.embeds:
             self._written = read
-        self._tell(self._written)
+        self._job.progress(self._name, self._written, self._total)
 
     def _while_embedding(self, done: int, total: int) -> None:
-        if self._embedded is not None:
-            self._embedded(done, total)
-        self._tell(self._written + (self._read - self._written) * done // total)
-
-    def _tell(self, done: int) -> None:
-        if self._progress is not None:
-            self._progress(self._name, done, self._total)
+        self._job.embedded(done, total)
+        written = self._written + (self._read - self._written) * done // total
+        self._job.progress(self._name, written, self._total)

@@ -12,19 +12,19 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, convert, field
-from msgspec.structs import asdict, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from memory_store.dates import epoch
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
+from memory_store.importing.job import ImportRequest
 from memory_store.importing.walk import names_below, shown
 from memory_store.records import Memory, MemoryDraft
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.preparation import Preparer
 from memory_store.session.writer import forget_vectors, write_batch
 from memory_store.sqlite import sqlite3
-from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.machine import machine_id
 from memory_store.vault.rows import Origin, open_head, read_origins, read_rows
 from memory_store.vault.sources import (
@@ -37,23 +37,6 @@ from memory_store.vault.sources import (
     write_source,
 )
 from memory_store.vault.transactions import transaction
-
-
-class ImportOptions(Struct, frozen=True):
-    """What the caller asked of an import. Kept sealed with each source, for the next time."""
-
-    collection: str | None = None
-    type: str | None = None
-    topics: tuple[str, ...] = ()
-    glob: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    table: str | None = None
-    text_column: str | None = None
-
-    def shaping(self) -> bytes:
-        """Everything that changes what a file's records become, besides the file itself."""
-        shape = (self.type, self.topics, self.table, self.text_column, ANALYSER_VERSION)
-        return json.dumps(shape).encode()
 
 
 class Pending(Struct, frozen=True):
@@ -102,12 +85,14 @@ class Written(Struct, frozen=True):
 class ImportSession:
     """One import's view of the vault: lookups by keyed tag, and writes."""
 
-    def __init__(self, vault: OpenVault, collection: str, preparer: Preparer) -> None:
+    def __init__(
+        self, vault: OpenVault, collection: str, preparer: Preparer, request: ImportRequest
+    ) -> None:
         self.vault = vault
         self.collection = collection
         self.keys = vault.keyring.of(collection)
         self._preparer = preparer
-        self.options = ImportOptions()
+        self._request = request
         self._sources: dict[str, Source] = {}
 
     @property
@@ -115,8 +100,8 @@ class ImportSession:
         """Whether a model makes vectors of what is written, which takes most of the time."""
         return self._preparer.embeds(self.collection)
 
-    def tell_embedded(self, embedded: Callable[[int, int], None]) -> None:
-        """Tell how many windows of a batch are embedded while it is written."""
+    def on_embedded(self, embedded: Callable[[int, int], None]) -> None:
+        """Call ``embedded`` with how many windows of a batch have vectors, while it is written."""
         self._preparer.embedded = embedded
 
     def file_tag(self, root: str | Path, ref: str) -> bytes:
@@ -253,7 +238,7 @@ class ImportSession:
             return UPLOADED
         if path not in self._sources:
             self._sources[path] = write_source(
-                connection, self.vault.keyring, self.collection, path, asdict(self.options)
+                connection, self.vault.keyring, self.collection, path, self._request.kept()
             )
         return self._sources[path].id
 
@@ -277,8 +262,6 @@ class ImportSession:
         source: str,
         files: set[bytes],
         records: Mapping[bytes, set[bytes]],
-        *,
-        dry_run: bool,
     ) -> list[str]:
         """Forget memories of a source whose file or record is gone. Returns where they were.
 
@@ -289,7 +272,7 @@ class ImportSession:
         """
         gone = self._gone_memories(source, files, records)
         names = self._names_in_sources(gone)
-        if gone and not dry_run:
+        if gone and not self._request.dry_run:
             self.vault.forget([*gone], also=_forget_empty_files)
         return names
 
@@ -376,10 +359,10 @@ _BY_ORIGIN = """
 """
 
 
-def known_sources(vault: OpenVault) -> tuple[list[tuple[str, ImportOptions]], list[str]]:
+def known_sources(vault: OpenVault) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
     """Every path that this principal imported on this machine, with the options of that import.
 
-    And a sentence for each of his that is not to be read again until he names it.
+    And a sentence for each path of theirs that is not read again until they name it.
     """
     machine = machine_id()
     found, left = [], []
@@ -395,6 +378,5 @@ def known_sources(vault: OpenVault) -> tuple[list[tuple[str, ImportOptions]], li
                 "the import that the file tells of"
             )
         else:
-            kept = {**source.options, "collection": source.collection}
-            found.append((source.path, convert(kept, ImportOptions)))
+            found.append((source.path, {**source.options, "collection": source.collection}))
     return found, left

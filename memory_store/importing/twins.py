@@ -25,20 +25,9 @@ from memory_store.vault.heads import heads_of
 from memory_store.vault.rows import Origin, content_tag, read_origins
 from memory_store.vault.sources import UPLOADED
 
-KEEP, REPLACE, ADD = "keep", "replace", "add"
-DIFFERING = (KEEP, REPLACE, ADD)
-"""What becomes of an uploaded file whose twin says something else: it is named and nothing is
-written; it is the next version of the twin; or it is one more memory."""
 COMPARED = ("title", "valid_from", "valid_to", "metadata")
 
 Parts = tuple[str, ...]
-
-
-def checked_differing(given: str) -> str:
-    """One of :data:`DIFFERING`. Raises BadInputError."""
-    if given not in DIFFERING:
-        raise BadInputError(f"differing: one of {', '.join(DIFFERING)} expected", "differing")
-    return given
 
 
 class Twin(Struct, frozen=True):

@@ -11,7 +11,10 @@ from memory_store.records.collections import (
 )
 from memory_store.records.imports import (
     LISTED_IDS,
+    Embedded,
     ImportReport,
+    Progress,
+    unheard,
 )
 from memory_store.records.memories import (
     DONE_SUFFIX,
@@ -58,12 +61,14 @@ __all__ = [
     "Answer",
     "Citation",
     "CollectionInfo",
+    "Embedded",
     "ImportReport",
     "Memory",
     "MemoryDraft",
     "MemoryEdit",
     "MemoryHead",
     "Passage",
+    "Progress",
     "Ranking",
     "Reference",
     "SealedMemory",
@@ -72,4 +77,5 @@ __all__ = [
     "SearchResult",
     "StageReport",
     "VaultSettings",
+    "unheard",
 ]

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 LISTED_IDS = 1_000
-"""Of one import: 36 KB of JSON, and more than anybody looks through one by one."""
+"""Ids in one report: 36 KB of JSON, and more than a reader looks through one by one."""
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with a name, how many are done, and how many there are, where that is known."""
+Embedded = Callable[[int, int], None]
+"""Called with how many windows of a batch have vectors, and how many windows the batch has."""
+
+
+def unheard(*_: Any) -> None:
+    """The listener of an import that reports to none."""
 
 
 class ImportReport(Struct, frozen=True):

@@ -1,0 +1,98 @@
+"""One import, in one record: made where the caller's wish arrives, and handed on as it is.
+
+Boundary: holds names of files and, of an upload, the files themselves; no key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, force_setattr
+
+from memory_store.errors import BadInputError
+from memory_store.importing.drafts import checked_type, clean_topics
+from memory_store.importing.walk import Found
+from memory_store.records import Embedded, ImportReport, Progress, unheard
+from memory_store.scopes import EVERYTHING, Scope
+from memory_store.text.tokens import ANALYSER_VERSION
+
+KEEP, REPLACE, ADD = "keep", "replace", "add"
+DIFFERING = (KEEP, REPLACE, ADD)
+"""What to do with an uploaded file that says something else than its note from a folder: keep that
+note and name the file, write the file as the note's next version, or add one more memory."""
+
+KEPT_WITH_A_SOURCE = (
+    *("collection", "type", "topics", "glob", "exclude"),
+    *("table", "text_column"),
+)
+
+
+class ImportRequest(Struct, frozen=True, kw_only=True):
+    """What to import, and what it becomes. The fields are checked when the request is made.
+
+    Without ``paths``, and where no files are at hand, every known source is imported again with
+    the options of its last import. ``differing`` is one of :data:`DIFFERING`. Raises
+    BadInputError naming the field.
+    """
+
+    paths: tuple[str, ...] = ()
+    collection: str | None = None
+    type: str | None = None
+    topics: Sequence[str] = ()
+    glob: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    table: str | None = None
+    text_column: str | None = None
+    dry_run: bool = False
+    prune: bool = False
+    embed: bool = True
+    differing: str = KEEP
+
+    def __post_init__(self) -> None:
+        if self.differing not in DIFFERING:
+            raise BadInputError(f"differing: one of {', '.join(DIFFERING)} expected", "differing")
+        force_setattr(self, "type", checked_type(self.type) if self.type else None)
+        force_setattr(self, "topics", clean_topics(self.topics))
+        force_setattr(self, "glob", tuple(self.glob))
+        force_setattr(self, "exclude", tuple(self.exclude))
+
+    @classmethod
+    def of_paths(cls, paths: str | Path | Sequence[str | Path], **options: Any) -> ImportRequest:
+        """The request for one path or several; ``options`` are the other fields."""
+        named = [paths] if isinstance(paths, str | Path) else paths
+        return cls(paths=tuple(map(str, named)), **options)
+
+    def kept(self) -> dict[str, Any]:
+        """The options that are sealed with a source, for the next import without a path."""
+        return {name: getattr(self, name) for name in KEPT_WITH_A_SOURCE}
+
+    def again(self, path: str, kept: dict[str, Any]) -> ImportRequest:
+        """This request for a known source, with the options kept for it."""
+        return type(self)(**{**asdict(self), **kept, "paths": (path,)})
+
+    def shaping(self) -> bytes:
+        """All that changes what a file's records become, besides the file itself."""
+        shape = (self.type, self.topics, self.table, self.text_column, ANALYSER_VERSION)
+        return json.dumps(shape).encode()
+
+
+class ImportJob(Struct, frozen=True, kw_only=True):
+    """A request, the files where they are at hand, and the calls made while it runs.
+
+    ``readable``: the collections in which the caller may learn that a note is there already.
+    ``written`` is called with the report so far, after each batch. ``stopped`` says whether to end:
+    it is called between files at hand and before each batch, where an error it raises ends the
+    import.
+    """
+
+    request: ImportRequest
+    files: Sequence[Found] | None = None
+    readable: Scope = EVERYTHING
+    progress: Progress = unheard
+    embedded: Embedded = unheard
+    written: Callable[[ImportReport], None] = unheard
+    stopped: Callable[[], bool] = lambda: False
