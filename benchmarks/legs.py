@@ -7,11 +7,11 @@ from typing import Any
 
 from benchmarks.measuring import side_by_side
 from benchmarks.report import Line, Proportion
-from memory_store.search.analysis import analyse
-from memory_store.search.fetching import fetch
+from memory_store.search.legs.retrieval import fetch
 from memory_store.search.options import search_options
-from memory_store.search.planning import make_plan
-from memory_store.search.query import parse
+from memory_store.search.query.analysis import analyse
+from memory_store.search.query.language import parse
+from memory_store.search.query.plan import make_plan
 from memory_store.store import MemoryStore
 
 TURNS = 3  # of all queries

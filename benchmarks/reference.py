@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from memory_store.records import SearchOptions
-from memory_store.search.analysis import analyse
 from memory_store.search.context import SearchContext
-from memory_store.search.query import parse
+from memory_store.search.query.analysis import analyse
+from memory_store.search.query.language import parse
 from memory_store.text.identifiers import CODE, path_terms
 from memory_store.text.tokens import term, terms
 

@@ -14,7 +14,7 @@ from benchmarks.remembering import recorded, remembering
 from memory_store.errors import ModelUnavailableError
 from memory_store.records import Ranking, Reference
 from memory_store.search.context import SearchContext
-from memory_store.search.fusion import rrf
+from memory_store.search.fusion.rank_fusion import rrf
 from memory_store.search.options import search_options
 from memory_store.search.pipeline import rank
 from memory_store.store import MemoryStore

@@ -33,14 +33,14 @@ from benchmarks.sealed import Ranker, SealedPart
 from memory_store.evaluation import MEASURES
 from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
 from memory_store.records import SearchOptions
-from memory_store.search.analysis import analyse
-from memory_store.search.fetching import fetch
-from memory_store.search.fusion import merge
-from memory_store.search.planning import make_plan
-from memory_store.search.pool import is_conditional
-from memory_store.search.query import checked, parse, resolve_mode
+from memory_store.search.fusion.pool import is_conditional
+from memory_store.search.fusion.rank_fusion import merge
+from memory_store.search.legs.retrieval import fetch
+from memory_store.search.query.analysis import analyse
+from memory_store.search.query.language import checked, parse, resolve_mode
+from memory_store.search.query.plan import make_plan
 from memory_store.search.recipes import DEFAULT, Recipe
-from memory_store.search.reranking import in_fusion_order
+from memory_store.search.reranking.cross_encoder import in_fusion_order
 
 GRID: Mapping[str, Sequence[Any]] = {
     "neighbour_weights": ((), (0.4, 0.2, 0.1)),  # outermost: the legs are fetched anew for each

@@ -155,7 +155,7 @@ def _usual() -> str:
 
 def _fragments(store: "MemoryStore", query: str) -> list[llm.Fragment]:
     """What a search finds, each whole or the part that fits a budget shared among them."""
-    from memory_store.search.asking import numbered_sources
+    from memory_store.search.answer.cited_answer import numbered_sources
 
     response = store.search(query, limit=ANSWER_SOURCES)
     memories = [store.get(row.id, refs=False) for row in response.rows]

@@ -360,7 +360,7 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
 
         No lock has to wait for the model: only opening the memories uses the vault.
         """
-        from memory_store.search.asking import answer
+        from memory_store.search.answer.cited_answer import answer
 
         found = self._found_again([row.id for row in response.rows])
         return answer(response, found, model=model, budget=budget, on_text=on_text)

@@ -33,7 +33,7 @@ from memory_store.errors import (
 )
 from memory_store.records import SearchResponse
 from memory_store.search.options import search_options as store_options
-from memory_store.search.query import asks_by_itself
+from memory_store.search.query.language import asks_by_itself
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.sql.options import OPTION_NAMES, search_options

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_store.records import SearchResponse
-from memory_store.search.telling import (
+from memory_store.search.explain.words import (
     Move,
     Table,
     Term,

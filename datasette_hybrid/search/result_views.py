@@ -15,8 +15,8 @@ from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
 from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult
+from memory_store.search.answer.previews import after_heading
 from memory_store.search.degraded import NO_RERANKER
-from memory_store.search.previews import after_heading
 from memory_store.session.creation import PERSONAL
 from memory_store.sql.functions import Grants
 

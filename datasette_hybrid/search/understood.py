@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from memory_store.errors import BadInputError
 from memory_store.records import TYPES, SearchOptions
-from memory_store.search.query import ParsedQuery, parse
+from memory_store.search.query.language import ParsedQuery, parse
 
 from .addresses import address
 

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from memory_store.actions.reads import open_all, resolve
 from memory_store.errors import ModelUnavailableError, NotFoundError, SupersededError
 from memory_store.records import Memory, Ranking, SearchOptions, SearchResponse
-from memory_store.search.likeness import unknown
+from memory_store.search.legs.more_like_this import unknown
 from memory_store.search.options import search_options
-from memory_store.search.query import resolve_mode
+from memory_store.search.query.language import resolve_mode
 from memory_store.session.held_vectors import HeldVectors
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.page_keys import PageKeys

@@ -27,7 +27,7 @@ from memory_store.cli.terminal import (
 )
 from memory_store.records import SearchResponse, SearchResult
 from memory_store.search.degraded import NO_RERANKER
-from memory_store.search.telling import accounts
+from memory_store.search.explain.words import accounts
 from memory_store.titles import shown_title
 
 INDENT = "    "
@@ -127,7 +127,9 @@ def preview_words(row: SearchResult) -> list[Word]:
     The best passage carries highlights; without passages (sealed columns, old answers) the bare
     preview is shown.
     """
-    from memory_store.search.previews import after_heading  # loads NumPy, which --help need not
+    from memory_store.search.answer.previews import (
+        after_heading,  # loads NumPy, which --help need not
+    )
 
     if not row.passages:
         return marked_words(row.preview, ())

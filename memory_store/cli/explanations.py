@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_store.cli.terminal import DIM, printable_line, shortened, styled, width
 from memory_store.records import StageReport
-from memory_store.search.telling import (
+from memory_store.search.explain.words import (
     Table,
     Told,
     boost_sentence,

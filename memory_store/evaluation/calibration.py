@@ -27,13 +27,13 @@ from memory_store.models.calibration import (
 )
 from memory_store.models.maxsim import asks_for_maxsim
 from memory_store.records import SearchOptions
-from memory_store.search.analysis import analyse
 from memory_store.search.candidates import Candidate
-from memory_store.search.matching import WordMatcher
 from memory_store.search.opening import Opened
-from memory_store.search.query import parse
+from memory_store.search.query.analysis import analyse
+from memory_store.search.query.language import parse
+from memory_store.search.query.word_matcher import WordMatcher
 from memory_store.search.recipes import DEFAULT
-from memory_store.search.reranking import raw_scores
+from memory_store.search.reranking.cross_encoder import raw_scores
 
 if TYPE_CHECKING:
     from memory_store.models.reranker import Reranker

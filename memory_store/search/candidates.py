@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memory_store.models.embedder import Embedder
-    from memory_store.search.legs.scopes import Scope
+    from memory_store.search.legs.model_scopes import Scope
 
 
 Item = TypeVar("Item", bound=Hashable)

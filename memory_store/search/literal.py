@@ -4,7 +4,7 @@ A pattern's *whole words* say which memories can match: they are looked up as ke
 only memories that hold them are opened, at most 256. The expression runs on RE2, whose time is
 linear in the text whatever the pattern, so no pattern can hang a search.
 
-What is whole is told in :mod:`memory_store.search.patterns`.
+What is whole is told in :mod:`memory_store.search.query.regular_expressions`.
 
 Boundary: reads opened text; keeps nothing of it. Patterns may be secrets and are never logged.
 """
@@ -22,18 +22,22 @@ from memory_store.errors import BadInputError
 from memory_store.index.terms import has_term, keyword_scores, top_k
 from memory_store.records import Memory
 from memory_store.search.adjustments import Scored
-from memory_store.search.analysis import Blinding, filters
-from memory_store.search.answering import Outcome, Page
+from memory_store.search.answer.response import Outcome, Page
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
+from memory_store.search.explain.literal_verdict import (
+    LiteralSearch,
+    explain_literally,
+    why_literally,
+)
+from memory_store.search.explain.trace import Trace
+from memory_store.search.fusion.pool import above, to_come
 from memory_store.search.opening import Opened, Opening, conditions
 from memory_store.search.paging import members
-from memory_store.search.patterns import Needs, needs
-from memory_store.search.planning import Plan
-from memory_store.search.pool import above, to_come
-from memory_store.search.query import ParsedQuery, is_delimited, option_filters
-from memory_store.search.tracing import Trace
-from memory_store.search.why_literal import LiteralSearch, explain_literally, why_literally
+from memory_store.search.query.analysis import Blinding, filters
+from memory_store.search.query.language import ParsedQuery, is_delimited, option_filters
+from memory_store.search.query.plan import Plan
+from memory_store.search.query.regular_expressions import Needs, needs
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
@@ -45,7 +49,7 @@ MOST_MATCHES = 200  # marked in one text
 
 
 class PatternMarker:
-    """Marks what a pattern matches (see :class:`memory_store.search.previews.Marker`)."""
+    """Marks what a pattern matches (see :class:`memory_store.search.answer.previews.Marker`)."""
 
     def __init__(self, pattern: Any) -> None:
         self._pattern = pattern

@@ -17,30 +17,30 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.records import Ranking, SearchOptions, SearchResponse
-from memory_store.search.analysis import Analysis, analyse
-from memory_store.search.answering import Outcome, Page, Why, respond
+from memory_store.search.answer.meaning_only import meaning_alone
+from memory_store.search.answer.response import Outcome, Page, Why, respond
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
-from memory_store.search.expansion import expansion
-from memory_store.search.fetching import MOST_NEWEST, fetch, newest
-from memory_store.search.fusion import Merged, merge
-from memory_store.search.legs.surroundings import told_in_order
-from memory_store.search.narrowing import narrowing
-from memory_store.search.nearness import meaning_alone
-from memory_store.search.opening import Opening
-from memory_store.search.paging import continue_place, members, not_yet_listed
-from memory_store.search.planning import NO_CUT, Plan, check_deep, make_plan
-from memory_store.search.pool import (
+from memory_store.search.explain.trace import Trace
+from memory_store.search.facets.selection import narrowing
+from memory_store.search.fusion.pool import (
     is_conditional,
     reaching,
     settled,
     unfinished,
     untried,
 )
-from memory_store.search.query import checked, parse, resolve_mode
-from memory_store.search.reading import Reading
+from memory_store.search.fusion.rank_fusion import Merged, merge
+from memory_store.search.legs.neighbours import told_in_order
+from memory_store.search.legs.retrieval import MOST_NEWEST, fetch, newest
+from memory_store.search.opening import Opening
+from memory_store.search.paging import continue_place, members, not_yet_listed
+from memory_store.search.query.analysis import Analysis, analyse
+from memory_store.search.query.expansion import expansion
+from memory_store.search.query.language import checked, parse, resolve_mode
+from memory_store.search.query.plan import NO_CUT, Plan, check_deep, make_plan
 from memory_store.search.recipes import by_places
-from memory_store.search.tracing import Trace
+from memory_store.search.reranking.pool_order import Reading
 
 LIKE_NO_PATTERN = "like: a literal search is for a pattern; memories are like others, or not"
 STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for patterns"
@@ -169,7 +169,7 @@ def _fused(
         else:
             fetched = newest(analysis, context)
         if plan.recipe.feedback and plan.mode == "hybrid":
-            from memory_store.search.feedback import with_feedback
+            from memory_store.search.legs.vector_feedback import with_feedback
 
             fetched = with_feedback(fetched, analysis, context, plan, details)
     with trace.stage("fuse"):
@@ -192,8 +192,8 @@ def _accounted(
     trace: Trace,
 ) -> Why | None:
     """The account of a search where one was asked for: in its trace, and what tells why."""
-    from memory_store.search.explaining import Search, explain
-    from memory_store.search.why import why
+    from memory_store.search.explain.account import Search, explain
+    from memory_store.search.explain.verdict import why
 
     search = Search(context, plan, analysis, fetched, merged, outcome, trace)
     if plan.options.explain:

@@ -30,9 +30,9 @@ from memory_store.models.expander import chosen_expander
 from memory_store.records import SearchOptions, SearchResponse, SearchResult, StageReport
 from memory_store.scopes import Scope
 from memory_store.search.degraded import BY_PLACES, NOT_READ, for_searchers
-from memory_store.search.likeness import unknown
+from memory_store.search.legs.more_like_this import unknown
 from memory_store.search.options import search_options, several
-from memory_store.search.query import checked, parse, resolve_mode
+from memory_store.search.query.language import checked, parse, resolve_mode
 from memory_store.search.recipes import recipe_named
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def search(
             wanted["why"] = inside.find_id(about, refs=False)
     response = (inside.search if read else inside.search_by_places)(query, **wanted)
     if about is not None and "why" not in wanted:
-        from memory_store.search.why import no_id
+        from memory_store.search.explain.verdict import no_id
 
         response = replace(response, why=no_id(about))
     if read:
@@ -317,7 +317,7 @@ def _sealed(
 
 
 def _sealed_why(why: Mapping[str, Any], shown: frozenset[str]) -> dict[str, Any]:
-    from memory_store.search.why import IDS_ONLY
+    from memory_store.search.explain.verdict import IDS_ONLY
 
     told = _part(why, shown | SHOWN_OF_WHY)
     if "legs" in told:

@@ -43,8 +43,8 @@ from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import paging
 from memory_store.search.literal import compiled
 from memory_store.search.options import search_options as store_options
-from memory_store.search.patterns import needs
-from memory_store.search.query import ParsedQuery, parse, resolve_mode
+from memory_store.search.query.language import ParsedQuery, parse, resolve_mode
+from memory_store.search.query.regular_expressions import needs
 from memory_store.sql.options import search_options
 from memory_store.text.plain_json import read_json, write_json
 from memory_store.vault.page_keys import PageKeys

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from bs4 import BeautifulSoup
 
-from memory_store.search.why import IDS_ONLY
+from memory_store.search.explain.verdict import IDS_ONLY
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, Filled, Serve, Served

@@ -29,7 +29,7 @@ from tiny_reranker import build as build_tiny_reranker
 from memory_store.errors import BadInputError, FormatError, TamperedError
 from memory_store.records import SearchOptions
 from memory_store.scopes import Scope
-from memory_store.search import query as query_language
+from memory_store.search.query import language as query_language
 from memory_store.search.recipes import RECIPES
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore

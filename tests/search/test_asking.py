@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.errors import BadInputError, ModelUnavailableError
-from memory_store.search.asking import Citations, excerpt, shares
+from memory_store.search.answer.cited_answer import Citations, excerpt, shares
 from memory_store.store import MemoryStore
 
 if TYPE_CHECKING:

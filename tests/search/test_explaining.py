@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 from memory_store.records import MemoryDraft, SearchResponse
 from memory_store.search.candidates import Candidate
-from memory_store.search.explaining import FusionAccounts
-from memory_store.search.fusion import Merged, RankedList, fuse
-from memory_store.search.recipes import RECIPES
-from memory_store.search.telling import (
+from memory_store.search.explain.account import FusionAccounts
+from memory_store.search.explain.words import (
     accounts,
     boost_sentence,
     changes,
@@ -25,6 +23,8 @@ from memory_store.search.telling import (
     terms,
     told,
 )
+from memory_store.search.fusion.rank_fusion import Merged, RankedList, fuse
+from memory_store.search.recipes import RECIPES
 from memory_store.store import MemoryStore
 
 QUERY = "the spare key"

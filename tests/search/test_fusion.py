@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.records import MemoryDraft
-from memory_store.search.fusion import RankedList, best_possible, fuse, rrf
-from memory_store.search.leg_weights import LegEvidence, agreement, leg_weights
+from memory_store.search.fusion.leg_weights import LegEvidence, agreement, leg_weights
+from memory_store.search.fusion.rank_fusion import RankedList, best_possible, fuse, rrf
 from memory_store.search.recipes import DEFAULT, GNO, GNOSIS, PRX, QMD
 from memory_store.store import MemoryStore
 

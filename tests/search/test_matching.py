@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.search.matching import WordMatcher, literal_pattern
+from memory_store.search.query.word_matcher import WordMatcher, literal_pattern
 from memory_store.text.tokens import term, words
 
 LETTERS = {

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memory_store.errors import BadInputError
-from memory_store.search.patterns import Needs, needs
+from memory_store.search.query.regular_expressions import Needs, needs
 from memory_store.text.tokens import words
 
 

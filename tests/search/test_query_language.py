@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory_store.errors import BadInputError
 from memory_store.records import MAX_QUERY_CHARACTERS, SearchOptions
-from memory_store.search.query import Variant, parse, resolve_mode
+from memory_store.search.query.language import Variant, parse, resolve_mode
 
 PLAIN = SearchOptions()
 

@@ -34,9 +34,10 @@ def test_an_unknown_recipe_is_refused_with_what_there_is() -> None:
 
 
 def stages_read(name: str) -> bool:
-    """Whether a module other than that of the recipes asks a recipe for ``name``."""
+    """Whether a module other than those of the recipes asks a recipe for ``name``."""
     read = re.compile(rf"\brecipe\.{name}\b")
-    paths = (path for path in PACKAGE.rglob("*.py") if path != Path(recipes.__file__))
+    room = Path(recipes.__file__).parent
+    paths = (path for path in PACKAGE.rglob("*.py") if room not in path.parents)
     return any(read.search(path.read_text("utf-8")) for path in paths)
 
 

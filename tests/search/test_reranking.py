@@ -19,7 +19,7 @@ from memory_store.models.reranker import load_reranker
 from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
 from memory_store.search import pipeline
 from memory_store.search.candidates import Candidate
-from memory_store.search.late_interaction import DEPTH, blended_shares, word_weights
+from memory_store.search.reranking.late_interaction import DEPTH, blended_shares, word_weights
 from memory_store.store import MemoryStore
 
 LATE = {"reranker": "maxsim"}

@@ -1,9 +1,13 @@
 """The legs of a search, each a way to list memories by the query, best first.
 
-keyword       BM25 over the hashes of its words
-topic         memories tagged with its words
-vector        the nearest windows to its meaning
-scopes        for the vector leg: collections by the model of their vectors
-surroundings  for both: what stands beside a memory, in what is told in order
-depth         how long a list is
+retrieval        the legs side by side
+keyword          BM25 over the hashes of its words
+topic            memories tagged with its words
+vector           the nearest windows to its meaning
+neighbours       for keyword and vector: what stands beside a memory in an ordered collection
+model_scopes     for vector: collections by the model of their vectors
+more_like_this   what a stored memory is searched by
+vector_feedback  a second vector search, towards what the first one found
+duplicates       one memory for each content
+depth            how long a list is
 """

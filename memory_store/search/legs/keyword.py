@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory_store.index.terms import bm25, covered, keyword_scores, look_up, top_k
-from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.depth import depth_of, enough
-from memory_store.search.legs.surroundings import lifted_coverage, lifted_keywords, neighbours_for
-from memory_store.search.likeness import LIKE
+from memory_store.search.legs.more_like_this import LIKE
+from memory_store.search.legs.neighbours import lifted_coverage, lifted_keywords, neighbours_for
+from memory_store.search.query.analysis import Analysis
 from memory_store.search.recipes import Recipe
 
 if TYPE_CHECKING:

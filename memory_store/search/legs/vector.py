@@ -14,7 +14,6 @@ import numpy as np
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.numpy_vectors import best_windows
-from memory_store.search.analysis import Analysis
 from memory_store.search.candidates import Fetched, LegList, QueryModel
 from memory_store.search.context import SearchContext
 from memory_store.search.degraded import (
@@ -25,9 +24,10 @@ from memory_store.search.degraded import (
     unembedded_lines,
 )
 from memory_store.search.legs.depth import depth_of, enough
-from memory_store.search.legs.scopes import Scope, scopes
-from memory_store.search.legs.surroundings import blended_meaning, neighbours_for
-from memory_store.search.likeness import LIKE
+from memory_store.search.legs.model_scopes import Scope, scopes
+from memory_store.search.legs.more_like_this import LIKE
+from memory_store.search.legs.neighbours import blended_meaning, neighbours_for
+from memory_store.search.query.analysis import Analysis
 from memory_store.search.recipes import Recipe
 
 if TYPE_CHECKING:

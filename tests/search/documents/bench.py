@@ -15,7 +15,7 @@ import pytest
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft, SearchResponse
 from memory_store.search.candidates import Candidate
-from memory_store.search.fusion import RankedList, fuse
+from memory_store.search.fusion.rank_fusion import RankedList, fuse
 from memory_store.search.recipes import Recipe
 from memory_store.store import MemoryStore
 

@@ -12,7 +12,7 @@ import pytest
 from bench import Bench, Statement, as_said, each_of, found, fused, long_text, reranked
 
 from memory_store.records import MemoryDraft
-from memory_store.search.fusion import RankedList
+from memory_store.search.fusion.rank_fusion import RankedList
 from memory_store.search.recipes import GNO
 from memory_store.text.chunks import CHARACTERS_PER_TOKEN, passages
 

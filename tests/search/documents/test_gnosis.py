@@ -22,10 +22,10 @@ from bench import (
 from datasette_hybrid.search.api import compact
 from memory_store.records import Memory, MemoryDraft
 from memory_store.search.adjustments import Scored, adjust, band
-from memory_store.search.fusion import RankedList
-from memory_store.search.matching import WordMatcher
+from memory_store.search.fusion.rank_fusion import RankedList
+from memory_store.search.query.word_matcher import WordMatcher
 from memory_store.search.recipes import GNOSIS
-from memory_store.search.reranking import sigmoid, synthetic_score
+from memory_store.search.reranking.cross_encoder import sigmoid, synthetic_score
 
 OURS_TOO = {"title"}  # what our table has besides
 FIELDS = {

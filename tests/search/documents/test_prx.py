@@ -14,8 +14,12 @@ from bench import Bench, Statement, as_said, candidate, each_of, found, steps
 
 from memory_store.records import Memory, MemoryDraft
 from memory_store.search.adjustments import Scored
-from memory_store.search.budget import estimated_tokens, spend
-from memory_store.search.file_rules import (
+from memory_store.search.answer.token_budget import estimated_tokens, spend
+from memory_store.search.fusion.leg_weights import LegEvidence, leg_weights
+from memory_store.search.fusion.rank_fusion import RankedList, fuse
+from memory_store.search.query.language import is_symbol_like, resolve_mode
+from memory_store.search.recipes import PRX
+from memory_store.search.reranking.file_rules import (
     by_file_rules,
     coherent,
     matched_share,
@@ -24,11 +28,7 @@ from memory_store.search.file_rules import (
     stem_matched,
     without_noise,
 )
-from memory_store.search.fusion import RankedList, fuse
-from memory_store.search.leg_weights import LegEvidence, leg_weights
-from memory_store.search.memory_files import MemoryFile, file_of
-from memory_store.search.query import is_symbol_like, resolve_mode
-from memory_store.search.recipes import PRX
+from memory_store.search.reranking.source_files import MemoryFile, file_of
 from memory_store.text.identifiers import name_terms, path_terms
 
 # -- how things are seen --------------------------------------------------------------------

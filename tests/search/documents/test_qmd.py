@@ -9,10 +9,10 @@ import pytest
 from bench import LONG_AGO, Bench, Statement, as_said, each_of, found, fused, fusion_ranks, reranked
 
 from memory_store.records import MemoryDraft
-from memory_store.search.chunk_choice import best_chunk, chunk_by_terms, chunk_terms
-from memory_store.search.fusion import RankedList, rrf
+from memory_store.search.fusion.rank_fusion import RankedList, rrf
 from memory_store.search.recipes import QMD
-from memory_store.search.reranking import PASSAGE_CHARACTERS, blended
+from memory_store.search.reranking.chunk_choice import best_chunk, chunk_by_terms, chunk_terms
+from memory_store.search.reranking.cross_encoder import PASSAGE_CHARACTERS, blended
 from memory_store.text.chunks import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:

@@ -1,0 +1,111 @@
+"""Previews: the part of each result that answers, with the words that were looked for marked.
+
+Boundary: reads opened text; what leaves is what the asker may read anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Protocol
+
+from msgspec import Struct
+
+from memory_store.records import Passage
+from memory_store.search.adjustments import Scored
+from memory_store.search.reranking.cross_encoder import around
+
+EXPAND_STANDARD = 3  # Gnosis, "Preview Generation": the top 3 results
+EXPAND_DEEP = 5  # and 5 for deep search
+EXPAND_SCORE = 0.80  # "rerank score above 0.80"
+EXPAND_CHARACTERS = 2_048  # "content under 2,048 characters"
+PREVIEW_CHARACTERS = 320  # about four lines on a page, two in a terminal
+LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looked for
+
+_MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
+_BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”»]?\s+")
+
+_HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
+
+
+class Marker(Protocol):
+    """Finds what was looked for in a text: a :class:`WordMatcher`, or a pattern."""
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where it stands, in order."""
+        ...
+
+    def densest(self, text: str, width: int) -> int | None:
+        """Where the best stretch of ``width`` characters starts, if there is any."""
+        ...
+
+
+class Preview(Struct, frozen=True):
+    """What is shown of a result: ``complete`` when ``passage`` is the whole text."""
+
+    passage: Passage
+    complete: bool
+
+
+def preview(result: Scored, matcher: Marker, *, expanded: bool) -> Preview:
+    """The preview of one opened result."""
+    assert result.memory is not None, "only opened results have previews"
+    text = result.memory.text
+    if expanded or len(text) <= PREVIEW_CHARACTERS:
+        return Preview(Passage(0, len(text), text, tuple(matcher.spans(text))), complete=True)
+    start, end = _excerpt(result, text, matcher)
+    part = text[start:end]
+    return Preview(Passage(start, end, part, tuple(matcher.spans(part))), complete=False)
+
+
+def after_heading(text: str, title: str) -> int:
+    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``.
+
+    0 without such a heading, and where nothing follows it.
+    """
+    found = _HEADING.match(text)
+    if found is None or not title.strip():
+        return 0
+    words = found[1].strip().rstrip("#").rstrip()
+    return found.end() if words.casefold() == title.strip().casefold() else 0
+
+
+def expands(position: int, result: Scored, deep: bool) -> bool:
+    """Whether the result at ``position`` (from 0) shows its whole text without being asked."""
+    return (
+        position < (EXPAND_DEEP if deep else EXPAND_STANDARD)
+        and result.score > EXPAND_SCORE
+        and result.memory is not None
+        and len(result.memory.text) < EXPAND_CHARACTERS
+    )
+
+
+def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
+    """About four lines: in the stretch the reranker or the vectors liked, where words are dense."""
+    liked = result.passage or result.candidate.window
+    if liked is not None and liked[1] - liked[0] < len(text):
+        inside = matcher.densest(text[liked[0] : liked[1]], PREVIEW_CHARACTERS)
+        if inside is not None:
+            return _from_a_beginning(text, liked[0] + inside)
+    anywhere = matcher.densest(text, PREVIEW_CHARACTERS)
+    if anywhere is not None:
+        return _from_a_beginning(text, anywhere)
+    return _from_a_beginning(text, liked[0] if liked else 0)
+
+
+def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:
+    """The span from the start of the sentence, line or paragraph that ``wanted`` stands in.
+
+    Where that lies too far back, from the next word a little before ``wanted``.
+    """
+    furthest = max(0, wanted - LEAD_CHARACTERS)
+    starts = [furthest + found.end() for found in _BEGINNING.finditer(text[furthest:wanted])]
+    if furthest == 0:
+        starts.insert(0, 0)
+    if not starts:
+        return around(text, wanted - PREVIEW_CHARACTERS // 8, PREVIEW_CHARACTERS)
+    start = starts[-1]
+    end = min(len(text), start + PREVIEW_CHARACTERS)
+    paragraph = text.rfind("\n\n", max(wanted, start + PREVIEW_CHARACTERS // 2), end)
+    if paragraph > 0:
+        return start, paragraph
+    return start, around(text, end - PREVIEW_CHARACTERS, PREVIEW_CHARACTERS)[1]

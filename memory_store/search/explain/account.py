@@ -1,0 +1,303 @@
+"""Explain: what each stage did and how each result came to its place, as data.
+
+Boundary: tells places, scores, names of adjustments and the asker's own words; no text of
+memories. It opens nothing and runs only when asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
+
+from memory_store.search.adjustments import Scored, base_type
+from memory_store.search.answer.response import Outcome
+from memory_store.search.candidates import Candidate, Fetched
+from memory_store.search.context import SearchContext
+from memory_store.search.explain.trace import Trace
+from memory_store.search.fusion.leg_weights import vector_names
+from memory_store.search.fusion.rank_fusion import Fused, Merged, RankedList
+from memory_store.search.legs.more_like_this import LIKE
+from memory_store.search.query.analysis import Analysis
+from memory_store.search.query.plan import Plan
+from memory_store.search.query.restrictions import restrictions
+from memory_store.search.recipes import Recipe
+
+LENT = 1e-4  # of a strength, from neighbours: less is not told
+
+Data = dict[str, Any]
+Way = Sequence[tuple[str, int, Scored]]
+"""Stage, rank and result after each stage that put the results in order."""
+
+
+class Search(Struct, frozen=True):
+    """One search with all that its stages handed on, for those who give an account of it."""
+
+    context: SearchContext
+    plan: Plan
+    analysis: Analysis
+    fetched: Fetched
+    merged: Merged
+    outcome: Outcome
+    trace: Trace
+
+
+def explain(search: Search) -> None:
+    """Add to the trace's reports what each stage did and how each row came to its place."""
+    trace, context, plan = search.trace, search.context, search.plan
+    trace.add("analyse", **analysis_details(context, plan, search.analysis))
+    trace.add("fetch", **fetch_details(context, search.fetched))
+    trace.add("fuse", **fusion_details(plan, search.merged))
+    trace.add("adjust", **adjustment_details(search))
+
+
+def analysis_details(context: SearchContext, plan: Plan, analysis: Analysis) -> Data:
+    """What was searched for, in how many memories, and what each filter alone lets through."""
+    asked = restrictions(analysis.parsed, context, plan.options)
+    like = analysis.like
+    return {
+        "language": analysis.language,
+        "keywords": list(analysis.keywords),
+        "topic_groups": len(analysis.topics),
+        **({} if like is None else {LIKE: like.sizes}),
+        "searchable": int(analysis.mask.sum()),
+        "of": context.snapshot.total,
+        "filters": [{"filter": one.name, "lets_through": int(one.mask.sum())} for one in asked],
+    }
+
+
+def fetch_details(context: SearchContext, fetched: Fetched) -> Data:
+    """The lists the legs came back with; the vector leg's index and model."""
+    names = vector_names(fetched)
+    details: Data = {
+        "lists": [
+            {
+                "leg": names.get(one.model, one.leg),
+                "kind": one.kind,
+                "found": len(one.ordinals),
+                "best": _short(one.scores[0]) if one.scores and one.leg != "recent" else None,
+                "last": _short(one.scores[-1]) if one.scores and one.leg != "recent" else None,
+            }
+            for one in fetched.lists
+        ],
+        "leg_milliseconds": {leg: round(ms, 3) for leg, ms in fetched.milliseconds.items()},
+    }
+    if fetched.embedder is not None and context.vector_index is not None:
+        details["model"] = ", ".join(one.embedder.name for one in fetched.models)
+        details["index"] = context.vector_index.kind
+    return details
+
+
+def fusion_details(plan: Plan, merged: Merged) -> Data:
+    """The recipe, what each leg counted and why, and where the pool was cut."""
+    details: Data = {
+        "recipe": plan.recipe.name,
+        "candidates": len(merged.ordered),
+        "pool": len(merged.pool),
+    }
+    if merged.lists:
+        details |= {
+            "k": plan.recipe.rrf_k,
+            "weights": {leg: round(weight, 4) for leg, weight in merged.weights.items()},
+            "lists": [_weight(ranked, merged) for ranked in merged.lists],
+        }
+    return details
+
+
+def _weight(ranked: RankedList, merged: Merged) -> Data:
+    """What a list counted: the factors of its leg by name, and its own by its kind."""
+    factors = dict(merged.factors.get(ranked.leg, {}))
+    of_leg = math.prod(factors.values())
+    own = "the query as typed" if ranked.kind == "original" else ranked.kind
+    factors[own] = ranked.weight / of_leg if of_leg else 1.0
+    return {
+        "leg": ranked.leg,
+        "kind": ranked.kind,
+        "weight": _short(ranked.weight),
+        "factors": {name: _short(value) for name, value in factors.items()},
+    }
+
+
+def adjustment_details(search: Search) -> Data:
+    """How many results each adjustment moved, and the account of every row of the page."""
+    rows = search.outcome.rows
+    moved = Counter(name for result in search.outcome.ranking for name, _ in result.steps)
+    ways = ways_of(search.trace, [row.candidate.ordinal for row in rows])
+    fusion = FusionAccounts(search.merged, search.plan.recipe)
+    return {
+        "moved": dict(moved),
+        "results": [
+            account(rank, row, fusion, ways[row.candidate.ordinal])
+            for rank, row in enumerate(rows, search.plan.offset + 1)
+        ],
+    }
+
+
+def account(rank: int | None, result: Scored, fusion: FusionAccounts, way: Way) -> Data:
+    """One result's way through the stages.
+
+    ``contributions`` are what each list added to the fusion score, ``ranks`` its place after each
+    stage that reorders, ``steps`` every change of the score. ``rank`` ``None``: not returned.
+    """
+    candidate = result.candidate
+    return {
+        "rank": rank,
+        "id": candidate.id,
+        "fusion_rank": candidate.fusion_rank,
+        "keyword_rank": candidate.keyword_rank,
+        "topic_rank": candidate.topic_rank,
+        "vector_rank": candidate.vector_rank,
+        "fusion_score": _short(candidate.share),
+        "fusion_sum": fusion.sum(candidate),
+        "contributions": fusion.contributions(candidate),
+        "boost": fusion.boost(candidate),
+        "rerank_score": None if result.rerank_score is None else _short(result.rerank_score),
+        "ranks": ranks(rank, result, way, fusion.first),
+        "steps": _steps(result, way),
+        "score": _short(result.score),
+    }
+
+
+class FusionAccounts:
+    """How fusion came to the scores of one search: its own formula, term by term."""
+
+    def __init__(self, merged: Merged, recipe: Recipe) -> None:
+        self._merged = merged
+        self._recipe = recipe
+        self._places = [
+            {ordinal: place for place, ordinal in reversed([*enumerate(ranked.ordinals)])}
+            for ranked in merged.lists
+        ]
+
+    @property
+    def first(self) -> str:
+        """What put the candidates in order: fusion, or the one leg that was asked."""
+        if self._merged.lists:
+            return "fusion"
+        one = self._merged.pool[0] if self._merged.pool else None
+        if one is None or (one.keyword_rank is None and one.vector_rank is None):
+            return "recent"
+        return "vector" if one.keyword_rank is None else "keyword"
+
+    def sum(self, candidate: Candidate) -> float:
+        """The raw fusion score, which the contributions add up to."""
+        return self._fused(candidate).score
+
+    def contributions(self, candidate: Candidate) -> list[Data]:
+        """What each list, bonus and boost added; ``points`` are on the scale of the share (0–1)."""
+        fused = self._fused(candidate)
+        parts = list(self._parts(candidate, fused))
+        scale = candidate.share / fused.score if fused.score else 0.0
+        return [{**part, "points": _short(part["term"] * scale)} for part in parts]
+
+    def boost(self, candidate: Candidate) -> Data | None:
+        """The type's factor by name, and whether it decides the order or who enters the pool."""
+        if candidate.boost == 1.0:
+            return None
+        decides = "order" if self._recipe.boosts_order else "pool"
+        return {"name": _boost_name(candidate), "factor": candidate.boost, "decides": decides}
+
+    def _fused(self, candidate: Candidate) -> Fused:
+        return self._merged.ordered[candidate.fusion_rank - 1]
+
+    def _parts(self, candidate: Candidate, fused: Fused) -> Iterator[Data]:
+        if not self._merged.lists:
+            yield from _only_leg(candidate, fused)
+            return
+        total = 0.0
+        best: int | None = None
+        for ranked, places in zip(self._merged.lists, self._places, strict=True):
+            place = places.get(candidate.ordinal)
+            if place is not None:
+                best = place if best is None else min(best, place)
+                part = self._term(ranked, place)
+                total += part["term"]
+                yield part
+        bonus = self._bonus(best)
+        if bonus is not None:
+            total += bonus["term"]
+            yield bonus
+        counted = self._recipe.boosts_order or candidate.fusion_rank > len(self._merged.pool)
+        if candidate.boost != 1.0 and counted:
+            term = total * (candidate.boost - 1.0)
+            yield {"leg": "type", "kind": _boost_name(candidate), "term": term}
+
+    def _term(self, ranked: RankedList, place: int) -> Data:
+        strength = ranked.strengths[place] if ranked.strengths else 1.0
+        own = ranked.own_strengths[place] if ranked.own_strengths else strength
+        lent = {} if abs(own - strength) < LENT else {"own_strength": _short(own)}
+        divisor = self._recipe.rrf_k + place + self._recipe.rank_offset
+        return {
+            "leg": ranked.leg,
+            "kind": ranked.kind,
+            "rank": place + 1,
+            "weight": _short(ranked.weight),
+            "strength": _short(strength),
+            **lent,
+            "term": ranked.weight * strength / divisor,
+        }
+
+    def _bonus(self, best: int | None) -> Data | None:
+        if best == 0 and self._recipe.first_bonus:
+            return {"leg": "bonus", "kind": "first place", "term": self._recipe.first_bonus}
+        if best in (1, 2) and self._recipe.podium_bonus:
+            return {"leg": "bonus", "kind": "top three", "term": self._recipe.podium_bonus}
+        return None
+
+
+def _only_leg(candidate: Candidate, fused: Fused) -> Iterator[Data]:
+    """One leg by itself: its own score is all there is."""
+    for leg in ("keyword", "vector"):
+        rank = getattr(candidate, f"{leg}_rank")
+        if rank is not None:
+            yield {"leg": leg, "kind": "original", "rank": rank, "term": fused.score}
+
+
+def _boost_name(candidate: Candidate) -> str:
+    return f"{base_type(candidate.type)} boost"
+
+
+def ways_of(trace: Trace, ordinals: Sequence[int]) -> Mapping[int, Way]:
+    """The way of each of ``ordinals``."""
+    ways: dict[int, list[tuple[str, int, Scored]]] = {ordinal: [] for ordinal in ordinals}
+    for standing in trace.standings:
+        for rank, result in enumerate(standing.results, 1):
+            if result.candidate.ordinal in ways:
+                ways[result.candidate.ordinal].append((standing.stage, rank, result))
+    return ways
+
+
+def ranks(rank: int | None, result: Scored, way: Way, first: str) -> list[Data]:
+    """Place and score after fusion (or what was ``first``), after the first stage that put the
+    results in order, and after each later one that changed either; ``steps``: what moved it there
+    itself."""
+    candidate = result.candidate
+    place, score, known = candidate.fusion_rank, candidate.share, 0
+    told: list[Data] = [{"after": first, "rank": place, "score": _short(score)}]
+    for stage, now, then in way:
+        if now == place and then.score == score and len(told) > 1:
+            continue
+        own = [name for name, _ in then.steps[known:]]
+        place, score, known = now, then.score, len(then.steps)
+        told.append({"after": stage, "rank": now, "score": _short(score), "steps": own})
+    if rank is not None and rank != place:
+        told.append({"after": "left out others", "rank": rank, "score": _short(result.score)})
+    return told
+
+
+def _steps(result: Scored, way: Way) -> list[Data]:
+    """Every change of the score, with the score before and after it."""
+    start = next((then.score for _, _, then in way if not then.steps), result.candidate.share)
+    scores = [("", start), *result.steps]
+    return [
+        {"step": name, "before": _short(before), "after": _short(after)}
+        for (_, before), (name, after) in pairwise(scores)
+    ]
+
+
+def _short(score: float) -> float:
+    return round(float(score), 4)

@@ -1,0 +1,5 @@
+"""Facets: how a whole result divides by type, status, collection, topic and time.
+
+counts     how many memories have each value
+selection  which values to show
+"""

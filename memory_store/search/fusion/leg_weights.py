@@ -1,0 +1,119 @@
+"""What each leg counts for in fusion: a weak leg must not drag a strong one down.
+
+Boundary: works on ordinals, languages and the recipe's numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from memory_store.models.embedder import languages_of
+from memory_store.search.candidates import Fetched, QueryModel
+from memory_store.search.context import SearchContext
+from memory_store.search.query.analysis import Analysis
+from memory_store.search.recipes import Recipe
+
+AGREEMENT_DEPTH = 10  # how far down two legs are compared
+
+
+class LegEvidence(Struct, frozen=True):
+    """What is known about the legs before they are weighed.
+
+    ``embedder_languages`` empty means: every language, or not known. ``agreement`` is the share
+    of the first results that keywords and vectors have in common (0–1), ``None`` when one of
+    them returned nothing.
+    """
+
+    query_language: str
+    embedder_languages: frozenset[str] = frozenset()
+    agreement: float | None = None
+    symbol_like: bool = False
+
+
+def evidence(
+    fetched: Fetched, analysis: Analysis, context: SearchContext, model: QueryModel | None = None
+) -> LegEvidence:
+    """What the fetched lists and the query say about the legs, the vectors being ``model``'s.
+
+    (``None``: the first one's.) A model is held against the keyword leg where both searched.
+    """
+    model = model or next(iter(fetched.models), None)
+    known = languages_of(model.embedder) if model else frozenset()
+    return LegEvidence(
+        query_language=analysis.language,
+        embedder_languages=known,
+        agreement=_agreement_with(model, fetched, context),
+        symbol_like=analysis.symbol_like,
+    )
+
+
+def _agreement_with(
+    model: QueryModel | None, fetched: Fetched, context: SearchContext
+) -> float | None:
+    keyword = fetched.of("keyword")
+    vector = fetched.of("vector", model.scope.model if model else "")
+    if keyword is None or vector is None:
+        return None
+    ordinals = keyword.ordinals
+    if model is not None and not model.scope.whole:
+        within = context.snapshot.visible(model.scope.collections)
+        ordinals = tuple(ordinal for ordinal in ordinals if within[ordinal])
+    return agreement(ordinals, vector.ordinals)
+
+
+def agreement(first: Sequence[int], second: Sequence[int]) -> float | None:
+    """The share of two lists' first ten that is common to both; ``None`` if one is empty."""
+    if not first or not second:
+        return None
+    heads = set(first[:AGREEMENT_DEPTH]), set(second[:AGREEMENT_DEPTH])
+    return len(heads[0] & heads[1]) / min(len(heads[0]), len(heads[1]))
+
+
+def leg_weights(recipe: Recipe, evidence: LegEvidence) -> dict[str, float]:
+    """How much each leg counts for this query: a weak leg must not drag a strong one down."""
+    factors = leg_factors(recipe, evidence)
+    return {leg: math.prod(named.values()) for leg, named in factors.items()}
+
+
+def leg_factors(recipe: Recipe, evidence: LegEvidence) -> dict[str, dict[str, float]]:
+    """What each leg's weight is the product of, by the reason for each factor.
+
+    The recipe's own weights; prx's α by kind of query; the vector leg less when its model does
+    not know the query's language, and less the less it agrees with the keyword leg.
+    """
+    factors = {leg: {"recipe": recipe.leg_weight(leg)} for leg in recipe.legs}
+    alpha = recipe.symbol_alpha if evidence.symbol_like else recipe.text_alpha
+    if alpha is not None:
+        asked = "for a symbol" if evidence.symbol_like else "for words"
+        factors |= {"vector": {asked: alpha}, "keyword": {asked: 1.0 - alpha}}
+    if "vector" in factors and "keyword" in factors:
+        known = evidence.embedder_languages
+        if known and evidence.query_language not in known:
+            factors["vector"]["language unknown to the model"] = recipe.foreign_vector_weight
+        if evidence.agreement is not None:
+            low = recipe.disagreement_weight
+            factors["vector"]["agreement"] = low + (1.0 - low) * evidence.agreement
+    return factors
+
+
+def all_factors(
+    fetched: Fetched, analysis: Analysis, context: SearchContext, recipe: Recipe
+) -> dict[str, dict[str, float]]:
+    """The legs' factors, those of the vector leg for each model as if it were the only one."""
+    factors = leg_factors(recipe, evidence(fetched, analysis, context))
+    names = vector_names(fetched)
+    for model in fetched.models[1:]:
+        own = leg_factors(recipe, evidence(fetched, analysis, context, model))
+        factors[names[model.scope.model]] = own["vector"]
+    return factors
+
+
+def vector_names(fetched: Fetched) -> dict[str, str]:
+    """Fingerprint → what the vector leg is called for that model: ``vector``, ``vector (2)`` …"""
+    return {
+        model.scope.model: "vector" if number == 1 else f"vector ({number})"
+        for number, model in enumerate(fetched.models, start=1)
+    }

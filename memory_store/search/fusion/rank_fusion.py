@@ -1,0 +1,392 @@
+"""Reciprocal rank fusion: several ranked lists become one, by rank and never by score.
+
+Boundary: works on ordinals, ranks and types. Nothing is opened left of the pool this cuts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
+from operator import attrgetter, mul
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memory_store.search.adjustments import base_type
+from memory_store.search.candidates import Candidate, Fetched, Item, LegList, first_places
+from memory_store.search.context import SearchContext
+from memory_store.search.fusion.leg_weights import all_factors, vector_names
+from memory_store.search.legs.more_like_this import LIKE, Likeness
+from memory_store.search.query.analysis import Analysis
+from memory_store.search.recipes import Recipe
+
+
+class RankedList(Struct, frozen=True):
+    """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times.
+
+    Where several models made the vectors, those of the second are the leg ``vector (2)``.
+    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution (above 1 where
+    it stands for another list's as well);
+    ``own_strengths`` are those before neighbours counted, where they did. ``kind`` and ``model``
+    are the list's own (see :class:`LegList`).
+    """
+
+    leg: str
+    ordinals: tuple[int, ...]
+    weight: float = 1.0
+    strengths: tuple[float, ...] = ()
+    kind: str = "original"
+    model: str = ""
+    own_strengths: tuple[float, ...] = ()
+
+
+class Fused(NamedTuple):
+    """One candidate after fusion.
+
+    ``score`` is the raw sum, ``share`` what it is of the best sum these lists could give: 0–1,
+    and above 1 only by ``boost``, the type's factor, which is already in both.
+    """
+
+    ordinal: int
+    score: float
+    share: float
+    boost: float = 1.0
+
+
+class Merged(Struct, frozen=True):
+    """What fusion leaves: the ``pool``, best first, and all candidates in order, the pool's first.
+
+    ``factors`` are what each leg's weight is the product of, by name; ``lists`` what was fused
+    (one leg alone is not).
+    """
+
+    pool: tuple[Candidate, ...]
+    ordered: tuple[Fused, ...]
+    factors: Mapping[str, Mapping[str, float]]
+    lists: tuple[RankedList, ...] = ()
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """What the legs counted for this query."""
+        return {leg: math.prod(factors.values()) for leg, factors in self.factors.items()}
+
+
+def rrf(
+    lists: Sequence[Sequence[Item]],
+    *,
+    k: float = 60.0,
+    weights: Sequence[float] | None = None,
+    strengths: Sequence[Sequence[float]] | None = None,
+    rank_offset: int = 1,
+    first_bonus: float = 0.0,
+    podium_bonus: float = 0.0,
+) -> dict[Item, float]:
+    """The reciprocal rank fusion score of every item: Σ weight ÷ (k + position + rank_offset).
+
+    With ``strengths`` (a list per list, empty for 1) each term is multiplied by its own.
+    Positions count from 0, so the usual formula over ranks from 1 is ``rank_offset=1``. An item
+    that stands twice in a list counts once, at its better place. Bonuses (QMD) go by the best
+    place in any list: first, or second and third. The answer keeps the order of first appearance.
+    """
+    scores: dict[Item, float] = {}
+    best: dict[Item, int] = {}
+    for index, ranked in enumerate(lists):
+        weight = 1.0 if weights is None else weights[index]
+        positions = range(len(ranked))
+        if strengths is not None and strengths[index]:
+            own = zip(strengths[index], positions, strict=True)
+            terms = [weight * strength / (k + place + rank_offset) for strength, place in own]
+        else:
+            terms = [weight / (k + place + rank_offset) for place in positions]
+        for item, term in first_places(ranked, terms).items():
+            scores[item] = scores.get(item, 0.0) + term
+        for item, position in first_places(ranked[:3], positions).items():
+            best[item] = min(position, best.get(item, position))
+    if first_bonus or podium_bonus:
+        for item, position in best.items():
+            scores[item] += podium_bonus if position else first_bonus
+    return scores
+
+
+def fuse(
+    lists: Sequence[RankedList],
+    recipe: Recipe,
+    *,
+    types: Mapping[int, str],
+    tie_break: Callable[[Sequence[int]], Mapping[int, tuple[int, ...]]],
+) -> list[Fused]:
+    """All candidates of all lists, best first, type boosts applied.
+
+    ``types`` names each ordinal's type; ``tie_break`` is asked for what orders equal scores (the
+    ids, as numbers), where there are any.
+    """
+    scores = rrf(
+        [ranked.ordinals for ranked in lists],
+        k=recipe.rrf_k,
+        weights=[ranked.weight for ranked in lists],
+        strengths=[ranked.strengths for ranked in lists],
+        rank_offset=recipe.rank_offset,
+        first_bonus=recipe.first_bonus,
+        podium_bonus=recipe.podium_bonus,
+    )
+    best = best_possible(lists, recipe)
+    kinds = set(types.values())
+    boosts = {kind: recipe.fusion_boosts.get(base_type(kind), 1.0) for kind in kinds}
+    factors = [boosts[types[ordinal]] for ordinal in scores]
+    boosted = list(map(mul, scores.values(), factors))
+    columns = zip(scores, boosted, [score / best for score in boosted], factors, strict=True)
+    fused = list(map(tuple.__new__, repeat(Fused), columns))  # as in _on_own_scale
+    if len(set(boosted)) == len(boosted):
+        return sorted(fused, key=attrgetter("score"), reverse=True)
+    ids = tie_break(list(scores))
+    return sorted(fused, key=lambda one: (-one.score, ids[one.ordinal]))
+
+
+def best_possible(lists: Sequence[RankedList], recipe: Recipe) -> float:
+    """The sum of a memory that stands first in every list, even in those that came back empty.
+
+    Of the lists of several models it can stand in those of one.
+    """
+    first = recipe.rrf_k + recipe.rank_offset
+    models = list(dict.fromkeys(ranked.model for ranked in lists if ranked.model)) or [""]
+    weight = max(sum(one.weight for one in lists if one.model in ("", m)) for m in models)
+    best = weight / first + recipe.first_bonus
+    return best or 1.0
+
+
+def merge(
+    fetched: Fetched,
+    analysis: Analysis,
+    context: SearchContext,
+    recipe: Recipe,
+    mode: str,
+    pool: int,
+) -> Merged:
+    """Fuse the lists and cut the pool.
+
+    A search in one leg keeps that leg's order and scale; boosts belong to fusion.
+    """
+    filled = [one for one in fetched.lists if one.ordinals]
+    factors: dict[str, dict[str, float]] = {}
+    lists: list[RankedList] = []
+    if mode != "hybrid" or [one.leg for one in filled] == ["recent"]:
+        ordered = _in_one_leg(filled, recipe, context)
+    else:
+        factors = all_factors(fetched, analysis, context, recipe)
+        names = vector_names(fetched)
+        lists = [
+            _weighed(one, names.get(one.model, one.leg), recipe, factors) for one in fetched.lists
+        ]
+        if analysis.like is not None:
+            lists = _with_words_unknown(lists, analysis.like, context)
+        seen = list({ordinal for one in lists for ordinal in one.ordinals})
+        types = dict(zip(seen, context.snapshot.types_of(seen), strict=True))
+        ordered = fuse(lists, recipe, types=types, tie_break=partial(_id_order, context))
+        if recipe.fusion_scale == "range":
+            ordered = _on_a_range(ordered)
+        if not recipe.boosts_order:
+            ordered = [*_without_boosts(ordered[:pool]), *ordered[pool:]]
+    pooled = _described(ordered[:pool], filled, context)
+    return Merged(tuple(pooled), tuple(ordered), factors, tuple(lists))
+
+
+def _without_boosts(pool: Sequence[Fused]) -> list[Fused]:
+    """The pool by its own evidence: a boost brought some of it in, and has no say in the order.
+
+    RRF scores lie close together, so that a factor of 1.4 would lift a summary from far down to
+    the top, where only a reranker's reading should put it.
+    """
+    plain = [
+        one._replace(score=one.score / one.boost, share=one.share / one.boost)
+        if one.boost != 1.0
+        else one
+        for one in pool
+    ]
+    return sorted(plain, key=lambda one: -one.score)
+
+
+def _weighed(
+    one: LegList, leg: str, recipe: Recipe, factors: Mapping[str, Mapping[str, float]]
+) -> RankedList:
+    """A leg's list with its leg's weight and its own; ``leg`` is what the leg is called."""
+    weight = math.prod(factors.get(leg, {}).values()) * _share_of(one, recipe)
+    power = _power(one, recipe)
+    return RankedList(
+        leg,
+        one.ordinals,
+        weight,
+        _powered(one.strengths, power),
+        one.kind,
+        one.model,
+        _powered(one.own_strengths, power),
+    )
+
+
+def _with_words_unknown(
+    lists: Sequence[RankedList], like: Likeness, context: SearchContext
+) -> list[RankedList]:
+    """The lists with meaning standing for words, too, where words cannot be compared.
+
+    They cannot in other collections than the memory's own: a place by meaning then counts as if
+    the place by words were the same. Else its own collection would fill the first places, however
+    near others are.
+    """
+    words = sum(one.weight for one in lists if one.kind == LIKE and one.leg == "keyword")
+    told = []
+    for one in lists:
+        if one.kind == LIKE and one.leg.startswith("vector") and one.weight and words:
+            elsewhere = 1.0 + words / one.weight
+            own = context.snapshot.visible([like.collection])
+            factors = [1.0 if own[ordinal] else elsewhere for ordinal in one.ordinals]
+            strengths = one.strengths or (1.0,) * len(factors)
+            pairs = zip(strengths, factors, strict=True)
+            one = replace(one, strengths=tuple(share * factor for share, factor in pairs))
+        told.append(one)
+    return told
+
+
+def _share_of(one: LegList, recipe: Recipe) -> float:
+    if one.kind == LIKE and one.leg == "keyword":
+        return recipe.original_weight * recipe.like_keyword_weight
+    if one.kind in ("original", LIKE):
+        return recipe.original_weight
+    named = {"hyde": recipe.hyde_weight, "feedback": recipe.feedback_weight}
+    return named.get(one.kind, recipe.variant_weight)
+
+
+def _power(one: LegList, recipe: Recipe) -> float:
+    """How much the strengths of a list's matches count; 0: not at all."""
+    powers = {
+        "keyword": recipe.coverage_power,
+        "topic": recipe.topic_power,
+        "vector": recipe.similarity_power,
+    }
+    return powers.get(one.leg, 0.0)
+
+
+def _powered(strengths: Sequence[float], power: float) -> tuple[float, ...]:
+    return tuple(strength**power for strength in strengths) if power else ()
+
+
+def _in_one_leg(lists: Sequence[LegList], recipe: Recipe, context: SearchContext) -> list[Fused]:
+    """One leg by itself, each memory with its best score on the scale the recipe has for the leg.
+
+    Several lists (of variants, or of several models, whose scores do not compare) are interleaved
+    by rank; what they score stays what it is in a vault with one.
+    """
+    by_place = not recipe.leg_scores and all(one.leg != "recent" for one in lists)
+    if len(lists) == 1 and not by_place:
+        ordered = _on_own_scale(lists[0], recipe)
+    else:
+        places = rrf(
+            [one.ordinals for one in lists],
+            k=recipe.rrf_k,
+            weights=[_share_of(one, recipe) for one in lists],
+        )
+        ordered = _interleaved(lists, places, recipe, context)
+        if by_place:
+            return _by_place(ordered, places)
+    by_range = recipe.keyword_scale == "range" and any(one.leg == "keyword" for one in lists)
+    return _on_a_range(ordered) if by_range else ordered
+
+
+def _interleaved(
+    lists: Sequence[LegList], places: Mapping[int, float], recipe: Recipe, context: SearchContext
+) -> list[Fused]:
+    """All of the lists by their ``places`` in them, each with its best score."""
+    if len(lists) == 1:
+        return _on_own_scale(lists[0], recipe)
+    best: dict[int, Fused] = {}
+    for one in lists:
+        for item in _on_own_scale(one, recipe):
+            known = best.get(item.ordinal)
+            if known is None or item.score > known.score:
+                best[item.ordinal] = item
+    ids = _id_order(context, list(best))
+    return sorted(best.values(), key=lambda item: (-places[item.ordinal], ids[item.ordinal]))
+
+
+def _id_order(context: SearchContext, ordinals: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    """Ordinal → what sorts memories by the text of their ids."""
+    words = context.snapshot.id_words[np.array(ordinals, dtype=np.intp)]
+    return dict(zip(ordinals, map(tuple, words.tolist()), strict=True))
+
+
+def _by_place(ordered: Sequence[Fused], places: Mapping[int, float]) -> list[Fused]:
+    """Scores that tell the place and nothing else: the first one's is 1."""
+    first = max(places.values(), default=1.0)
+    shares = [places[one.ordinal] / first for one in ordered]
+    return [Fused(one.ordinal, share, share) for one, share in zip(ordered, shares, strict=True)]
+
+
+def _on_own_scale(one: LegList, recipe: Recipe) -> list[Fused]:
+    """A leg's list with scores of 0–1; a place in time counts as nothing."""
+    if one.leg == "keyword":
+        shares = [score / (1.0 + score) for score in one.scores]  # QMD
+    elif one.leg == "vector" and recipe.vector_scale == "distance":
+        shares = [1.0 - (1.0 - score) / 2.0 for score in one.scores]  # cosine distance: 0 to 2
+    else:
+        shares = [max(0.0, min(score, 1.0)) for score in one.scores]
+    columns = zip(one.ordinals, one.scores, shares, repeat(1.0), strict=False)
+    # 256 a search: what Fused() itself does takes three times as long
+    return list(map(tuple.__new__, repeat(Fused), columns))
+
+
+def _on_a_range(ordered: Sequence[Fused]) -> list[Fused]:
+    """Scores stretched over [0, 1] (GNO, "Score Normalization"): the best 1, the worst 0."""
+    if not ordered:
+        return []
+    worst = min(one.score for one in ordered)
+    span = max(one.score for one in ordered) - worst
+    return [one._replace(share=(one.score - worst) / span if span else 1.0) for one in ordered]
+
+
+def _described(
+    ordered: Sequence[Fused], lists: Sequence[LegList], context: SearchContext
+) -> list[Candidate]:
+    """Fused items with what each leg knows of them."""
+    snapshot, ordinals = context.snapshot, [item.ordinal for item in ordered]
+    ranks = (_best_ranks(lists, leg) for leg in ("keyword", "topic", "vector"))
+    near = list(map(_nearest(lists).get, ordinals))  # the cosine and the number of the window
+    columns = zip(
+        ordinals,
+        snapshot.ids(ordinals),
+        snapshot.types_of(ordinals),
+        [min(1.0, item.share) for item in ordered],
+        range(1, len(ordered) + 1),
+        [item.boost for item in ordered],
+        *(map(of_leg.get, ordinals) for of_leg in ranks),
+        [one and one[0] for one in near],
+        [one and snapshot.window(o, one[1]) for o, one in zip(ordinals, near, strict=True)],
+        repeat(None, len(ordered)),
+        repeat(None, len(ordered)),
+        strict=True,
+    )
+    # 64 a search: what Candidate() itself does takes three times as long
+    return list(map(tuple.__new__, repeat(Candidate), columns))
+
+
+def _best_ranks(lists: Sequence[LegList], leg: str) -> dict[int, int]:
+    """Ordinal → its best rank in the lists of a leg, from 1."""
+    ranked = [one.ordinals for one in lists if one.leg == leg]
+    ranks: dict[int, int] = {}
+    for ordinals in ranked:
+        found = first_places(ordinals, range(1, len(ordinals) + 1))
+        if ranks:
+            found = {o: min(rank, ranks.get(o, rank)) for o, rank in found.items()}
+        ranks |= found
+    return ranks
+
+
+def _nearest(lists: Sequence[LegList]) -> dict[int, tuple[float, int]]:
+    """Ordinal → its best cosine, and the number of the window that has it."""
+    nearest: dict[int, tuple[float, int]] = {}
+    for one in lists:
+        for ordinal, score, window in zip(one.ordinals, one.scores, one.windows, strict=False):
+            if ordinal not in nearest or score > nearest[ordinal][0]:
+                nearest[ordinal] = (score, window)
+    return nearest

@@ -1,0 +1,11 @@
+"""The query: what was typed, what it means for this vault, and what is going to be done.
+
+language             the query language, parsed
+plan                 options checked, recipe chosen, sizes worked out
+analysis             words as keyed hashes, all filters as one mask
+restrictions         each filter by itself
+expansion            a language model words the query in other ways
+guardrails           which of those wordings may be searched for
+regular_expressions  the whole words that a text must hold for a pattern to match
+word_matcher         a query's words, found in opened text
+"""

@@ -1,0 +1,326 @@
+"""Analysis: a parsed query meets the index as keyed hashes, one mask and a few facts.
+
+The mask is every filter and hard condition at once: it goes into each leg, so nothing is filtered
+after candidates were chosen.
+
+Boundary: the last place that sees the query's words together with the keys that blind them. What
+it hands on to the legs are hashes; the words stay for the embedder, the reranker and previews.
+"""
+
+from __future__ import annotations
+
+import string
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memory_store.dates import parse_moment
+from memory_store.errors import BadInputError
+from memory_store.index.snapshot import Filters, HashGroup, Mask, TopicGroup
+from memory_store.index.terms import has_pair, has_term
+from memory_store.records import DONE_SUFFIX, TYPES, SearchOptions
+from memory_store.records.collections import several_of_that_name
+from memory_store.search.context import SearchContext
+from memory_store.search.legs.more_like_this import Likeness, likeness, twins
+from memory_store.search.query.language import ParsedQuery, Phrase, Variant, is_symbol_like
+from memory_store.search.recipes import LEGS
+from memory_store.text.canonical import folded, normalise_topic
+from memory_store.text.identifiers import CODE, code_words, identifiers, name_terms
+from memory_store.text.language import detect_language
+from memory_store.text.tokens import is_stop_word, query_words, term
+from memory_store.text.tokens import words as words_of
+
+if TYPE_CHECKING:
+    from memory_store.crypto.blinding import Blinder
+
+FALLBACK_LANGUAGE = "en"
+LONGEST_TOPIC = 3  # words: query keywords are matched to topics as n-grams of one to three
+MOST_TOPIC_WORDS = 64  # of a query: the first ones; a longer query is not a list of tags
+_TRIMMED = string.punctuation.replace("#", "").replace("+", "") + "…“”„«»‚‘’"
+
+
+class Analysis(Struct, frozen=True):
+    """What the legs need to know of a query.
+
+    ``keywords`` are its words without stop words (with them, if there is nothing else), repeats
+    kept; ``groups`` the same as keyed hashes. ``topics`` has one group per query word: the hashes
+    of every topic of one to three words that the word is part of, so that the groups a memory
+    matches count the words matched. ``mask`` (bool [documents]) is what may be an answer. ``like``
+    is the memory that others should be like.
+    """
+
+    parsed: ParsedQuery
+    language: str
+    keywords: tuple[str, ...]
+    groups: tuple[HashGroup, ...]
+    variant_groups: tuple[tuple[HashGroup, ...], ...]
+    topics: tuple[TopicGroup, ...]
+    mask: Mask
+    symbol_like: bool
+    like: Likeness | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the search is for anything, rather than a list of what filters let through."""
+        return bool(self.parsed.reading or self.like)
+
+
+class Blinding:
+    """Words to keyed hashes, in every collection and every language that the snapshot has."""
+
+    def __init__(self, context: SearchContext) -> None:
+        snapshot = context.snapshot
+        self._languages = {c: tuple(snapshot.languages_in(c)) for c in snapshot.collections}
+        self._blinders = {c: context.blinder(c) for c in snapshot.collections}
+
+    def term(self, word: str) -> HashGroup:
+        """What stands for a word."""
+        return {
+            collection: [blinder.term(language, term(word, language)) for language in languages]
+            for collection, languages, blinder in self._each()
+        }
+
+    def pair(self, first: str, second: str) -> HashGroup:
+        """What stands for two adjacent words."""
+        return {
+            collection: [
+                blinder.pair(
+                    *(blinder.term(language, t) for t in _neighbours(first, second, language))
+                )
+                for language in languages
+            ]
+            for collection, languages, blinder in self._each()
+        }
+
+    def names(self, text: str, known: Sequence[str]) -> list[HashGroup]:
+        """What stands for the names in a text where code is searched, each whole and by its parts.
+
+        Nothing is looked up for what the ``known`` words stand for already, nor in collections
+        without code.
+        """
+        if not any(CODE in languages for _, languages, _ in self._each()):
+            return []
+        terms_of_names = map(name_terms, dict.fromkeys(name.text for name in identifiers(text)))
+        wanted = dict.fromkeys(t for found in terms_of_names if len(found) > 1 for t in found)
+        looked_up = set(map(folded, known))
+        return [
+            {
+                collection: [blinder.term(CODE, t)]
+                for collection, languages, blinder in self._each()
+                if CODE in languages
+            }
+            for t in wanted
+            if t not in looked_up
+        ]
+
+    def topics(self, normalised: Iterable[str]) -> TopicGroup:
+        """What stands for any of some normalised topics."""
+        names = list(normalised)
+        return {c: [blinder.topic(name) for name in names] for c, _, blinder in self._each()}
+
+    def _each(self) -> Iterator[tuple[str, tuple[str, ...], Blinder]]:
+        for collection, languages in self._languages.items():
+            yield collection, languages, self._blinders[collection]
+
+
+def analyse(
+    parsed: ParsedQuery,
+    context: SearchContext,
+    options: SearchOptions,
+    legs: Collection[str] = LEGS,
+) -> Analysis:
+    """Blind the query's words as ``legs`` look them up, and apply its filters and conditions.
+
+    Raises :class:`BadInputError` naming the filter that makes no sense.
+    """
+    blinding = Blinding(context)
+    language = query_language(parsed.reading, context)
+    keywords = without_stop_words(parsed.words, language)
+    mask = context.snapshot.mask(filters(parsed, context, options, blinding))
+    like = likeness(context.snapshot, options.like) if options.like else None
+    if like is not None:
+        mask &= ~twins(context.snapshot, like.ordinal)
+    return Analysis(
+        parsed=parsed,
+        language=language,
+        keywords=keywords,
+        groups=word_groups(parsed.text, keywords, blinding),
+        variant_groups=_variant_groups(parsed.variants, language, blinding),
+        topics=_topics(parsed.text, language, blinding) if "topic" in legs else (),
+        mask=with_conditions(mask, parsed, context, blinding),
+        symbol_like=is_symbol_like(parsed.text),
+        like=like,
+    )
+
+
+def _topics(text: str, language: str, blinding: Blinding) -> tuple[TopicGroup, ...]:
+    """What stands for the topics of a text: a group for each word. Each is hashed once, though
+    one of several words is in the groups of them all."""
+    groups = topic_names(text, language)
+    hashed = blinding.topics(names := dict.fromkeys(name for group in groups for name in group))
+    known = {collection: dict(zip(names, tags, strict=True)) for collection, tags in hashed.items()}
+    return tuple(
+        {collection: [tags[name] for name in group] for collection, tags in known.items()}
+        for group in groups
+    )
+
+
+def with_variants(
+    analysis: Analysis, variants: Sequence[Variant], context: SearchContext
+) -> Analysis:
+    """The same query with further wordings, blinded like its own."""
+    groups = _variant_groups(variants, analysis.language, Blinding(context))
+    parsed = replace(analysis.parsed, variants=(*analysis.parsed.variants, *variants))
+    return replace(analysis, parsed=parsed, variant_groups=(*analysis.variant_groups, *groups))
+
+
+def word_groups(text: str, keywords: Sequence[str], blinding: Blinding) -> tuple[HashGroup, ...]:
+    """What is looked up for a text: its words less stop words, and in code also its names."""
+    return (*map(blinding.term, keywords), *blinding.names(text, keywords))
+
+
+def _variant_groups(
+    variants: Sequence[Variant], language: str, blinding: Blinding
+) -> tuple[tuple[HashGroup, ...], ...]:
+    """What is looked up for each wording that is of words."""
+    return tuple(
+        word_groups(text, without_stop_words(words, language), blinding)
+        for text, words in _wordings(variants)
+    )
+
+
+def _wordings(variants: Sequence[Variant]) -> list[tuple[str, list[str]]]:
+    texts = [variant.text for variant in variants if variant.kind == "lex"]
+    return [(text, [word.text for word in query_words(text)]) for text in texts]
+
+
+def query_language(text: str, context: SearchContext) -> str:
+    """The query's language among those of the vault; short or unclear: the vault's usual one."""
+    counts = context.snapshot.language_counts.copy()
+    counts.pop(CODE, None)  # code is written among texts of every language
+    usual = max(counts, key=lambda code: counts[code], default=FALLBACK_LANGUAGE)
+    if len(counts) < 2:
+        return usual
+    return detect_language(text, candidates=tuple(counts), fallback=usual)
+
+
+def without_stop_words(words: Sequence[str], language: str) -> tuple[str, ...]:
+    """The words that say something; all of them when none does (``to be or not to be``)."""
+    kept = tuple(word for word in words if not is_stop_word(word, language))
+    return kept or tuple(words)
+
+
+def leaves_out_words(analysis: Analysis) -> bool:
+    """Whether some words, typed or of another wording, are not looked up: function words."""
+    parsed = analysis.parsed
+    listed = [parsed.words, *(words for _, words in _wordings(parsed.variants))]
+    return any(len(without_stop_words(words, analysis.language)) < len(words) for words in listed)
+
+
+def topic_names(text: str, language: str) -> list[set[str]]:
+    """For each word of a query, the normalised topics of one to three words it may be part of.
+
+    Words are taken as typed between blanks (``c++``, ``work/garden``) and as the tokenizer cuts
+    them. N-grams of nothing but stop words are no topics.
+    """
+    typed = [word.strip(_TRIMMED) for word in text.split()]
+    typed = [word for word in typed if word][:MOST_TOPIC_WORDS]
+    empty = [is_stop_word(word, language) for word in typed]
+    names: list[set[str]] = [set() for _ in typed]
+    for length in range(1, LONGEST_TOPIC + 1):
+        for start in range(len(typed) - length + 1):
+            if all(empty[start : start + length]):
+                continue
+            name = normalise_topic("-".join(typed[start : start + length]))
+            for group in names[start : start + length]:
+                group.add(name)
+    for group, word in zip(names, typed, strict=True):
+        inner = [part.text for part in words_of(word)]
+        if inner != [word]:
+            kept = (part for part in inner if not is_stop_word(part, language))
+            group.update(map(normalise_topic, kept))
+    unique = {frozenset(group - {""}): None for group in names}
+    return [set(group) for group in unique if group]
+
+
+def filters(
+    parsed: ParsedQuery, context: SearchContext, options: SearchOptions, blinding: Blinding
+) -> Filters:
+    """The filters of query and options, looked up. Every named topic must be carried."""
+    now = time.time()
+    if options.status not in ("open", "done", "all"):
+        raise BadInputError(
+            f"status: {options.status!r} is not one of open, done, all", parameter="status"
+        )
+    return Filters(
+        collections=_collections(parsed.collections, context) if parsed.collections else None,
+        types=tuple(_type(name, context) for name in parsed.types),
+        topics_any=tuple(blinding.topics([_topic(name)]) for name in parsed.topics),
+        status=options.status,
+        since=parse_moment(parsed.since, now, parameter="since") if parsed.since else None,
+        until=(
+            parse_moment(parsed.until, now, parameter="until", end=True) if parsed.until else None
+        ),
+    )
+
+
+def with_conditions(
+    mask: Mask, parsed: ParsedQuery, context: SearchContext, blinding: Blinding
+) -> Mask:
+    """``mask`` less what lacks a required phrase or holds an excluded one, by stems in a row."""
+    for phrase in parsed.required:
+        mask = mask & holds(phrase, context, blinding)
+    for phrase in parsed.excluded:
+        mask = mask & ~holds(phrase, context, blinding)
+    return mask
+
+
+def holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:
+    """bool [documents]: those that hold a phrase's words side by side, by their stems."""
+    if len(phrase.words) == 1:
+        return has_term(context.snapshot, blinding.term(phrase.words[0]))
+    held = np.ones(context.snapshot.size, dtype=np.bool_)
+    for first, second in zip(phrase.words, phrase.words[1:], strict=False):
+        held &= has_pair(context.snapshot, blinding.pair(first, second))
+    return held
+
+
+def _neighbours(first: str, second: str, language: str) -> tuple[str, str]:
+    """The terms that stand side by side where two words do: in code, the parts that meet there."""
+    if language == CODE and (before := code_words(first)) and (after := code_words(second)):
+        return before[-1], after[0]
+    return term(first, language), term(second, language)
+
+
+def _collections(names: Sequence[str], context: SearchContext) -> tuple[str, ...]:
+    """Ids of collections given by name (in any case, unless there is one in that case) or id."""
+    return tuple(_collection(name, context.collection_names) for name in names)
+
+
+def _collection(given: str, names: Mapping[str, str]) -> str:
+    if given.casefold() in names:
+        return given.casefold()
+    found = [id_ for id_, name in names.items() if name == given]
+    found = found or [id_ for id_, name in names.items() if name.casefold() == given.casefold()]
+    if not found:
+        raise BadInputError(f"collection: there is none named {given!r}", parameter="collection")
+    if len(found) > 1:
+        raise BadInputError(several_of_that_name(given, found), parameter="collection")
+    return found[0]
+
+
+def _type(name: str, context: SearchContext) -> str:
+    if name.removesuffix(DONE_SUFFIX) not in TYPES and name not in context.snapshot.types:
+        raise BadInputError(f"type: {name!r} is not one of {', '.join(TYPES)}", parameter="type")
+    return name
+
+
+def _topic(name: str) -> str:
+    normalised = normalise_topic(name)
+    if not normalised:
+        raise BadInputError(f"topic: {name!r} is no topic", parameter="topic")
+    return normalised

@@ -1,0 +1,187 @@
+"""Expansion: a language model words the query in other ways, which are then searched for as well.
+
+Off unless somebody chose a model. Never in the way: whatever goes wrong is a line in ``degraded``,
+and the search goes on with the query alone.
+
+What a variant may say is limited by :mod:`~memory_store.search.query.guardrails`. The query's
+conditions and filters stay what they are: they are in the mask of every leg.
+
+Boundary: the query's words, without its filters and excluded words, and its ``intent:`` line go to
+the chosen model, which may be a remote one. What it answered is kept sealed, and read as lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from memory_store.errors import ModelUnavailableError
+from memory_store.search.candidates import LegList
+from memory_store.search.context import SearchContext
+from memory_store.search.legs.keyword import probe_keywords
+from memory_store.search.query.analysis import Analysis, with_variants
+from memory_store.search.query.language import ParsedQuery
+from memory_store.search.query.plan import Plan
+from memory_store.text.language import STEMMED_LANGUAGES
+
+if TYPE_CHECKING:
+    from memory_store.models.expander import TypedLine
+
+LONGEST_QUESTION = 1_000  # characters, intent included: who writes more has said it in many words
+BUDGET_SHARE = 0.5  # of the time that is left: the rest is the reranker's
+LANGUAGE_NAMES: Mapping[str, str] = {
+    **{code: name.capitalize() for code, name in STEMMED_LANGUAGES.items()},
+    "af": "Afrikaans",
+    "be": "Belarusian",
+    "bg": "Bulgarian",
+    "bn": "Bengali",
+    "he": "Hebrew",
+    "hr": "Croatian",
+    "ja": "Japanese",
+    "ka": "Georgian",
+    "ko": "Korean",
+    "lv": "Latvian",
+    "mk": "Macedonian",
+    "sk": "Slovak",
+    "sl": "Slovenian",
+    "sq": "Albanian",
+    "th": "Thai",
+    "uk": "Ukrainian",
+    "ur": "Urdu",
+    "vi": "Vietnamese",
+    "zh": "Chinese",
+}
+NO_LANGUAGE = "the language of the question"  # where the notes are in none: code
+NONE_CHOSEN = (
+    "no query expansion: the recipe {} expects a language model. Try: MEMORY_STORE_EXPANDER=MODEL, "
+    "or a search without expansion"
+)
+NOT_EXPANDED = "the query was not expanded: {}. Try: {}"
+ANOTHER = "another model, or a search without expansion"
+NOTHING_USABLE = "no usable line came from the language model {}"
+
+
+class Expansion(Struct, frozen=True):
+    """The query with its variants; the keyword ``probe`` where one was made; what went wrong."""
+
+    analysis: Analysis
+    probe: LegList | None = None
+    degraded: tuple[str, ...] = ()
+
+
+def expansion(
+    analysis: Analysis, context: SearchContext, plan: Plan, details: dict[str, Any]
+) -> Expansion:
+    """The query with the variants that a model wrote for it, or as it is.
+
+    ``details`` takes what was done, or why nothing was. Raises only what the vault raises.
+    """
+    model = plan.options.expander or context.expander
+    skipped = _skipped(analysis.parsed, plan, model)
+    if skipped is not None or model is None:
+        details["skipped"] = skipped
+        missed = skipped == "no model chosen" and plan.recipe.expansion == "expected"
+        return Expansion(
+            analysis, degraded=(NONE_CHOSEN.format(plan.recipe.name),) if missed else ()
+        )
+    from memory_store.search.query.guardrails import guarded
+
+    details["model"] = model
+    probe = None
+    if "keyword" in plan.legs and plan.recipe.strong_score is not None:
+        probe = probe_keywords(analysis, context, plan.recipe, plan.depths)
+        if is_confident(probe, context, plan):
+            details["skipped"] = "confident keyword match"
+            return Expansion(analysis, probe)
+    try:
+        lines = _answered(analysis, context, plan, model, details)
+    except ModelUnavailableError as error:
+        details["skipped"] = str(error)  # with the name of an error, never with its words
+        reason = NOT_EXPANDED.format(str(error).rstrip("."), error.remedy)
+        return Expansion(analysis, probe, (reason,))
+    if not lines:
+        reason = NOT_EXPANDED.format(NOTHING_USABLE.format(model), ANOTHER)
+        return Expansion(analysis, probe, (reason,))
+    wordings = guarded(lines, analysis.parsed, analysis.language)
+    details |= {
+        "variants": [f"{variant.kind}: {variant.text}" for variant in wordings.kept],
+        "dropped": sum(wordings.dropped.values()),
+        "dropped_for": dict(wordings.dropped),
+    }
+    return Expansion(with_variants(analysis, wordings.kept, context), probe)
+
+
+def _skipped(parsed: ParsedQuery, plan: Plan, model: str | None) -> str | None:
+    """Why the query is not expanded; ``None`` when it is to be."""
+    if plan.mode != "hybrid":
+        return f"{plan.mode} mode searches for the words as they are"
+    if plan.recipe.expansion == "never":
+        return f"the recipe {plan.recipe.name} does not expand"
+    if not plan.options.expand:
+        return "switched off"
+    if parsed.variants:
+        return "the query brings its own variants"
+    if not parsed.text:
+        return "no words to expand"
+    if len(parsed.text) + len(parsed.intent or "") > LONGEST_QUESTION:
+        return "a query this long needs no other wording"
+    return "no model chosen" if model is None else None
+
+
+def is_confident(probe: LegList | None, context: SearchContext, plan: Plan) -> bool:
+    """Whether the keyword list begins with a match that needs no other wording (QMD).
+
+    Scores are compared as b ÷ (1 + b); a second memory with the same content is no rival.
+    """
+    recipe = plan.recipe
+    if probe is None or not probe.scores or recipe.strong_score is None:
+        return False
+    tags = context.snapshot.content_tags
+    first = tags[probe.ordinals[0]].tobytes()
+    rivals = (
+        score
+        for ordinal, score in zip(probe.ordinals, probe.scores, strict=True)
+        if tags[ordinal].tobytes() != first
+    )
+    best, second = (b / (1.0 + b) for b in (probe.scores[0], next(rivals, 0.0)))
+    return best >= recipe.strong_score and best - second >= (recipe.strong_gap or 0.0)
+
+
+def _answered(
+    analysis: Analysis, context: SearchContext, plan: Plan, model: str, details: dict[str, Any]
+) -> tuple[TypedLine, ...]:
+    """What the model says, or said before. Raises ModelUnavailableError.
+
+    ``details`` takes whether it was asked, what it was sent, and how many lines it wrote.
+    """
+    from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
+
+    parsed, code = analysis.parsed, analysis.language
+    question = ("expansion", str(PROMPT_VERSION), model, code, parsed.text, parsed.intent or "")
+    kept = context.find_expansion(*question)
+    details["cached"] = kept is not None
+    if kept is not None:
+        return tuple(TypedLine(kind, text) for kind, text in json.loads(kept))
+    lines, details["lines"] = expand(
+        model,
+        parsed.text,
+        parsed.intent,
+        code=code,
+        language=LANGUAGE_NAMES.get(code, NO_LANGUAGE),
+        seconds=_seconds(plan, SECONDS),
+        when_sent=lambda prompt: details.update(sent=prompt),
+    )
+    if lines:
+        context.keep_expansion(json.dumps(lines).encode(), *question)
+    return lines
+
+
+def _seconds(plan: Plan, usual: float) -> float:
+    """How long the model may take: the usual time, or a share of what the search has left."""
+    if plan.deadline is None:
+        return usual
+    return max(0.0, min(usual, (plan.deadline - monotonic()) * BUDGET_SHARE))

@@ -1,0 +1,192 @@
+"""The plan of one search: options checked, recipe chosen, sizes worked out.
+
+Everything a caller can get wrong without looking at the vault is refused here, naming the option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memory_store.errors import BadInputError
+from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, SearchOptions
+from memory_store.search.paging import Place
+from memory_store.search.recipes import Depth, Recipe, of_one_leg, recipe_named
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask
+    from memory_store.search.facets.selection import Narrowing
+
+DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
+SINGLE_LEG = ("keyword", "vector")  # modes that are one leg, in its own order and on its own scale
+SINGLE_DEPTH = Depth(64, 256)  # how long their list is at least, where the recipe cuts no pool
+AFTER_READING = 0.1  # of a time limit: kept for what comes after the reranker
+NO_CUT = 1_000_000  # a pool of all that the legs found
+TRIES = Depth(256, 1_000)  # memories opened at most to find those that a condition on texts keeps
+
+
+class Plan(Struct, frozen=True):
+    """What will be done: ``legs`` with their ``depths``, ``pool`` and ``rerank_depth`` memories.
+
+    ``place`` is where this page starts (``None``: at the top), ``waiting`` what of its pool, as
+    ordinals, earlier pages have left (``None``: all of it); ``deadline`` is a
+    :func:`time.monotonic` moment or ``None``.
+    ``kept`` (bool [documents]) is what ``narrowing`` shows of the result.
+    What is not ``shown`` is ranked to be measured: no row is opened only for being on the page.
+    """
+
+    query: str
+    mode: str
+    options: SearchOptions
+    recipe: Recipe
+    legs: tuple[str, ...]
+    depths: Mapping[str, int]
+    pool: int
+    rerank_depth: int
+    deadline: float | None
+    place: Place | None = None
+    waiting: frozenset[int] | None = None
+    shown: bool = True
+    narrowing: Narrowing | None = None
+    kept: Mask | None = None
+
+    @property
+    def reads(self) -> bool:
+        """Whether a reranker may read the pool. None reads for what is like a whole memory."""
+        wanted = self.options.rerank and self.recipe.rerank and not self.options.sealed
+        return wanted and self.mode == "hybrid" and not self.options.like
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether no time is left to read in."""
+        return self.reading_deadline is not None and monotonic() >= self.reading_deadline
+
+    @property
+    def reading_deadline(self) -> float | None:
+        """When a reranker must be done, so that adjusting and previews still fit."""
+        if self.deadline is None or self.options.budget_ms is None:
+            return None
+        return self.deadline - AFTER_READING * self.options.budget_ms / 1_000
+
+    @property
+    def goes_by_files(self) -> bool:
+        """Whether the recipe's rules for files may look at the pool, instead of a reranker."""
+        wanted = self.options.rerank and self.recipe.has_file_rules and not self.options.sealed
+        return wanted and self.mode == "hybrid"
+
+    @property
+    def misses_files(self) -> bool:
+        """Whether a sealed search leaves out what the recipe would do by the names of files."""
+        by_rules = self.recipe.has_file_rules and self.options.rerank and self.mode == "hybrid"
+        return self.options.sealed and (by_rules or self.recipe.one_per_file)
+
+    @property
+    def reach(self) -> int:
+        """How far down the pool a reranker or a page opens."""
+        return max(self.rerank_depth, self.end if self.shown else 0)
+
+    @property
+    def tries(self) -> int:
+        """How many memories may be opened to look at what only their texts can tell."""
+        return max(self.pool if self.pool < NO_CUT else 0, TRIES.of(0, self.options.deep))
+
+    @property
+    def offset(self) -> int:
+        """How many rows stood on the pages before."""
+        return 0 if self.place is None else self.place.shown
+
+    @property
+    def end(self) -> int:
+        """Where the page ends."""
+        return self.offset + self.options.limit
+
+    def reaching(self, depth: int) -> Plan:
+        """The plan with every leg at least ``depth`` deep."""
+        wider = {leg: max(depth, self.depths[leg]) for leg in self.legs}
+        return replace(self, depths={**self.depths, **wider})
+
+
+def make_plan(
+    query: str,
+    mode: str,
+    options: SearchOptions,
+    *,
+    depth: int = 0,
+    started: float | None = None,
+    place: Place | None = None,
+) -> Plan:
+    """Check ``options`` and work out the sizes.
+
+    With ``depth`` > 0 the order is to be measured as far as that: legs and pool are at least as
+    deep, and nothing is shown.
+    The time limit runs from ``started`` (:func:`time.monotonic`; by default now).
+    Raises :class:`BadInputError` naming the option at fault.
+    """
+    recipe = recipe_named(options.recipe)
+    _check_numbers(options)
+    if options.sealed and options.meta:
+        raise BadInputError(
+            "meta: metadata is sealed, so it cannot be a filter in a sealed search",
+            parameter="meta",
+        )
+    legs = (mode,) if mode in SINGLE_LEG else recipe.legs
+    limit, deep = options.limit, options.deep
+    pool = NO_CUT if recipe.pool is None else recipe.pool.of(limit, deep)
+    depths = {leg: max(depth, recipe.leg_depth(leg, limit, deep)) for leg in legs}
+    depths["variant"] = recipe.variant_depth.of(limit, deep)
+    if mode in SINGLE_LEG:
+        recipe = of_one_leg(recipe.name)
+        depths = {mode: max(depths[mode], (recipe.pool or SINGLE_DEPTH).of(limit, deep))}
+    started = monotonic() if started is None else started
+    budget_ms = options.budget_ms
+    return Plan(
+        query=query,
+        mode=mode,
+        options=replace(options, limit=depth) if depth else options,
+        recipe=recipe,
+        legs=legs,
+        depths=depths,
+        pool=max(pool, depth),
+        rerank_depth=recipe.rerank_depth.of(limit, deep),
+        deadline=None if budget_ms is None else started + budget_ms / 1_000,
+        place=place,
+        shown=not depth,
+    )
+
+
+def check_deep(options: SearchOptions, keywords: tuple[str, ...]) -> None:
+    """Deep search needs two different keywords, lest a broad word fill the answer.
+
+    (A memory that others should be like is no broad word.)
+    """
+    few = len({word.casefold() for word in keywords}) < DEEP_KEYWORDS
+    if options.deep and few and not options.like:
+        raise BadInputError(
+            f"deep: a deep search needs at least {DEEP_KEYWORDS} keywords", parameter="deep"
+        )
+
+
+def _check_numbers(options: SearchOptions) -> None:
+    most = LIMIT_DEEP if options.deep else LIMIT_STANDARD
+    _check_whole("limit", options.limit, 1, most)
+    if options.min_score is not None and not 0 <= options.min_score <= 1:
+        raise BadInputError("min_score: must be between 0 and 1", parameter="min_score")
+    if options.budget is not None:
+        _check_whole("budget", options.budget, 1, None)
+    if options.budget_ms is not None:
+        _check_whole("budget_ms", options.budget_ms, 1, None)
+
+
+def _check_whole(name: str, value: object, least: int, most: int | None) -> None:
+    """Whether ``value`` is a whole number within bounds."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        upper = f" and at most {most}" if most is not None else ""
+        hint = f" (deep: {LIMIT_DEEP})" if name == "limit" and most == LIMIT_STANDARD else ""
+        raise BadInputError(
+            f"{name}: must be a whole number of at least {least}{upper}{hint}", parameter=name
+        )

@@ -1,0 +1,83 @@
+"""The recipes: every ranking as numbers and switches, one module for each system.
+
+recipe   what a ranking can say
+default  ours
+gnosis, gno, qmd, prx
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from msgspec.structs import replace
+
+from memory_store.errors import BadInputError
+from memory_store.search.recipes.default import DEFAULT
+from memory_store.search.recipes.gno import GNO
+from memory_store.search.recipes.gnosis import GNOSIS
+from memory_store.search.recipes.prx import PRX
+from memory_store.search.recipes.qmd import QMD
+from memory_store.search.recipes.recipe import LEGS, Depth, Recipe, frozen
+
+__all__ = [
+    "DEFAULT",
+    "GNO",
+    "GNOSIS",
+    "LEGS",
+    "PRX",
+    "QMD",
+    "RECIPES",
+    "Depth",
+    "Recipe",
+    "by_places",
+    "of_one_leg",
+    "recipe_named",
+]
+
+RECIPES: Mapping[str, Recipe] = MappingProxyType(
+    {recipe.name: recipe for recipe in (DEFAULT, GNOSIS, GNO, QMD, PRX)}
+)
+
+
+def recipe_named(name: str) -> Recipe:
+    """The recipe of that name; :class:`BadInputError` (parameter ``recipe``) if there is none."""
+    if name not in RECIPES:
+        raise BadInputError(
+            f"recipe: {name!r} is not one of {', '.join(RECIPES)}", parameter="recipe"
+        )
+    return RECIPES[name]
+
+
+@cache
+def of_one_leg(name: str) -> Recipe:
+    """The recipe of that name for one leg by itself: no neighbours lift it, and how strong each
+    match is in itself, which fusion alone asks, is not worked out."""
+    return replace(
+        recipe_named(name),
+        neighbour_weights=(),
+        coverage_power=0.0,
+        topic_power=0.0,
+        similarity_power=0.0,
+    )
+
+
+def by_places(recipe: Recipe, *, types: bool) -> Recipe:
+    """The same ranking from nothing but the places in the legs' lists, for those who may not read:
+    similarities are the coordinates of a vector, asked for one by one.
+
+    ``types``: whether they may know a memory's type, so that its factors may be seen.
+    """
+    return replace(
+        recipe,
+        coverage_power=0.0,
+        topic_power=0.0,
+        similarity_power=0.0,
+        neighbour_weights=(),
+        strong_score=None,
+        leg_scores=False,
+        fusion_boosts=recipe.fusion_boosts if types else frozen({}),
+        demotions=recipe.demotions if types else frozen({}),
+        done_penalty=recipe.done_penalty if types else 1.0,
+    )

@@ -1,0 +1,241 @@
+"""Rules that reorder a pool by the files its memories came from (prx, "Reranking Pipeline").
+
+Each rule is a function from scored results to scored results and leaves a step by its name, so
+that a score can be explained. They run in prx's order. Memories without a file are neither
+boosted nor penalised. Only the recipe's figures decide; no model is asked.
+
+Boundary: reads the source and ref of opened memories and keeps nothing of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from memory_store.records import Memory
+from memory_store.search.adjustments import Scored, ranked
+from memory_store.search.explain.trace import Trace
+from memory_store.search.recipes import Recipe
+from memory_store.search.reranking.source_files import MemoryFile, file_of, name_words
+
+COHERENCE = "file coherence"
+STEM = "stem match"
+NOISE = "noise"
+SATURATION = "saturation"
+SCALED = "scaled to 1"
+
+SHORTEST_PREFIX = 3  # characters two words must share: a folder named "a" is no match for "all"
+
+_TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs", "testing"})
+_COMPAT_FOLDERS = frozenset({"compat", "_compat", "legacy"})
+_EXAMPLE_FOLDERS = frozenset({"example", "examples", "doc", "docs"})
+_BARRELS = frozenset({"__init__.py", "package-info.java"})  # prx, "Noise Penalties"
+_PROSE = (".md", ".markdown", ".txt", ".rst")  # a note on a blood test is no test
+_TEST_NAME = re.compile(r"test_|.*_tests?\.\w+\Z|.*\.(?:test|spec)\.\w+\Z|.*[a-z0-9]Tests?\.\w+\Z")
+
+Rule = Callable[[Sequence[Scored]], list[Scored]]
+FileOf = Callable[[Scored], MemoryFile | None]
+
+
+def file_of_result(result: Scored) -> MemoryFile | None:
+    """The file of an opened result."""
+    assert result.memory is not None, "only opened results have a file"
+    return file_of(result.memory)
+
+
+def by_file_rules(
+    results: Sequence[Scored],
+    recipe: Recipe,
+    keywords: Sequence[str],
+    trace: Trace | None = None,
+) -> list[Scored]:
+    """Opened ``results`` after every rule of the recipe, best first.
+
+    Coherence, stem match, noise, saturation; sorted again after each, which ``trace`` is told.
+    Boosts may lift a score above 1: then all are divided by the highest, which leaves the order
+    as it is.
+    """
+    trace = trace or Trace()
+    boost, least, of = recipe.stem_boost, recipe.stem_share, _filed(results)
+    rules: dict[str, Rule] = {
+        COHERENCE: lambda results: coherent(results, recipe.coherence, of),
+        STEM: lambda results: stem_matched(results, keywords, boost, least, of),
+        NOISE: lambda results: without_noise(results, recipe.noise, of),
+        SATURATION: lambda results: saturated(results, recipe.saturation, of),
+    }
+    ordered = list(results)
+    for name, rule in rules.items():
+        ordered = ranked(rule(ordered))
+        trace.order(name, ordered)
+    best = max((result.score for result in ordered), default=0.0)
+    if best <= 1.0:
+        return ordered
+    return [result.moved(SCALED, result.score / best) for result in ordered]
+
+
+def coherent(results: Sequence[Scored], factor: float, of: FileOf = file_of_result) -> list[Scored]:
+    """The best memory of each file with several in the pool, raised.
+
+    By the highest score × ``factor`` × the file's sum as a share of the greatest sum of any file.
+    """
+    files = [of(result) for result in results]
+    sums: defaultdict[MemoryFile, float] = defaultdict(float)
+    counts: Counter[MemoryFile] = Counter()
+    best: dict[MemoryFile, int] = {}
+    for place, (result, file) in enumerate(zip(results, files, strict=True)):
+        if file is not None:
+            sums[file] += result.score
+            counts[file] += 1
+            if file not in best or result.score > results[best[file]].score:
+                best[file] = place
+    greatest = max(sums.values(), default=0.0)
+    if not factor or greatest <= 0:
+        return list(results)
+    unit = factor * max(result.score for result in results)
+    raised = {best[file]: unit * sums[file] / greatest for file in sums if counts[file] > 1}
+    return [
+        result.moved(COHERENCE, result.score + raised.get(place, 0.0))
+        for place, result in enumerate(results)
+    ]
+
+
+def stem_matched(
+    results: Sequence[Scored],
+    keywords: Sequence[str],
+    factor: float,
+    least: float,
+    of: FileOf = file_of_result,
+) -> list[Scored]:
+    """Memories raised whose file's stem or folder is named by the query's keywords.
+
+    By the highest score × the share of keywords that match × ``factor``, where that share is at
+    least ``least``. A keyword matches when it and a word of the name begin alike (see
+    :func:`matched_share`).
+    """
+    if not factor or not keywords or not results:
+        return list(results)
+    highest = max(result.score for result in results)
+    asked = _asked(keywords)
+    shares: dict[MemoryFile | None, float] = {None: 0.0}
+    moved = []
+    for result in results:
+        file = of(result)
+        if file not in shares:
+            shares[file] = _share_met(asked, file.words) if file else 0.0
+        boost = highest * shares[file] * factor if shares[file] >= least else 0.0
+        moved.append(result.moved(STEM, result.score + boost))
+    return moved
+
+
+def matched_share(keywords: Sequence[str], names: Iterable[str]) -> float:
+    """The share (0–1) of ``keywords`` that meet a word of ``names`` by prefix.
+
+    Equal words meet; otherwise one must begin with the other, and that with at least three
+    characters. An identifier meets as a whole or by any of its words.
+    """
+    return _share_met(_asked(keywords), frozenset(names))
+
+
+def without_noise(
+    results: Sequence[Scored], factors: Mapping[str, float], of: FileOf = file_of_result
+) -> list[Scored]:
+    """Scores multiplied by the factor of each kind of noise that a memory's file is."""
+    kinds: dict[MemoryFile | None, tuple[str, ...]] = {None: ()}
+    moved = []
+    for result in results:
+        file = of(result)
+        if file not in kinds:
+            kinds[file] = noise_kinds(file) if file else ()
+        for kind in kinds[file]:
+            result = result.moved(f"{NOISE}: {kind}", result.score * factors.get(kind, 1.0))
+        moved.append(result)
+    return moved
+
+
+def noise_kinds(file: MemoryFile) -> tuple[str, ...]:
+    """What kinds of noise a file is, by its path alone: none, one or several."""
+    folders = set(file.folders)
+    kinds = {
+        "tests": bool(folders & _TEST_FOLDERS) or _is_test_name(file),
+        "compat": bool(folders & _COMPAT_FOLDERS),
+        "examples": bool(folders & _EXAMPLE_FOLDERS),
+        "barrel": file.name in _BARRELS,
+        "declarations": file.name.endswith(".d.ts"),
+    }
+    return tuple(kind for kind, is_one in kinds.items() if is_one)
+
+
+def saturated(
+    results: Sequence[Scored], factor: float, of: FileOf = file_of_result
+) -> list[Scored]:
+    """Memories picked greedily, the n-th of one file at its score × ``factor`` ** (n − 1)."""
+    if factor == 1.0:
+        return list(results)
+    waiting = ranked(results)
+    queues: defaultdict[object, list[Scored]] = defaultdict(list)
+    for place, result in enumerate(waiting):
+        queues[of(result) or place].append(result)
+    # Within a file the order stands, so only each file's next one competes.
+    picked = []
+    for queue in queues.values():
+        for number, result in enumerate(queue):
+            picked.append(result.moved(SATURATION, result.score * factor**number))
+    return ranked(picked)
+
+
+def best_of_each_file(results: Sequence[Scored], trace: Trace) -> list[Scored]:
+    """The first result of each file, and all without one (QMD, "Deduplication")."""
+    keep = first_of_its_file(lambda memory: True, trace)
+    return [result for result in results if result.memory is not None and keep(result.memory)]
+
+
+def first_of_its_file(keep: Callable[[Memory], bool], trace: Trace) -> Callable[[Memory], bool]:
+    """``keep``, refusing as well what comes after another kept memory of the same file."""
+    seen: set[MemoryFile] = set()
+
+    def first(memory: Memory) -> bool:
+        file = file_of(memory)
+        if file in seen:
+            trace.drop(memory.id, "a better memory of the same file stands for it")
+            return False
+        if not keep(memory):
+            return False
+        if file is not None:
+            seen.add(file)
+        return True
+
+    return first
+
+
+def _filed(results: Sequence[Scored]) -> FileOf:
+    """The files of some results, worked out once for all rules; equal files are one object."""
+    same: dict[MemoryFile, MemoryFile] = {}
+    files: dict[int, MemoryFile | None] = {}
+    for result in results:
+        file = file_of_result(result)
+        files[result.candidate.ordinal] = same.setdefault(file, file) if file else None
+    return lambda result: files[result.candidate.ordinal]
+
+
+def _asked(keywords: Sequence[str]) -> list[frozenset[str]]:
+    """The words of each different keyword."""
+    return [name_words(keyword) for keyword in {k.casefold(): k for k in keywords}.values()]
+
+
+def _share_met(asked: Sequence[frozenset[str]], names: frozenset[str]) -> float:
+    begin_names = _beginnings(names)
+    met = [not (w.isdisjoint(begin_names) and _beginnings(w).isdisjoint(names)) for w in asked]
+    return sum(met) / len(met) if met else 0.0
+
+
+def _beginnings(words: frozenset[str]) -> set[str]:
+    """Words themselves, and what they begin with from three characters on."""
+    cut = {word[:end] for word in words for end in range(SHORTEST_PREFIX, len(word))}
+    return cut.union(words)
+
+
+def _is_test_name(file: MemoryFile) -> bool:
+    """``test_a.py``, ``a_test.go``, ``a.test.ts``, ``a.spec.js``, ``ATest.java``."""
+    spelled = file.path.rpartition("/")[2]
+    return not file.name.endswith(_PROSE) and _TEST_NAME.match(spelled) is not None
