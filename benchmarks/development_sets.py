@@ -12,7 +12,8 @@ from msgspec import Struct, field
 
 from memory_store.evaluation import read_judgements, read_queries
 from memory_store.importing.readers import read_file
-from memory_store.importing.walk import SourceFile, walk
+from memory_store.importing.source_file import SourceFile
+from memory_store.importing.walker import walk
 from memory_store.records import MemoryDraft
 
 DEMO = Path(__file__).resolve().parent.parent / "demo"

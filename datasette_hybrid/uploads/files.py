@@ -18,18 +18,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memory_store.errors import BadInputError, MemoryStoreError
-from memory_store.importing.walk import (
-    FOLDERS_NEVER_ENTERED,
-    KINDS,
-    MAX_FILE_BYTES,
-    MAX_FOLDER_DEPTH,
-    ROW_KINDS,
-    Failure,
-    Found,
-    Skip,
-    SourceFile,
-    shown,
-)
+from memory_store.importing.readers import READERS, reader_of_suffix
+from memory_store.importing.source_file import LIMITS, Failure, Found, Skip, SourceFile, shown
+from memory_store.importing.walker import FOLDERS_NEVER_ENTERED, MAX_FOLDER_DEPTH
 from memory_store.vault.sources import UPLOADED
 
 from ..requests.questions import TooLargeError
@@ -48,7 +39,12 @@ BROKEN = (
 """What reading an archive raises that is broken, or made to be."""
 BOUNDED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # others expand without a bound on one read
 ARCHIVE = ".zip"
-TAKEN = ", ".join((*(suffix for suffix, kind in KINDS.items() if kind != "sqlite"), ARCHIVE))
+
+
+def taken() -> str:
+    """The suffixes of files that can be uploaded."""
+    kinds = (one.suffixes for one in READERS if not one.on_disk)
+    return ", ".join([*(suffix for suffixes in kinds for suffix in suffixes), ARCHIVE])
 
 
 @dataclass(frozen=True)
@@ -226,7 +222,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: str) -> F
 def _expanded(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     try:
         with archive.open(member) as stream:
-            return stream.read(min(member.file_size, MAX_FILE_BYTES) + 1)
+            return stream.read(min(member.file_size, LIMITS.bytes) + 1)
     except BROKEN:
         raise MemoryStoreError("broken in its archive") from None
 
@@ -253,11 +249,11 @@ def _source(name: str, content: Callable[[], bytes], folder: str = "") -> Found:
         return Failure(label, "the file's name is not valid UTF-8")
     if _hidden(parts):
         return Skip(label, "hidden")
-    kind = KINDS.get(PurePosixPath(clean).suffix.lower())
-    if kind is None or kind == "sqlite":
-        return Skip(label, f"not of a kind that can be uploaded ({TAKEN})")
+    reader = reader_of_suffix(clean)
+    if reader is None or reader.on_disk:
+        return Skip(label, f"not of a kind that can be uploaded ({taken()})")
     if not folder and len(parts) > 1:
         folder, parts = parts[0], parts[1:]
     path = Path(folder, *parts)
-    root = Path(f"{UPLOADED}{path if kind in ROW_KINDS else folder}")
-    return SourceFile(path, root, "/".join(parts), True, kind, label, content=content)
+    root = Path(f"{UPLOADED}{path if reader.rows else folder}")
+    return SourceFile(path, root, "/".join(parts), True, reader.name, label, content=content)

@@ -27,7 +27,7 @@ from ..requests.urls import absolute_url
 from ..search.api import answer, endpoint
 from ..search.forms import last, values
 from ..vaults.vault import Vault
-from .files import FILES_LIMIT, TAKEN, UPLOAD_LIMIT, Upload, read_upload, sources
+from .files import FILES_LIMIT, UPLOAD_LIMIT, Upload, read_upload, sources, taken
 from .jobs import Job, jobs_of
 from .lists import Listed, listed, place_in
 
@@ -60,11 +60,11 @@ async def import_page(datasette: Any, request: Any) -> Response:
         "database": vault.database,
         "path": path,
         "given": {name: last(given, name) for name in FIELDS},
-        "accept": TAKEN.replace(" ", ""),
+        "accept": taken().replace(" ", ""),
         "may_create": _may_name_new(grants),
         "types": TYPES,
         "collections": await _names(vault, grants),
-        "taken": TAKEN,
+        "taken": taken(),
         "megabytes": UPLOAD_LIMIT // 1024**2,
         "most": FILES_LIMIT,
         "refusal": refusal,

@@ -20,9 +20,6 @@ from memory_store.errors import BadInputError
 from memory_store.importing.front_matter import Plain, as_data, deeper_than
 from memory_store.records import DONE_SUFFIX, TYPES, MemoryDraft
 
-TEXT_COLUMNS = ("text", "body", "content", "note")
-"""Where a row's text is looked for, in this order, when no column is named."""
-
 MAX_TOPICS = 200  # of one memory, as the store has it; more is a data set, not tags
 MAX_TOPIC_CHARACTERS = 200
 MAX_METADATA_DEPTH = 200  # levels; below what Python's recursion allows here and in the store

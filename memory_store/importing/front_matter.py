@@ -18,8 +18,10 @@ from typing import Any
 import yaml
 from msgspec import Struct, field
 
+from memory_store.importing.source_file import LIMITS, UnreadableError
+
 MAX_FRONT_MATTER_CHARACTERS = 1024 * 1024
-MAX_DEPTH = 32  # levels of lists and mappings, in front matter and in JSON metadata
+MAX_DEPTH = LIMITS.depth  # levels of lists and mappings, in front matter and in JSON metadata
 MAX_VALUES = 50_000  # scalars, lists and mappings together: bounds time and memory
 MAX_TOML_CHARACTERS = 64 * 1024  # tomllib is pure Python
 TEXT_TAG = "tag:yaml.org,2002:str"
@@ -29,12 +31,8 @@ CORE_TAGS = frozenset(
 ) | {"!"}
 
 
-class FrontMatterError(Exception):
+class FrontMatterError(UnreadableError):
     """The block is there but cannot be read. ``line`` counts from 1 in the whole file."""
-
-    def __init__(self, reason: str, line: int) -> None:
-        super().__init__(reason)
-        self.reason, self.line = reason, line
 
 
 class Plain(str):
@@ -58,7 +56,7 @@ _LOOKS_LIKE_A_FIELD = {
 }
 
 
-def read_front_matter(text: str) -> FrontMatter:
+def read_front_matter(text: str, depth: int = MAX_DEPTH) -> FrontMatter:
     """Splits ``text`` (``\\n`` newlines, no byte order mark) and reads its front matter.
 
     Text without front matter is all body, and so is a note that merely opens with a rule (``---``
@@ -76,7 +74,7 @@ def read_front_matter(text: str) -> FrontMatter:
     block = text[start:end]
     if len(block) > MAX_FRONT_MATTER_CHARACTERS:
         raise FrontMatterError(f"front matter over {MAX_FRONT_MATTER_CHARACTERS // 1024} KB", 1)
-    read = _read_yaml(block) if fence == "---" else _read_toml(block)
+    read = _read_yaml(block, depth) if fence == "---" else _read_toml(block, depth)
     if read is None:
         return FrontMatter(body=text)
     return FrontMatter(*read, body=text[after:].removeprefix("\n"))
@@ -127,10 +125,10 @@ def _unclosed(text: str, start: int, fence: str) -> FrontMatter:
 # YAML
 
 
-def _read_yaml(block: str) -> tuple[dict[str, Any], dict[str, int]] | None:
+def _read_yaml(block: str, depth: int) -> tuple[dict[str, Any], dict[str, int]] | None:
     """Fields and their lines; ``None`` when the block is one piece of prose, not a mapping."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    reader = _YamlReader()
+    reader = _YamlReader(depth)
     try:
         for event in yaml.parse(block, Loader=loader):
             reader.take(event)
@@ -166,7 +164,8 @@ class _Level(Struct):
 class _YamlReader:
     """Builds plain data from events, refusing what a note has no need of."""
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
         self.root: Any = None
         self.lines: dict[str, int] = {}
         self.levels: list[_Level] = []
@@ -189,8 +188,8 @@ class _YamlReader:
             content = {} if isinstance(event, yaml.MappingStartEvent) else []
             self._place(content, line)
             self.levels.append(_Level(content))
-            if len(self.levels) > MAX_DEPTH:
-                raise FrontMatterError(f"front matter is nested over {MAX_DEPTH} levels", line)
+            if len(self.levels) > self.depth:
+                raise FrontMatterError(f"front matter is nested over {self.depth} levels", line)
         elif isinstance(event, yaml.CollectionEndEvent):
             self.levels.pop()
 
@@ -267,13 +266,13 @@ def _resolve(text: str) -> Any:
 _TOML_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 
 
-def _read_toml(block: str) -> tuple[dict[str, Any], dict[str, int]]:
+def _read_toml(block: str, depth: int) -> tuple[dict[str, Any], dict[str, int]]:
     if len(block) > MAX_TOML_CHARACTERS:
         raise FrontMatterError(f"TOML front matter over {MAX_TOML_CHARACTERS // 1024} KB", 1)
     for number, line in enumerate(block.split("\n"), start=2):
-        if line.count(".") > MAX_DEPTH and _TOML_STRING.sub("", line).count(".") > MAX_DEPTH:
+        if line.count(".") > depth and _TOML_STRING.sub("", line).count(".") > depth:
             # tomllib takes a dotted key in quadratic time: 64 KB of `a.a.a…` cost 14 s
-            raise FrontMatterError(f"front matter is nested over {MAX_DEPTH} levels", number)
+            raise FrontMatterError(f"front matter is nested over {depth} levels", number)
     try:
         fields = tomllib.loads("\n" + block)  # the newline stands for the fence: lines fit the file
     except tomllib.TOMLDecodeError as error:
@@ -283,8 +282,8 @@ def _read_toml(block: str) -> tuple[dict[str, Any], dict[str, int]]:
     except (RecursionError, ValueError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise FrontMatterError(f"front matter: {reason}", 1) from None
-    if deeper_than(fields, MAX_DEPTH):
-        raise FrontMatterError(f"front matter is nested over {MAX_DEPTH} levels", 1)
+    if deeper_than(fields, depth):
+        raise FrontMatterError(f"front matter is nested over {depth} levels", 1)
     return {key: _toml_value(value) for key, value in fields.items()}, {}
 
 

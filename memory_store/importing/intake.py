@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.batch import Batch
 from memory_store.importing.job import ADD, REPLACE, ImportRequest
-from memory_store.importing.readers import opened_file, read_file
+from memory_store.importing.readers import read_file, reader_of_suffix
 from memory_store.importing.session import FileMark, ImportSession, Pending
+from memory_store.importing.source_file import LIMITS, STDIN, Item, Skip, SourceFile
 from memory_store.importing.tally import Tally
 from memory_store.importing.twins import Twin, Twins
-from memory_store.importing.walk import MAX_FILE_BYTES, Failure, Skip, SourceFile
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
 
@@ -102,23 +102,18 @@ class Intake:
 
     def _content_tag(self, file: SourceFile) -> bytes | None:
         """The keyed tag of the file's bytes; None for what cannot be recognised by them."""
-        if file.kind in ("sqlite", "stdin"):
+        reader = reader_of_suffix(file.path)
+        if file.kind == STDIN or (reader is not None and reader.on_disk):
             return None
         try:
-            with opened_file(file) as stream:
+            with file.open() as stream:
                 return self._tagger.tag_stream(stream, b"content", self._request.shaping())
         except (OSError, MemoryStoreError):
             return None  # reading it again for its records reports the error
 
-    def _read(self, file: SourceFile) -> Iterator[MemoryDraft | Skip | Failure]:
-        try:
-            yield from read_file(
-                file, table=self._request.table, text_column=self._request.text_column
-            )
-        except MemoryStoreError as error:
-            yield Failure(file.ref, str(error))
-        except OSError as error:
-            yield Failure(file.ref, error.strerror or str(error))
+    def _read(self, file: SourceFile) -> Iterator[Item]:
+        table, column = self._request.table, self._request.text_column
+        return read_file(replace(file, table=table, text_column=column))
 
     def _take_record(
         self, file: SourceFile, file_tag: bytes, draft: MemoryDraft, records: set[bytes]
@@ -187,7 +182,7 @@ def _large(file: SourceFile) -> tuple[int, int] | None:
         status = file.path.stat() if file.content is None else None
     except OSError:
         return None
-    large = status is not None and status.st_size > MAX_FILE_BYTES
+    large = status is not None and status.st_size > LIMITS.bytes
     return (status.st_size, status.st_mtime_ns) if status is not None and large else None
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, force_setattr
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import checked_type, clean_topics
-from memory_store.importing.walk import Found
+from memory_store.importing.source_file import Found
 from memory_store.records import Embedded, ImportReport, Progress, unheard
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.text.tokens import ANALYSER_VERSION

@@ -19,8 +19,9 @@ from memory_store.importing.batch import Batch
 from memory_store.importing.intake import Intake
 from memory_store.importing.job import ADD, ImportJob, ImportRequest
 from memory_store.importing.session import ImportSession, known_sources
+from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, shown
 from memory_store.importing.tally import Tally
-from memory_store.importing.walk import Failure, Found, Skip, SourceFile, reason, shown, walk
+from memory_store.importing.walker import reason, walk
 from memory_store.paths import home_path
 from memory_store.records import LISTED_IDS, ImportReport
 from memory_store.session.opened_vault import OpenVault

@@ -19,7 +19,8 @@ from memory_store.dates import epoch
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
 from memory_store.importing.job import ImportRequest
-from memory_store.importing.walk import names_below, shown
+from memory_store.importing.source_file import shown
+from memory_store.importing.walker import names_below
 from memory_store.records import Memory, MemoryDraft
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.preparation import Preparer

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from memory_store.importing.walk import Failure, Skip
+from memory_store.importing.source_file import Failure, Skip
 from memory_store.records import LISTED_IDS, ImportReport
 
 

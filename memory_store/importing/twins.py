@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
-from memory_store.importing.walk import NOTE_KINDS, SourceFile
+from memory_store.importing.readers import reader_of
+from memory_store.importing.source_file import SourceFile
 from memory_store.records import DONE_SUFFIX, Memory, MemoryDraft
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
@@ -70,7 +71,7 @@ class Twins:
         That of the same text where the paths below the uploaded folder are the same. That of
         another text only where more than a bare file name is.
         """
-        row = () if file.kind in NOTE_KINDS else _parts(draft.ref or "")
+        row = _parts(draft.ref or "") if reader_of(file).rows else ()
         below = _parts(file.ref)
         named = below if len(below) > 1 else _parts(str(file.path))
         try:

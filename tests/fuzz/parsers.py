@@ -37,7 +37,7 @@ from memory_store.crypto.sealing import Place, SealingKey, seal, unseal
 from memory_store.dates import parse_moment, parse_time
 from memory_store.errors import BadInputError, FormatError, MemoryStoreError, TamperedError
 from memory_store.importing.readers import read_file
-from memory_store.importing.walk import Failure, Skip, SourceFile
+from memory_store.importing.source_file import Failure, Skip, SourceFile
 from memory_store.index.codec import decode, encode
 from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import paging

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from msgspec.structs import replace
+
 from memory_store.importing.readers import read_file
-from memory_store.importing.walk import Failure, Skip, SourceFile, walk
+from memory_store.importing.source_file import Failure, Skip, SourceFile
+from memory_store.importing.walker import walk
 from memory_store.records import MemoryDraft
 
 
@@ -45,7 +48,7 @@ def read(
     outcome = Outcome()
     for found in walk(paths, glob, exclude, stdin=stdin):
         items = (
-            read_file(found, table=table, text_column=text_column)
+            read_file(replace(found, table=table, text_column=text_column))
             if isinstance(found, SourceFile)
             else [found]
         )

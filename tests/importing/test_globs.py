@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memory_store.errors import BadInputError
 from memory_store.importing.globs import MOST_GLOB, Glob
-from memory_store.importing.walk import walk
+from memory_store.importing.walker import walk
 
 PIECES = ("a", "b", "/", ".", "*", "**", "**/", "/**", "?", "[ab]", "[!a]", "[a-c]", "[+-9]", "é")
 MOST_SECONDS = 2  # of processor time: RE2 takes a thousandth of it

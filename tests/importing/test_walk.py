@@ -11,7 +11,8 @@ from reading_files import read
 
 from memory_store.errors import BadInputError
 from memory_store.importing.readers import read_file
-from memory_store.importing.walk import MAX_FILE_BYTES, Failure, SourceFile, walk
+from memory_store.importing.source_file import LIMITS, Failure, SourceFile
+from memory_store.importing.walker import walk
 
 Put = Callable[[str, "str | bytes"], Path]
 
@@ -143,7 +144,7 @@ def test_the_source_root_of_rows_is_their_own_file(put: Put, here: Path) -> None
 
 def test_a_file_over_the_limit_is_a_failure_that_names_the_limit(put: Put) -> None:
     path = put("huge.md", "")
-    os.truncate(path, MAX_FILE_BYTES + 1)  # sparse: costs no disk
+    os.truncate(path, LIMITS.bytes + 1)  # sparse: costs no disk
     assert read("huge.md").failures == {"huge.md": "larger than 50 MB"}
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from datasette_hybrid.uploads import files
 from datasette_hybrid.uploads.files import sources
 from memory_store.errors import MemoryStoreError
-from memory_store.importing.walk import Failure, Skip, SourceFile
+from memory_store.importing.source_file import Failure, Skip, SourceFile
 
 from .uploads import NOTES, archive
 

@@ -19,7 +19,7 @@ from naughty import as_bytes, strings
 from plugin.test_uploaded_archives import archive
 
 from datasette_hybrid.uploads.files import sources
-from memory_store.importing.walk import Failure
+from memory_store.importing.source_file import Failure
 
 EXAMPLES = counted(2_500)
 

@@ -1,4 +1,4 @@
-"""JSON and NDJSON: one memory per object, one failure per object that is not one.
+"""JSON: one memory an object, one failure for each object that is not one.
 
 Boundary: the documents may come from a stranger. An array is cut into its rows by a scan that
 keeps no values, so depth and size are known before anything is built, and a broken row costs only
@@ -7,63 +7,70 @@ itself.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct
-
-from memory_store.importing.front_matter import MAX_DEPTH
+from memory_store.importing.readers.reader import Reader
+from memory_store.importing.readers.rows import BrokenRow, Row, items_of
+from memory_store.importing.source_file import Item, Limits, SourceFile
 
 MAX_ROW_TOKENS = 200_000  # strings, brackets and commas of one row; a row of prose has tens
-MAX_NESTING = MAX_DEPTH + 2  # the row itself, and its field `metadata`
+ROW_LEVELS = 2  # the row itself, and its field `metadata`, besides what that may hold
 ROW_LISTS = ("rows", "memories")  # keys of an object that holds the rows (Datasette's JSON, ours)
 
 # Possessive, so an unclosed string costs one pass; then the lone quote matches and ends the scan.
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.S)
 _SPACE = re.compile(r"[ \t\n\r]*")
+_ARRAY = re.compile(rb"\s*\[\s*[{\]]")  # but no [link] and no [[wiki link]]
+_OBJECT = re.compile(rb"\s*\{\s*[\"}]")  # but no {{template}}
 
 
-class BrokenRow(Struct, frozen=True):
-    """A row that cannot be read. ``line`` counts from 1; ``last`` when nothing after it can be."""
-
-    line: int
-    reason: str
-    last: bool = False
+def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
+    """The memories of a document: an array, ``{"rows": […]}``, or one object that is the row."""
+    yield from items_of(file, _rows(file.text(limits), limits.depth))
 
 
-class Row(Struct, frozen=True):
-    """One JSON object, its line, and its number among the rows, both from 1."""
-
-    line: int
-    number: int
-    values: dict[str, Any]
+def sniff(head: bytes) -> bool:
+    """Whether it begins as an array of objects, or as one object that ends the text."""
+    start = head.removeprefix(codecs.BOM_UTF8)
+    return bool(_ARRAY.match(start) or _OBJECT.match(start)) and not holds_lines(head)
 
 
-def rows_of_document(text: str) -> Iterator[Row | BrokenRow]:
-    """The rows of a JSON document: an array, ``{"rows": […]}``, or one object that is the row."""
+def holds_lines(head: bytes) -> bool:
+    """Whether the first line is an object, and another line follows: NDJSON."""
+    start = head.removeprefix(codecs.BOM_UTF8)
+    if not _OBJECT.match(start):
+        return False
+    first, _, rest = start.strip().partition(b"\n")
+    return bool(rest) and first.rstrip().endswith(b"}")
+
+
+def row_of_line(line: str, number: int, depth: int) -> Row | BrokenRow:
+    """One NDJSON line as a row."""
+    nested = line.count("[") + line.count("{") > depth + ROW_LEVELS
+    if nested or line.count(",") > MAX_ROW_TOKENS // 4:
+        _, problem = _end_of_value(line, _skip_space(line, 0), depth)
+        if problem:
+            return BrokenRow(number, problem)
+    return _row(line, number, number)
+
+
+def _rows(text: str, depth: int) -> Iterator[Row | BrokenRow]:
     start = _skip_space(text, 0)
     if text[start : start + 1] == "{":
-        yield from _rows_of_object(text, start)
+        yield from _rows_of_object(text, start, depth)
     elif text[start : start + 1] == "[":
-        yield from _rows_of_array(text, start)
+        yield from _rows_of_array(text, start, depth)
     else:
         yield BrokenRow(1 + text.count("\n", 0, start), "neither a JSON array nor an object", True)
 
 
-def row_of_line(line: str, line_number: int, number: int) -> Row | BrokenRow:
-    """One NDJSON line as a row."""
-    if line.count("[") + line.count("{") > MAX_NESTING or line.count(",") > MAX_ROW_TOKENS // 4:
-        _, problem = _end_of_value(line, _skip_space(line, 0))
-        if problem:
-            return BrokenRow(line_number, problem)
-    return _row(line, line_number, number)
-
-
-def _rows_of_object(text: str, start: int) -> Iterator[Row | BrokenRow]:
+def _rows_of_object(text: str, start: int, depth: int) -> Iterator[Row | BrokenRow]:
     line = 1 + text.count("\n", 0, start)
-    end, problem = _end_of_value(text, start)
+    end, problem = _end_of_value(text, start, depth)
     if problem:
         yield BrokenRow(line, f"{problem}; write many rows as an array or NDJSON", True)
         return
@@ -90,7 +97,7 @@ def _rows_of_list(values: list[Any], line: int) -> Iterator[Row | BrokenRow]:
             yield BrokenRow(line, f"row {number} is not an object")
 
 
-def _rows_of_array(text: str, start: int) -> Iterator[Row | BrokenRow]:
+def _rows_of_array(text: str, start: int, depth: int) -> Iterator[Row | BrokenRow]:
     position, line, number = _skip_space(text, start + 1), 1, 0
     counted = 0
     if text[position : position + 1] == "]":
@@ -100,7 +107,7 @@ def _rows_of_array(text: str, start: int) -> Iterator[Row | BrokenRow]:
         line += text.count("\n", counted, position)
         counted = position
         number += 1
-        end, problem = _end_of_value(text, position)
+        end, problem = _end_of_value(text, position, depth)
         if problem:
             yield BrokenRow(line, f"row {number}: {problem}", True)
             return
@@ -123,7 +130,7 @@ def _after(text: str, position: int) -> Iterator[BrokenRow]:
         yield BrokenRow(1 + text.count("\n", 0, rest), "text after the JSON array", True)
 
 
-def _end_of_value(text: str, start: int) -> tuple[int, str | None]:
+def _end_of_value(text: str, start: int, most: int) -> tuple[int, str | None]:
     """Where the value at ``start`` ends, found without building it; or what is wrong with it."""
     depth = 0
     for tokens, found in enumerate(_TOKEN.finditer(text, start)):
@@ -138,8 +145,8 @@ def _end_of_value(text: str, start: int) -> tuple[int, str | None]:
             return found.start(), None
         elif token == '"':
             return start, "a string is not closed"
-        if depth > MAX_NESTING:
-            return start, f"nested over {MAX_NESTING} levels"
+        if depth > most + ROW_LEVELS:
+            return start, f"nested over {most + ROW_LEVELS} levels"
         if tokens > MAX_ROW_TOKENS:
             return start, f"over {MAX_ROW_TOKENS} values in one row"
     return start, "the JSON ends too early"
@@ -165,3 +172,6 @@ def _refuse_constant(name: str) -> Any:
 def _skip_space(text: str, position: int) -> int:
     found = _SPACE.match(text, position)
     return found.end() if found else position
+
+
+READER = Reader("json", (".json",), read, sniff, rows=True)

@@ -1,7 +1,7 @@
-"""From a file's bytes to text: UTF-8, or UTF-16 that says so, and nothing guessed.
+"""From a file's bytes to text: UTF-8, or UTF-16 that says so; nothing is guessed.
 
-A wrong byte is reported with its line and offset. Reading it as some other encoding would put
-text into the store that nobody wrote, and nobody would notice.
+A wrong byte is reported with its line and offset. Read in some other encoding, it would put text
+into the store that its author never wrote, without a warning.
 """
 
 from __future__ import annotations
@@ -10,11 +10,18 @@ import codecs
 from collections.abc import Iterator
 from typing import IO
 
-from memory_store.importing.walk import Failure
+from msgspec import Struct
 
 SNIFFED_BYTES = 8_192  # a NUL among them means binary, as git and grep decide
 MAX_LINE_BYTES = 16 * 1024 * 1024  # of NDJSON and tables: a line is read into memory whole
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class Broken(Struct, frozen=True):
+    """A part of a file that cannot be read. ``line`` counts from 1."""
+
+    line: int
+    reason: str
 
 
 def is_binary(head: bytes) -> bool:
@@ -22,38 +29,37 @@ def is_binary(head: bytes) -> bool:
     return b"\0" in head[:SNIFFED_BYTES] and not head.startswith(UTF16_MARKS)
 
 
-def decode(name: str, data: bytes) -> str | Failure:
-    """The text without byte order mark and with ``\\n`` newlines, or the failure to report."""
+def decode(data: bytes) -> str | Broken:
+    """The text without byte order mark and with ``\\n`` newlines, or the byte that is none."""
     try:
         utf16 = data.startswith(UTF16_MARKS)
         text = data.decode("utf-16") if utf16 else data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         offset = error.start + _mark_length(data)
         line = data.count(b"\n", 0, offset) + 1
-        return Failure(f"{name}:{line}", _problem(data, offset, 0, "UTF-16" if utf16 else "UTF-8"))
+        return Broken(line, _problem(data, offset, 0, "UTF-16" if utf16 else "UTF-8"))
     return text.replace("\r\n", "\n")
 
 
-def decode_lines(stream: IO[bytes], name: str) -> Iterator[tuple[int, str | Failure]]:
-    """Numbered lines with their line ends, or the failure of a line. Memory: one line.
+def decode_lines(stream: IO[bytes]) -> Iterator[tuple[int, str | Broken]]:
+    """Numbered lines with their line ends, or what is wrong with a line. Memory: one line.
 
     After a line that is too long, or UTF-16, no more follow.
     """
     offset, number = 0, 0
     while data := stream.readline(MAX_LINE_BYTES + 1):
         number += 1
-        where = f"{name}:{number}"
         if len(data) > MAX_LINE_BYTES:
-            yield number, Failure(where, f"a line over {MAX_LINE_BYTES // 1024**2} MB")
+            yield number, Broken(number, f"a line over {MAX_LINE_BYTES // 1024**2} MB")
             return
         if number == 1 and data.startswith(UTF16_MARKS):
-            yield number, Failure(where, "UTF-16; save it as UTF-8")
+            yield number, Broken(number, "UTF-16; save it as UTF-8")
             return
         try:
             text = data.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             at = error.start + (_mark_length(data) if number == 1 else 0)
-            yield number, Failure(where, _problem(data, at, offset, "UTF-8"))
+            yield number, Broken(number, _problem(data, at, offset, "UTF-8"))
         else:
             yield number, text
         offset += len(data)

@@ -10,85 +10,28 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
-from msgspec import Struct
-from msgspec.structs import force_setattr
-
 from memory_store.importing.globs import Glob
+from memory_store.importing.readers import reader_of, reader_of_suffix
+from memory_store.importing.source_file import (
+    LIMITS,
+    STDIN,
+    Failure,
+    Found,
+    Skip,
+    SourceFile,
+    shown,
+    too_large,
+)
 
-MAX_FILE_BYTES = 50 * 1024 * 1024  # of a note or JSON document; rows are bounded one by one
 MAX_FOLDER_DEPTH = 64  # folders below the one that was named
 STDIN_NAME = "standard input"
 
-KINDS = {
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".txt": "text",
-    ".json": "json",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".db": "sqlite",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
-}
-"""Suffix → kind. A named or globbed file with any other suffix is read as ``text``."""
-
-NOTE_KINDS = frozenset({"markdown", "text"})
-ROW_KINDS = frozenset({"json", "ndjson", "csv", "tsv", "sqlite"})
-"""Kinds whose rows carry their own refs: the source root of such a file is the file itself."""
-
-STREAMED_KINDS = frozenset({"ndjson", "csv", "tsv", "sqlite"})
-"""Kinds read record by record, which may be larger than :data:`MAX_FILE_BYTES`."""
-
 FOLDERS_NEVER_ENTERED = frozenset({"node_modules", "__pycache__"})
 """Besides every name that begins with a dot (``.git``, ``.obsidian``, ``.trash``)."""
-
-
-class SourceFile(Struct, frozen=True):
-    """One file to read.
-
-    ``path`` is absolute, ``root`` the absolute source root, ``ref`` the posix path from the root
-    (a single name for a file named on its own), ``named`` whether the user named this very file,
-    ``name`` how messages call it, ``modified`` its time stamp in seconds since 1970. Standard
-    input has the kind ``stdin`` and its ``stream``. A file that is not on this disk has its
-    ``content``; its ``path`` is never opened.
-    """
-
-    path: Path
-    root: Path
-    ref: str
-    named: bool
-    kind: str
-    name: str = ""
-    modified: float | None = None
-    stream: IO[str] | None = None
-    content: Callable[[], bytes] | None = None
-
-    def __post_init__(self) -> None:
-        if not self.name:
-            force_setattr(self, "name", self.ref)
-
-
-class Skip(Struct, frozen=True):
-    """Something left out on purpose: ``binary``, ``empty``, ``excluded``, a link. Exit code 0."""
-
-    name: str
-    reason: str
-
-
-class Failure(Struct, frozen=True):
-    """Something chosen that cannot be imported. ``name`` is ``file`` or ``file:line``."""
-
-    name: str
-    reason: str
-
-
-Found = SourceFile | Skip | Failure
 
 
 def walk(
@@ -110,7 +53,7 @@ def walk(
     for path in paths:
         if str(path) == "-":
             here = Path("-")
-            yield SourceFile(here, here, "-", True, "stdin", STDIN_NAME, stream=stdin or sys.stdin)
+            yield SourceFile(here, here, "-", True, STDIN, STDIN_NAME, stream=stdin or sys.stdin)
             continue
         for found in _walk_one(Path(path), wanted, unwanted):
             if isinstance(found, SourceFile):
@@ -141,18 +84,6 @@ def _is_passed_over(name: str) -> bool:
     return name.startswith(".") or name in FOLDERS_NEVER_ENTERED
 
 
-def shown(path: str | Path) -> str:
-    """A path fit for a message: no control characters, no undecodable bytes."""
-    try:
-        raw = os.fspath(path).encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a pair: no system has such a name, but a caller may
-        raw = os.fspath(path).encode("utf-8", "surrogatepass")
-    text = raw.decode("utf-8", "backslashreplace")
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def _walk_one(path: Path, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[Found]:
     name = shown(path)
     try:
@@ -174,33 +105,22 @@ def _walk_one(path: Path, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[
 def _file(
     path: Path, root: Path, ref: str, name: str, status: os.stat_result, *, named: bool
 ) -> SourceFile | Failure:
-    kind = KINDS.get(path.suffix.lower(), "text")
     try:
         ref.encode("utf-8")
     except UnicodeEncodeError:
         return Failure(name, "the file's name is not valid UTF-8")
-    if status.st_size > MAX_FILE_BYTES and kind not in STREAMED_KINDS and not _is_database(path):
-        return Failure(name, f"larger than {MAX_FILE_BYTES // 1024**2} MB")
-    return SourceFile(path, _own_root(path, root), ref, named, kind, name, status.st_mtime)
+    reader = reader_of_suffix(path)
+    kind = reader.name if reader else "text"
+    file = SourceFile(path, _own_root(path, root), ref, named, kind, name, status.st_mtime)
+    if status.st_size > LIMITS.bytes and not reader_of(file).streamed:
+        return Failure(name, too_large(LIMITS))
+    return file
 
 
 def _own_root(path: Path, root: Path) -> Path:
     """The source of a file's records: of rows the file itself, of a note the folder."""
-    return path if KINDS.get(path.suffix.lower()) in ROW_KINDS else root
-
-
-def _is_database(path: Path) -> bool:
-    """Whether a large file of unknown suffix is a SQLite database, which is read row by row."""
-    return path.suffix.lower() not in KINDS and starts_like_sqlite(path)
-
-
-def starts_like_sqlite(path: Path) -> bool:
-    """Whether the file begins as every SQLite database does (SQLite file format, section 1.3)."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(16) == b"SQLite format 3\0"
-    except OSError:
-        return False
+    reader = reader_of_suffix(path)
+    return path if reader and reader.rows else root
 
 
 class _Folder:
@@ -283,7 +203,8 @@ class _Folder:
     def _is_wanted(self, relative: str) -> bool:
         if self.wanted:
             return any(pattern.matches(relative) for pattern in self.wanted)
-        return KINDS.get(os.path.splitext(relative)[1].lower()) in NOTE_KINDS
+        reader = reader_of_suffix(relative)
+        return reader is not None and not reader.rows
 
     def _shown(self, relative: str) -> str:
         return shown(self.given / relative)

@@ -1,4 +1,4 @@
-"""A table of another SQLite file: one memory per row, named by its primary key.
+"""SQLite: one memory a row of one table, named by its primary key.
 
 Boundary: the file may come from a stranger. It is opened read-only with an untrusted schema; only
 ordinary tables are read, never views or virtual tables, whose definitions are code of the file's
@@ -13,10 +13,21 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
-from memory_store.importing.tabular import no_text_column, text_column
-from memory_store.importing.walk import MAX_FILE_BYTES
+from memory_store.importing.readers.reader import Reader
+from memory_store.importing.readers.rows import (
+    BrokenRow,
+    Row,
+    items_of,
+    no_text_column,
+    text_column,
+)
+from memory_store.importing.source_file import (
+    Item,
+    LeftOutError,
+    Limits,
+    SourceFile,
+    UnreadableError,
+)
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault.file_access import file_access
 
@@ -25,44 +36,36 @@ ROW_NUMBER_NAMES = ("rowid", "_rowid_", "oid")  # https://sqlite.org/rowidtable.
 LIMIT_LENGTH = 0  # SQLITE_LIMIT_LENGTH, sqlite3.h
 
 
-class BrokenDatabase(Struct, frozen=True):
-    """A row (named by its ref) or, with ``ref`` ``None``, the whole table that cannot be read."""
-
-    ref: str | None
-    reason: str
-
-
-class DatabaseRow(Struct, frozen=True):
-    """One row of ``table``: ``ref`` is its primary key, ``text`` what ``column`` holds.
-
-    ``values`` are the other columns, but neither BLOBs nor NULLs.
-    """
-
-    table: str
-    ref: str
-    column: str
-    text: Any
-    values: dict[str, Any]
+def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
+    """The memories of the table that was named, or of the only one there is."""
+    if sniff(file.head()):
+        yield from items_of(file, _rows_of_database(file, limits))
+    elif file.path.stat().st_size == 0:
+        raise LeftOutError("empty")
+    else:
+        raise UnreadableError("not a SQLite database")
 
 
-def rows_of_database(
-    path: Path, table: str | None, text_columns: tuple[str, ...]
-) -> Iterator[DatabaseRow | BrokenDatabase]:
-    """The rows of ``table``, or of the only table there is."""
+def sniff(head: bytes) -> bool:
+    """Whether the file begins as every SQLite database does (SQLite file format, section 1.3)."""
+    return head.startswith(b"SQLite format 3\0")
+
+
+def _rows_of_database(file: SourceFile, limits: Limits) -> Iterator[Row | BrokenRow]:
     try:
-        with closing(_open(path)) as connection:
-            yield from _rows(connection, table, text_columns)
+        with closing(_open(file.path, limits)) as connection:
+            yield from _rows(connection, file.table, file.text_columns)
     except sqlite3.Error as error:
-        yield BrokenDatabase(None, f"SQLite: {error}")
+        yield BrokenRow(None, f"SQLite: {error}")
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, limits: Limits) -> sqlite3.Connection:
     connection = connect(path, read_only=True, access=file_access(path))
     connection.execute("pragma query_only = on")
     connection.execute("pragma cell_size_check = on")  # damaged pages are an error, not a guess
     connection.text_factory = _decode
     if hasattr(connection, "setlimit"):
-        connection.setlimit(LIMIT_LENGTH, MAX_FILE_BYTES)
+        connection.setlimit(LIMIT_LENGTH, limits.bytes)
     return connection
 
 
@@ -73,24 +76,25 @@ def _decode(data: bytes) -> str:
 
 def _rows(
     connection: sqlite3.Connection, table: str | None, text_columns: tuple[str, ...]
-) -> Iterator[DatabaseRow | BrokenDatabase]:
+) -> Iterator[Row | BrokenRow]:
     tables = _tables(connection)
     if table is None and len(tables) == 1:
         table = tables[0]
     if table is None or table not in tables:
-        yield BrokenDatabase(None, _which_table(table, tables))
+        yield BrokenRow(None, _which_table(table, tables))
         return
     columns, keys = _columns(connection, table)
     column = text_column(columns, text_columns)
     if column is None:
-        yield BrokenDatabase(None, f"table {table!r}: {no_text_column(columns, text_columns)}")
+        yield BrokenRow(None, f"table {table!r}: {no_text_column(columns, text_columns)}")
         return
     if not keys:
         keys = [_row_number_name(columns)]
         columns = [*keys, *columns]
     selected = ", ".join(_quoted(name) for name in columns)
-    for cells in connection.execute(f"select {selected} from {_quoted(table)}"):
-        yield _row(table, dict(zip(columns, cells, strict=True)), column, keys)
+    rows = connection.execute(f"select {selected} from {_quoted(table)}")
+    for number, cells in enumerate(rows, 1):
+        yield _row(table, number, dict(zip(columns, cells, strict=True)), column, keys)
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
@@ -133,21 +137,22 @@ def _quoted(name: str) -> str:
 
 
 def _row(
-    table: str, cells: dict[str, Any], column: str, keys: list[str]
-) -> DatabaseRow | BrokenDatabase:
+    table: str, number: int, cells: dict[str, Any], column: str, keys: list[str]
+) -> Row | BrokenRow:
+    """One row: its text and the other columns, but neither BLOBs nor NULLs."""
     ref = ",".join(_key_text(cells[key]) for key in keys)
     text = cells.get(column)
     if isinstance(text, bytes):
-        return BrokenDatabase(ref, f"the column {column!r} holds binary data")
+        return BrokenRow(ref, f"the column {column!r} holds binary data")
     for name, value in cells.items():
         if isinstance(value, str) and not _is_valid(value):
-            return BrokenDatabase(ref, f"the column {name!r} is not valid UTF-8")
+            return BrokenRow(ref, f"the column {name!r} is not valid UTF-8")
     left = {
         name: _json_value(value)
         for name, value in cells.items()
         if name not in (column, *keys) and not isinstance(value, bytes) and value is not None
     }
-    return DatabaseRow(table, ref, column, text, left)
+    return Row(ref, number, {column: text, **left}, ref, table)
 
 
 def _key_text(value: Any) -> str:
@@ -162,3 +167,15 @@ def _is_valid(text: str) -> bool:
 
 def _json_value(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+READER = Reader(
+    "sqlite",
+    (".db", ".sqlite", ".sqlite3"),
+    read,
+    sniff,
+    rows=True,
+    streamed=True,
+    binary=True,
+    on_disk=True,
+)

@@ -1,0 +1,130 @@
+"""The formats that can be imported: one module and one line in ``READERS`` for each.
+
+Boundary: a hostile file costs bounded memory and time, executes nothing and reads nothing else.
+What was chosen and cannot be read becomes a :class:`Failure` that names file and line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import PurePath
+from time import monotonic
+
+from msgspec.structs import replace
+
+from memory_store.errors import MemoryStoreError
+from memory_store.importing.encoding import is_binary
+from memory_store.importing.readers import csv, json, markdown, ndjson, sqlite, text
+from memory_store.importing.readers.reader import Reader
+from memory_store.importing.source_file import (
+    LIMITS,
+    STDIN,
+    Failure,
+    Item,
+    LeftOutError,
+    Limits,
+    Skip,
+    SourceFile,
+    UnreadableError,
+    too_large,
+)
+
+STDIN_DIGEST_CHARACTERS = 16  # 64 bits: two notes of one vault never share them by chance
+
+READERS: list[Reader] = [
+    markdown.READER,
+    text.READER,
+    json.READER,
+    ndjson.READER,
+    csv.READER,
+    csv.TABS,
+    sqlite.READER,
+]
+
+
+def register(reader: Reader) -> None:
+    """Add a format. Of two readers with one suffix, the first keeps it."""
+    READERS.append(reader)
+
+
+def reader_of_suffix(path: str | PurePath) -> Reader | None:
+    """The reader of files that are called so."""
+    suffix = os.path.splitext(path)[1].lower()
+    return next((one for one in READERS if suffix in one.suffixes), None)
+
+
+def reader_of(file: SourceFile) -> Reader:
+    """The reader of a file: that of its kind; of an unknown suffix, that of its first bytes."""
+    named = next(one for one in READERS if one.name == file.kind)
+    if named is not text.READER:
+        return named
+    there = [one for one in READERS if one.binary and not (one.on_disk and file.content)]
+    head = file.head() if there else b""
+    return next((one for one in there if one.sniff(head)), named)
+
+
+def read_file(file: SourceFile, limits: Limits = LIMITS) -> Iterator[Item]:
+    """The memories in a file, and a :class:`Skip` or :class:`Failure` for what is none.
+
+    Every draft has a ``ref``, but the exported ones of memories that had none: those have their
+    ``id``. Raises nothing for bad input.
+    """
+    try:
+        if file.kind == STDIN:
+            file = _from_stdin(file, limits)
+        yield from _within(limits, file, reader_of(file).read(file, limits))
+    except LeftOutError as error:
+        yield Skip(file.name, str(error))
+    except UnreadableError as error:
+        yield Failure(f"{file.name}:{error.line}" if error.line else file.name, error.reason)
+    except MemoryStoreError as error:
+        yield Failure(file.name, str(error))
+    except OSError as error:
+        yield Failure(file.name, (error.strerror or str(error)).lower())
+
+
+def _within(limits: Limits, file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
+    """The items of a file, as many as the limits allow. Only time spent in the reader counts."""
+    spent, number = 0.0, 0
+    while True:
+        began = monotonic()
+        item = next(items, None)
+        spent += monotonic() - began
+        if item is None:
+            return
+        number += 1
+        if number > limits.items or spent > limits.seconds:
+            most = f"{limits.items:,} records" if number > limits.items else f"{limits.seconds} s"
+            yield Failure(file.name, f"more than {most}; the rest was not read")
+            return
+        yield item
+
+
+def _from_stdin(file: SourceFile, limits: Limits) -> SourceFile:
+    """Standard input as a file: of the kind that its bytes show, else one Markdown note.
+
+    A note has no name there. It is named by a digest of its text (sealed, as every ref is), so the
+    same text again is unchanged and another text never replaces it.
+    """
+    data = _stdin_bytes(file, limits)
+    if len(data) > limits.bytes and not is_binary(data):
+        raise UnreadableError(too_large(limits))
+    sniffed = (one for one in READERS if not one.on_disk and one.sniff(data))
+    return replace(
+        file,
+        kind=next(sniffed, markdown.READER).name,
+        ref=f"stdin-{hashlib.sha256(data).hexdigest()[:STDIN_DIGEST_CHARACTERS]}",
+        content=lambda: data,
+    )
+
+
+def _stdin_bytes(file: SourceFile, limits: Limits) -> bytes:
+    stream = file.stream or sys.stdin
+    binary = getattr(stream, "buffer", None)
+    if binary is not None:
+        data: bytes = binary.read(limits.bytes + 1)
+        return data
+    return stream.read(limits.bytes + 1).encode("utf-8", "surrogateescape")

@@ -1,0 +1,104 @@
+"""Rows of any format as memory drafts.
+
+Every row that cannot be read is a :class:`Failure` naming ``file:line`` (or, in a database,
+``file:primary key``); the other rows are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memory_store.importing.drafts import with_text_topics
+from memory_store.importing.fields import FieldError, Record
+from memory_store.importing.source_file import Failure, Item, Skip, SourceFile
+from memory_store.records import MemoryDraft
+
+NOT_READ = "; the rows from here on were not read"
+
+
+class Row(Struct, frozen=True):
+    """One record. ``where`` is its line or, in a database, its primary key.
+
+    ``number`` counts the rows from 1, and names a row without an ``id``. A row of a database has
+    its ``ref`` and its ``table``.
+    """
+
+    where: int | str
+    number: int
+    values: dict[str, Any]
+    ref: str | None = None
+    table: str | None = None
+
+
+class BrokenRow(Struct, frozen=True):
+    """A row, or (``where`` is None) a whole table, that cannot be read; ``last``: nor what is
+    behind it."""
+
+    where: int | str | None
+    reason: str
+    last: bool = False
+
+
+def items_of(file: SourceFile, rows: Iterable[Row | BrokenRow]) -> Iterator[Item]:
+    """The memories of a file's rows."""
+    for row in rows:
+        where = file.name if row.where is None else f"{file.name}:{row.where}"
+        if isinstance(row, BrokenRow):
+            yield Failure(where, row.reason + (NOT_READ if row.last else ""))
+        else:
+            yield _item(file, where, row)
+
+
+def text_column(columns: Iterable[str], candidates: tuple[str, ...]) -> str | None:
+    """The column that holds the text: the first candidate that is there, whatever its case."""
+    by_name = {name.lower(): name for name in reversed(list(columns))}
+    found = (by_name.get(candidate.lower()) for candidate in candidates)
+    return next((name for name in found if name is not None), None)
+
+
+def no_text_column(columns: Iterable[str], candidates: tuple[str, ...]) -> str:
+    """The message where :func:`text_column` finds none: it lists the columns that are there."""
+    names = list(columns)
+    listed = ", ".join(repr(name[:60]) for name in names[:20]) or "none"
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    wanted = " or ".join(candidates)
+    return f"no text column ({wanted}); it has {listed}{more}; name one with --text-column"
+
+
+def _item(file: SourceFile, where: str, row: Row) -> Item:
+    column = text_column(row.values, file.text_columns)
+    if column is None:
+        return Failure(where, no_text_column(row.values, file.text_columns))
+    text = row.values.pop(column)
+    if text is None or (isinstance(text, str) and not text.strip()):
+        return Skip(where, "empty")
+    if isinstance(text, (bool, list, dict)):
+        return Failure(where, f"{column!r} must hold text, not {_json_kind(text)}")
+    record = Record(row.values, is_row=True, ref=row.ref)
+    exported = record.is_export
+    try:
+        draft = record.draft(str(text))
+    except FieldError as error:
+        return Failure(where, error.reason)
+    draft = replace(draft, title=draft.title or "") if exported else with_text_topics(draft)
+    return _named(file, draft, row)
+
+
+def _named(file: SourceFile, draft: MemoryDraft, row: Row) -> MemoryDraft:
+    """A row without an ``id`` is named by its number. Two tables may share their keys, so the
+    source of a table's rows is ``file#table``."""
+    if row.table is not None:
+        return replace(draft, source=f"{file.root}#{row.table}")
+    if draft.ref is None and draft.id is None:
+        return replace(draft, ref=f"row-{row.number}")
+    return draft
+
+
+def _json_kind(value: bool | list[Any] | dict[str, Any]) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    return "a list" if isinstance(value, list) else "an object"

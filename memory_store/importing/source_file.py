@@ -1,0 +1,179 @@
+"""One file to import: its names, and its bytes, text or lines within the limits.
+
+Boundary: a hostile file costs bounded memory. It is opened once, without following a link that took
+its place and without waiting for a pipe. Names reach messages without control characters.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Callable, Iterator
+from math import inf
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from memory_store.errors import MemoryStoreError
+from memory_store.importing.encoding import SNIFFED_BYTES, Broken, decode, decode_lines, is_binary
+from memory_store.records import MemoryDraft
+
+STDIN = "stdin"
+TEXT_COLUMNS = ("text", "body", "content", "note")
+"""Where a row's text is looked for, in this order, when no column is named."""
+
+
+class Limits(Struct, frozen=True):
+    """What one file may cost: ``bytes`` of a document that is read whole, ``items`` in it,
+    ``seconds`` of reading, ``depth`` of lists and mappings in its metadata."""
+
+    bytes: int = 50 * 1024 * 1024
+    items: float = inf
+    seconds: float = inf
+    depth: int = 32
+
+
+LIMITS = Limits()
+
+
+class Skip(Struct, frozen=True):
+    """Something left out on purpose: ``binary``, ``empty``, ``excluded``, a link. Exit code 0."""
+
+    name: str
+    reason: str
+
+
+class Failure(Struct, frozen=True):
+    """Something chosen that cannot be imported. ``name`` is ``file`` or ``file:line``."""
+
+    name: str
+    reason: str
+
+
+class LeftOutError(MemoryStoreError):
+    """Raised by a reader for a file that holds nothing to import. The file is skipped."""
+
+
+class UnreadableError(MemoryStoreError):
+    """Raised by a reader for a file that it cannot read; ``line`` counts from 1."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.line = reason, line
+
+
+class SourceFile(Struct, frozen=True):
+    """One file to read.
+
+    ``path`` is absolute, ``root`` the absolute source root, ``ref`` the posix path from the root
+    (a single name for a file named on its own), ``named`` whether the user named this very file,
+    ``kind`` the name of its reader, ``name`` how messages call it, ``modified`` its time stamp in
+    seconds since 1970. Standard input has the kind ``stdin`` and its ``stream``. A file that is not
+    on this disk has its ``content``; its ``path`` is never opened. ``table`` and ``text_column``
+    say which table of a database is meant, and which field of a row holds the text.
+    """
+
+    path: Path
+    root: Path
+    ref: str
+    named: bool
+    kind: str
+    name: str = ""
+    modified: float | None = None
+    stream: IO[str] | None = None
+    content: Callable[[], bytes] | None = None
+    table: str | None = None
+    text_column: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            force_setattr(self, "name", self.ref)
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        """The fields of a row that may hold its text, best first."""
+        return (self.text_column,) if self.text_column else TEXT_COLUMNS
+
+    def open(self) -> BinaryIO:
+        """The bytes of a regular file: not of a link put in its place, nor of a pipe."""
+        if self.content is not None:
+            return io.BytesIO(self.content())
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(self.path, flags | getattr(os, "O_NOFOLLOW", 0))
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise MemoryStoreError("not a regular file")
+            return os.fdopen(descriptor, "rb")
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def head(self) -> bytes:
+        """The first bytes, by which a reader knows its kind; none of a file that does not open."""
+        try:
+            with self.open() as stream:
+                return stream.read(SNIFFED_BYTES)
+        except (OSError, MemoryStoreError):
+            return b""
+
+    def data(self, limits: Limits) -> bytes:
+        """All bytes. Raises LeftOutError for an empty file, UnreadableError for one too large."""
+        with self.open() as stream:
+            data = stream.read(limits.bytes + 1)
+        if not data:
+            raise LeftOutError("empty")
+        if len(data) > limits.bytes:
+            raise UnreadableError(too_large(limits))
+        return data
+
+    def text(self, limits: Limits) -> str:
+        """The text, with ``\\n`` newlines. Raises LeftOutError for an empty or binary file,
+        UnreadableError for one that is too large or neither UTF-8 nor UTF-16."""
+        with self.open() as stream:
+            data = stream.read(limits.bytes + 1)
+        if is_binary(data):
+            raise LeftOutError("binary")
+        if len(data) > limits.bytes:
+            raise UnreadableError(too_large(limits))
+        text = decode(data)
+        if isinstance(text, Broken):
+            raise UnreadableError(text.reason, text.line)
+        if not text.strip():
+            raise LeftOutError("empty")
+        return text
+
+    def lines(self) -> Iterator[tuple[int, str | Broken]]:
+        """Numbered lines with their line ends, one in memory at a time; or why one is none.
+
+        Raises LeftOutError for an empty or binary file.
+        """
+        with self.open() as stream:
+            head = stream.read(SNIFFED_BYTES)
+            if not head or is_binary(head):
+                raise LeftOutError("binary" if head else "empty")
+            stream.seek(0)
+            yield from decode_lines(stream)
+
+
+Found = SourceFile | Skip | Failure
+Item = MemoryDraft | Skip | Failure
+
+
+def too_large(limits: Limits) -> str:
+    """Why a document over the limit is not read."""
+    return f"larger than {limits.bytes // 1024**2} MB"
+
+
+def shown(path: str | Path) -> str:
+    """A path fit for a message: no control characters, no undecodable bytes."""
+    try:
+        raw = os.fspath(path).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a pair: no system has such a name, but a caller may
+        raw = os.fspath(path).encode("utf-8", "surrogatepass")
+    text = raw.decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
