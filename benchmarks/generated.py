@@ -29,8 +29,10 @@ from memory_store.index.layout import Late, Segment
 from memory_store.index.postings import collect, collect_pairs
 from memory_store.models.embedder import Embedder
 from memory_store.records import Memory
-from memory_store.session.opened_vault import OpenVault, open_vault
+from memory_store.session.index_model import index_model
 from memory_store.session.secrets_given import secrets_to_open
+from memory_store.session.unlock import open_vault
+from memory_store.session.whole_vault import WholeVault
 from memory_store.text.tokens import term
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys
 from memory_store.vault.manifest import account
@@ -171,7 +173,7 @@ def draw_vault(
 class _Filling:
     """Writes blocks into one collection, each with its segment, rows and account."""
 
-    def __init__(self, vault: OpenVault, words: Sequence[str], texts: bool) -> None:
+    def __init__(self, vault: WholeVault, words: Sequence[str], texts: bool) -> None:
         self._vault, self._texts = vault, texts
         self._keys: CollectionKeys = vault.keyring.of(vault.settings.personal)
         blinder = self._keys.blinder
@@ -184,7 +186,7 @@ class _Filling:
 
     def add(self, block: Block) -> None:
         """One transaction, as a batch of an import is."""
-        keys, model = self._keys, self._vault.model(self._keys.collection)
+        keys, model = self._keys, index_model(self._vault.settings, self._keys)
         ids = [str(uuid.UUID(bytes=one.tobytes())) for one in block.ids]
         with self._vault.writing() as connection, transaction(connection):
             if self._texts:

@@ -33,6 +33,10 @@ class BadInputError(MemoryStoreError):
         self.parameter = parameter
 
 
+class OutsideLimitsError(BadInputError, AttributeError):
+    """A view of some collections does not allow this: use the whole vault, if you may."""
+
+
 class RowProblem(Struct, frozen=True):
     """What is wrong with one of many rows: its place from 0, the field (if any), a sentence."""
 

@@ -34,8 +34,9 @@ from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.creation import create_vault
 from memory_store.session.embedders import ModelState
 from memory_store.session.held_vectors import HeldVectors
-from memory_store.session.opened_vault import OpenVault, open_vault
+from memory_store.session.opened_vault import OpenVault
 from memory_store.session.secrets_given import secrets_to_create, secrets_to_open
+from memory_store.session.unlock import open_vault
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
 from memory_store.vault.damage import vault_faults
@@ -81,7 +82,7 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
         super().__init__(vault, embedder)
         self.expander = expander
         """The language model that expands queries; ``None``: ``MEMORY_STORE_EXPANDER``, or none."""
-        self._vectors = vectors or HeldVectors(vault)
+        self._vectors = vectors or HeldVectors(vault.whole_vault())
         self.elsewhere: SearchElsewhere | None = None
         """Where searches run if there is room; its ``None`` means here. See ``searchers``."""
         self._views: tuple[tuple[Scope, Scope], ...] = ()

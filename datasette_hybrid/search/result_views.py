@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult
 from memory_store.search.answer.previews import after_heading
 from memory_store.search.degraded import NO_RERANKER
-from memory_store.session.creation import PERSONAL
+from memory_store.session.collections import PERSONAL
 from memory_store.sql.functions import Grants
 
 from ..requests.frame import sentence

@@ -15,7 +15,7 @@ from datasette import Forbidden, NotFound, Response
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.importing.job import KEEP, ImportRequest
 from memory_store.records import TYPES
-from memory_store.session.creation import PERSONAL
+from memory_store.session.collections import PERSONAL
 from memory_store.sql.functions import Grants
 
 from ..permissions.grants import asker

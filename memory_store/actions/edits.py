@@ -39,6 +39,7 @@ from memory_store.records import Addition, Memory, MemoryDraft, MemoryEdit
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.embedders import Embedders
 from memory_store.session.opened_vault import OpenVault
+from memory_store.session.writer import delete_memories
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.rows import read_rows
 
@@ -134,7 +135,7 @@ def delete_many(vault: OpenVault, versions: Mapping[str, int | None], *, refs: b
     """
     resolved = {resolve(vault, given, refs=refs): version for given, version in versions.items()}
     held_to = {one: version for one, version in resolved.items() if version is not None}
-    return vault.forget([*resolved], versions=held_to)
+    return delete_memories(vault, [*resolved], versions=held_to)
 
 
 def done(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:

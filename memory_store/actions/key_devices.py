@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from memory_store.crypto.keys import SecretKey, decode_device_key, device_id, encode_device_key
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
-from memory_store.session.opened_vault import OpenVault
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault import device_keys
 from memory_store.vault.schema import check_is_vault
@@ -120,7 +120,7 @@ def imported(path: Path, codes: str) -> list[DeviceKey]:
     return [one for one in listed(path) if one.id in kept]
 
 
-def exported(vault: OpenVault) -> str:
+def exported(vault: WholeVault) -> str:
     """The codes of the caller's device keys, a line each. Raises NotFoundError without any."""
     codes = [encode_device_key(device) for device in own_devices(vault)]
     if not codes:
@@ -128,7 +128,7 @@ def exported(vault: OpenVault) -> str:
     return "\n".join(codes)
 
 
-def restored(vault: OpenVault) -> list[DeviceKey]:
+def restored(vault: WholeVault) -> list[DeviceKey]:
     """Keep the caller's device keys on this machine, as the vault has them sealed.
 
     Raises NotFoundError without any, BadInputError where they cannot be kept.
@@ -141,16 +141,16 @@ def restored(vault: OpenVault) -> list[DeviceKey]:
     return [one for one in listed(vault.path) if one.id in mine]
 
 
-def lacking(vault: OpenVault) -> bool:
+def lacking(vault: WholeVault) -> bool:
     """Whether the recovery code opened the vault on a machine that lacks its device key."""
-    present = list_slots(vault.reader(), vault.whole_vault().keyring.principal)
+    present = list_slots(vault.reader(), vault.keyring.principal)
     if not any(slot.id == vault.keyring.slot and slot.kind == RECOVERY for slot in present):
         return False
     named = {named_device(slot) for slot in own_slots(vault, vault.reader())} - {""}
     return any(not device_keys.is_here(vault.vault, one) for one in named)
 
 
-def device_for(vault: OpenVault) -> SecretKey:
+def device_for(vault: WholeVault) -> SecretKey:
     """The device key of the caller's passphrases, or a new one, written down on this machine."""
     devices = list(own_devices(vault))
     if not devices:
@@ -159,7 +159,7 @@ def device_for(vault: OpenVault) -> SecretKey:
     return devices[-1]
 
 
-def own_devices(vault: OpenVault) -> Iterator[SecretKey]:
+def own_devices(vault: WholeVault) -> Iterator[SecretKey]:
     """The device keys that the caller's own slots need, that of the oldest slot first."""
     seen = set()
     for slot in own_slots(vault, vault.reader()):
@@ -171,9 +171,9 @@ def own_devices(vault: OpenVault) -> Iterator[SecretKey]:
             yield device
 
 
-def own_slots(vault: OpenVault, connection: sqlite3.Connection) -> list[Slot]:
+def own_slots(vault: WholeVault, connection: sqlite3.Connection) -> list[Slot]:
     """The caller's slots; of those in the file, for the owner, the ones that he knows of."""
-    present = list_slots(connection, vault.whole_vault().keyring.principal)
+    present = list_slots(connection, vault.keyring.principal)
     if vault.keyring.principal != OWNER:
         return present
     known = vault.stored_settings(connection).slots

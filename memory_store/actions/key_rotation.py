@@ -17,8 +17,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import collection_tags
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import audit, expansions, sources, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
@@ -46,7 +46,7 @@ class Rotation(Struct, frozen=True):
 
 
 def rotate(
-    vault: OpenVault, names: Sequence[str] = (), progress: Progress | None = None
+    vault: WholeVault, names: Sequence[str] = (), progress: Progress | None = None
 ) -> list[Rotation]:
     """New keys for some collections (by name or id), or for all and the vault's own scope.
 
@@ -65,18 +65,18 @@ def rotate(
     return done
 
 
-def check_owner(vault: OpenVault) -> None:
+def check_owner(vault: WholeVault) -> None:
     """Raise BadInputError unless the whole vault was opened with a key of its owner."""
-    vault.whole_vault().keyring.check_owner()
+    vault.keyring.check_owner()
 
 
-def unfinished(vault: OpenVault) -> list[str]:
+def unfinished(vault: WholeVault) -> list[str]:
     """The collections (ids, or the vault's scope) whose change of keys was not finished."""
     vault.follow_settings()
     return [one.collection for one in vault.settings.epochs if one.before is not None]
 
 
-def rotate_scope(vault: OpenVault, scope: str, progress: Progress | None = None) -> Rotation:
+def rotate_scope(vault: WholeVault, scope: str, progress: Progress | None = None) -> Rotation:
     """A new key for one collection (id) or the vault's scope; see :func:`rotate`."""
     with vault.gate.entered():
         vault.follow_settings()
@@ -89,7 +89,7 @@ def rotate_scope(vault: OpenVault, scope: str, progress: Progress | None = None)
     return Rotation(None if scope == VAULT_SCOPE else scope, name, epoch, resumed)
 
 
-def begin(vault: OpenVault, scope: str) -> None:
+def begin(vault: WholeVault, scope: str) -> None:
     """Make the next epoch of a scope's key, wrapped for all who may read it.
 
     From the moment this is committed everybody writes in it.
@@ -104,7 +104,7 @@ def begin(vault: OpenVault, scope: str) -> None:
 
 def begin_in(
     connection: sqlite3.Connection,
-    vault: OpenVault,
+    vault: WholeVault,
     settings: Settings,
     scopes: Sequence[str],
     **changes: Any,
@@ -133,7 +133,7 @@ def begin_in(
 
 def grant_all(
     connection: sqlite3.Connection,
-    vault: OpenVault,
+    vault: WholeVault,
     holders: Sequence[KeyHolder],
     collection: str,
     epoch: int,
@@ -151,7 +151,7 @@ def grant_all(
         insert_key(connection, collection, epoch, one.principal, granted)
 
 
-def _reseal(vault: OpenVault, scope: str, name: str, progress: Progress | None) -> None:
+def _reseal(vault: WholeVault, scope: str, name: str, progress: Progress | None) -> None:
     """Seal everything of a scope anew, and delete the key it was sealed under before."""
     with vault.gate.entered():
         total = rows_of(vault.reader(), scope)
@@ -174,7 +174,7 @@ def _reseal(vault: OpenVault, scope: str, name: str, progress: Progress | None) 
         finished = _finish(vault, scope)
 
 
-def _batches(vault: OpenVault, scope: str, step: Step, start: int) -> Iterator[int]:
+def _batches(vault: WholeVault, scope: str, step: Step, start: int) -> Iterator[int]:
     """Do a step from there on, a batch in each transaction: how many rows each of them did."""
     place: int | None = start
     while place is not None:
@@ -187,7 +187,7 @@ def _batches(vault: OpenVault, scope: str, step: Step, start: int) -> Iterator[i
         yield count
 
 
-def _finish(vault: OpenVault, scope: str) -> bool:
+def _finish(vault: WholeVault, scope: str) -> bool:
     """Delete the key that is left, if nothing is sealed under it any more. Returns whether."""
     with vault.gate.entered(), vault.writing() as connection:
         with transaction(connection, vault.keyring):

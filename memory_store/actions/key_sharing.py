@@ -38,7 +38,7 @@ from memory_store.crypto.identities import (
 )
 from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
-from memory_store.session.opened_vault import OpenVault
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault import device_keys
 from memory_store.vault.file_access import file_access
@@ -170,7 +170,7 @@ def _text(data: bytes) -> str:
 # -- the owner ----------------------------------------------------------------------------
 
 
-def read_introduction(vault: OpenVault, data: bytes) -> Introduction:
+def read_introduction(vault: WholeVault, data: bytes) -> Introduction:
     """What an introduction says, once its signature was checked.
 
     Raises BadInputError for what is none, or one to another vault; TamperedError where it was
@@ -221,9 +221,9 @@ def _parsed_slot(told: dict[str, Any]) -> Slot:
     )
 
 
-def own_identity(vault: OpenVault) -> Holder:
+def own_identity(vault: WholeVault) -> Holder:
     """Who opened the vault. The owner's public keys are written into the file if they are not."""
-    keyring = vault.whole_vault().keyring
+    keyring = vault.keyring
     if not keyring.is_owner:
         identity = keyring.identity(vault.reader())
         names = tuple(vault.collections.names().values())
@@ -236,7 +236,7 @@ def own_identity(vault: OpenVault) -> Holder:
     return Holder("", OWNER, identity.fingerprint(), tuple(vault.collections.names().values()))
 
 
-def holders(vault: OpenVault) -> list[Holder]:
+def holders(vault: WholeVault) -> list[Holder]:
     """With whom what is shared, as the owner's sealed settings say."""
     check_owner(vault)
     vault.follow_settings()
@@ -250,7 +250,7 @@ def _told(holder: KeyHolder, names: dict[str, str]) -> Holder:
     return Holder(holder.name, holder.principal, fingerprint(digest), shared)
 
 
-def share(vault: OpenVault, name: str, who: bytes | str) -> Holder:
+def share(vault: WholeVault, name: str, who: bytes | str) -> Holder:
     """Share a collection with whom an introduction is from, or with somebody known, by name.
 
     The caller has compared the fingerprint. Raises NotFoundError, BadInputError, TamperedError.
@@ -308,7 +308,7 @@ def _found(settings: Settings, who: str) -> KeyHolder:
 
 
 def revoke(
-    vault: OpenVault, who: str, name: str | None = None, progress: Progress | None = None
+    vault: WholeVault, who: str, name: str | None = None, progress: Progress | None = None
 ) -> list[Rotation]:
     """Share a collection, or everything, with somebody no longer; it gets a new key.
 
@@ -328,7 +328,7 @@ def revoke(
     return [rotate_scope(vault, collection, progress) for collection in lost]
 
 
-def _lost(vault: OpenVault, settings: Settings, who: str, name: str | None) -> tuple[str, ...]:
+def _lost(vault: WholeVault, settings: Settings, who: str, name: str | None) -> tuple[str, ...]:
     """The collections that somebody is to lose. Raises NotFoundError."""
     holder = _found(settings, who)
     lost = holder.collections if name is None else (vault.collections.find(name),)
@@ -337,7 +337,7 @@ def _lost(vault: OpenVault, settings: Settings, who: str, name: str | None) -> t
     return lost
 
 
-def _begin_taking_back(vault: OpenVault, who: str, name: str | None) -> tuple[str, ...] | None:
+def _begin_taking_back(vault: WholeVault, who: str, name: str | None) -> tuple[str, ...] | None:
     """Take grants away and begin the next epoch. Returns of which collections, ``None`` where
     somebody has begun another for one of them meanwhile: it is to be finished first."""
     with vault.gate.entered(), vault.writing() as connection:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from memory_store.actions.key_rotation import check_owner
 from memory_store.errors import BadInputError
-from memory_store.session.opened_vault import OpenVault
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault.identities import forget_principal
 from memory_store.vault.settings import Settings
@@ -47,7 +47,7 @@ _ROWS = (
 )
 
 
-def delete_collection(vault: OpenVault, name: str) -> str:
+def delete_collection(vault: WholeVault, name: str) -> str:
     """Destroy a collection's key, then its rows. Returns what its name was.
 
     Raises NotFoundError, BadInputError for the personal collection or a key that is not the
@@ -72,7 +72,7 @@ def delete_collection(vault: OpenVault, name: str) -> str:
     return told
 
 
-def finish(vault: OpenVault) -> None:
+def finish(vault: WholeVault) -> None:
     """Delete the rows of a collection whose deletion was stopped after its key was destroyed."""
     check_owner(vault)
     with vault.gate.entered(), vault.writing() as connection:
@@ -80,7 +80,7 @@ def finish(vault: OpenVault) -> None:
         sweep(connection, vault)
 
 
-def sweep(connection: sqlite3.Connection, vault: OpenVault) -> None:
+def sweep(connection: sqlite3.Connection, vault: WholeVault) -> None:
     """Delete what no key of the owner opens any more."""
     with transaction(connection, vault.keyring):
         for statement in _ROWS:
@@ -88,7 +88,7 @@ def sweep(connection: sqlite3.Connection, vault: OpenVault) -> None:
     erase_traces(connection)
 
 
-def _destroy_key(connection: sqlite3.Connection, vault: OpenVault, collection: str) -> None:
+def _destroy_key(connection: sqlite3.Connection, vault: WholeVault, collection: str) -> None:
     settings = vault.stored_settings(connection)
     later = _without(settings, collection)
     kept = {holder.principal for holder in later.holders}

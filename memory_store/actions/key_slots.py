@@ -19,11 +19,11 @@ from memory_store.errors import (
     NotFoundError,
     WrongKeyError,
 )
-from memory_store.session.opened_vault import OpenVault
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import device_keys
 from memory_store.vault.identities import forget_holders, publish_owner
-from memory_store.vault.keyring import OWNER, Keyring
+from memory_store.vault.keyring import OWNER, WholeKeyring
 from memory_store.vault.opened_slots import open_root
 from memory_store.vault.slots import (
     PASSPHRASE,
@@ -53,30 +53,30 @@ class KeySlot(Struct, frozen=True):
     device: str = ""
 
 
-def slots(vault: OpenVault) -> list[KeySlot]:
+def slots(vault: WholeVault) -> list[KeySlot]:
     """The key slots of the principal who opened the vault, oldest first."""
-    keyring = vault.whole_vault().keyring
+    keyring = vault.keyring
     return [_told(vault, slot) for slot in list_slots(vault.reader(), keyring.principal)]
 
 
-def _told(vault: OpenVault, slot: Slot) -> KeySlot:
+def _told(vault: WholeVault, slot: Slot) -> KeySlot:
     device = named_device(slot) or ""
     return KeySlot(slot.id, slot.kind, slot.created, slot.id == vault.keyring.slot, device)
 
 
-def wants_device_key(vault: OpenVault) -> bool:
+def wants_device_key(vault: WholeVault) -> bool:
     """Whether a new passphrase should need a device key, as the vault's owner chose for it."""
-    vault.whole_vault().follow_settings()
+    vault.follow_settings()
     return not vault.settings.passphrase_alone
 
 
-def add(vault: OpenVault, secret: Secret) -> KeySlot:
+def add(vault: WholeVault, secret: Secret) -> KeySlot:
     """Let one more secret open the vault. Raises BadInputError where there are too many.
 
     A passphrase that also needs a device key is given the one that the principal has, or a new
     one; either is on this machine then.
     """
-    keyring = vault.whole_vault().keyring
+    keyring = vault.keyring
     device = device_for(vault) if secret.two_factors else None
     slot = made_slot(vault.vault, keyring.principal, secret, keyring.root, keyring.pin, device)
     chosen: dict[str, Any] = {}
@@ -89,13 +89,13 @@ def add(vault: OpenVault, secret: Secret) -> KeySlot:
     return _told(vault, slot)
 
 
-def give_device_key(vault: OpenVault, secret: Secret) -> KeySlot:
+def give_device_key(vault: WholeVault, secret: Secret) -> KeySlot:
     """Make a passphrase need a new device key, which is written down on this machine.
 
     Its slot is replaced: the passphrase on its own, or with the device key of before, opens the
     vault no more. Raises WrongKeyError where it is the passphrase of none of the caller's slots.
     """
-    keyring = vault.whole_vault().keyring
+    keyring = vault.keyring
     opened = open_root(vault.reader(), vault.vault, [secret], vault.path)
     opened.key.wipe()
     opened.root.wipe()
@@ -115,13 +115,13 @@ def give_device_key(vault: OpenVault, secret: Secret) -> KeySlot:
     return _told(vault, slot)
 
 
-def remove(vault: OpenVault, given: str) -> KeySlot:
+def remove(vault: WholeVault, given: str) -> KeySlot:
     """Take a slot away, by its id or the beginning of it: its secret opens nothing any more.
 
     Whoever used it may have kept the root key: see :func:`replace_root`. Raises NotFoundError,
     BadInputError for the last slot.
     """
-    keyring = vault.whole_vault().keyring
+    keyring = vault.keyring
     with vault.writing() as connection:
         with transaction(connection, keyring):
             slot = _found(list_slots(connection, keyring.principal), given)
@@ -145,7 +145,7 @@ class NewRoot(Struct, frozen=True):
     no_longer_shared: tuple[str, ...]
 
 
-def replace_root(vault: OpenVault, recovery: Secret) -> NewRoot:
+def replace_root(vault: WholeVault, recovery: Secret) -> NewRoot:
     """A new root key for the owner: the old one, if somebody kept it, opens no key from now on.
 
     It is put into the slot that opened the vault, and into a new one for ``recovery``. The other
@@ -155,7 +155,7 @@ def replace_root(vault: OpenVault, recovery: Secret) -> NewRoot:
     """
     check_owner(vault)
     keyring, root = vault.keyring, SecretKey.generate()
-    fresh = Keyring(vault.vault, OWNER, root)
+    fresh = WholeKeyring(vault.vault, OWNER, root)
     code = made_slot(vault.vault, OWNER, recovery, root)
     with vault.writing() as connection:
         with transaction(connection, keyring):
@@ -177,7 +177,7 @@ def replace_root(vault: OpenVault, recovery: Secret) -> NewRoot:
 
 
 def _replace_slots(
-    connection: sqlite3.Connection, vault: OpenVault, root: SecretKey, code: Slot
+    connection: sqlite3.Connection, vault: WholeVault, root: SecretKey, code: Slot
 ) -> tuple[KeySlot, ...]:
     """Give the slot that opened the vault the new root, and take all others away."""
     keyring = vault.keyring
@@ -204,7 +204,7 @@ def _found(present: list[Slot], given: str) -> Slot:
 
 def _note(
     connection: sqlite3.Connection,
-    vault: OpenVault,
+    vault: WholeVault,
     *,
     added: str | None = None,
     removed: str | None = None,

@@ -50,7 +50,7 @@ def search(
         with contextlib.suppress(NotFoundError):  # the answer itself says so
             wanted = replace(wanted, why=resolve(vault, wanted.why))
     wanted = _with_whole_id(vault, wanted)
-    first = vault.index.untouched and _is_embedded(query, wanted)
+    first = not vault.index_loaded and _is_embedded(query, wanted)
     with embedders.loading_ahead() if first else contextlib.nullcontext():
         from memory_store.search.pipeline import run
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from memory_store.errors import ConflictError
 from memory_store.records import VaultSettings
 from memory_store.session.opened_vault import OpenVault
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import topic_table
 from memory_store.vault.settings import FILLING, MEMORY, TABLE, check_topics
@@ -18,7 +19,7 @@ from memory_store.vault.topic_hashes import END, Done
 from memory_store.vault.transactions import erase_traces, transaction
 
 Progress = Callable[[str, int, "int | None"], None]
-Step = Callable[[OpenVault, sqlite3.Connection, int], Done]
+Step = Callable[[WholeVault, sqlite3.Connection, int], Done]
 
 
 def settings(vault: OpenVault) -> VaultSettings:
@@ -41,9 +42,9 @@ def settings(vault: OpenVault) -> VaultSettings:
     )
 
 
-def set_topics(vault: OpenVault, where: str, progress: Progress | None = None) -> bool:
+def set_topics(vault: WholeVault, where: str, progress: Progress | None = None) -> bool:
     """Keep topics in the table or in memory alone; see :meth:`MemoryStore.set_topics`."""
-    vault.whole_vault().keyring.check_owner()
+    vault.keyring.check_owner()
     with vault.gate.entered():
         vault.follow_settings()
         check_topics(where, vault.settings.profile)
@@ -62,7 +63,7 @@ def set_topics(vault: OpenVault, where: str, progress: Progress | None = None) -
         return erase_traces(connection)
 
 
-def _choose(vault: OpenVault, where: str) -> None:
+def _choose(vault: WholeVault, where: str) -> None:
     """Write down what holds from now on for whoever writes; the table takes a while to fill."""
     with vault.writing() as connection, transaction(connection, vault.keyring):
         known = vault.stored_settings(connection)
@@ -71,7 +72,7 @@ def _choose(vault: OpenVault, where: str) -> None:
             vault.change_settings(connection, present=known, topics=wanted)
 
 
-def _batches(vault: OpenVault, wanted: str, step: Step) -> Iterator[int]:
+def _batches(vault: WholeVault, wanted: str, step: Step) -> Iterator[int]:
     """Do a step again and again, each time in a transaction of its own: how many rows each did.
 
     Raises ConflictError where somebody else has chosen otherwise meanwhile.
@@ -89,16 +90,16 @@ def _batches(vault: OpenVault, wanted: str, step: Step) -> Iterator[int]:
         yield count
 
 
-def _clear(vault: OpenVault, connection: sqlite3.Connection, below: int) -> Done:
+def _clear(vault: WholeVault, connection: sqlite3.Connection, below: int) -> Done:
     return topic_table.clear(connection, below)
 
 
-def _restore(vault: OpenVault, connection: sqlite3.Connection, below: int) -> Done:
+def _restore(vault: WholeVault, connection: sqlite3.Connection, below: int) -> Done:
     with vault.moment() as (_, known):  # the transaction's: nobody else commits meanwhile
         return topic_table.restore(connection, vault.keyring, known, below)
 
 
-def _finish(connection: sqlite3.Connection, vault: OpenVault) -> None:
+def _finish(connection: sqlite3.Connection, vault: WholeVault) -> None:
     """Note that all hashes are back in the table, from where they may be looked up again."""
     with transaction(connection, vault.keyring):
         known = vault.stored_settings(connection)

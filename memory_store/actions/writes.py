@@ -18,7 +18,7 @@ from memory_store.records import ImportReport, Memory, MemoryDraft, Progress
 from memory_store.session.embedders import Embedders, WritingEmbedders, without_model
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.preparation import Preparer
-from memory_store.session.writer import forget_vectors, write_batch
+from memory_store.session.writer import write_batch
 from memory_store.vault.rows import Origin, read_origins, read_rows
 
 if TYPE_CHECKING:
@@ -97,19 +97,7 @@ def write(
     try:
         origins = _origins(vault, memories)
         prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])
-        try:
-            with vault.writing() as connection:
-                write_batch(
-                    connection,
-                    vault.keyring,
-                    prepared,
-                    settings=vault.settings_in,
-                    model=preparer.model,
-                    row_tags=vault.row_tags,
-                )
-                vault.index.compact(connection)
-        finally:
-            forget_vectors(prepared)
+        write_batch(vault, prepared, preparer.model)
     finally:
         preparer.close()
 

@@ -76,11 +76,11 @@ class Checking(OpenedStore):
 
         ``days`` of 0 keeps them however old. Raises ReadOnlyError, TamperedError.
         """
-        self._vault.keep_audit(events, days=days, most=most)
+        self._vault.whole_vault().keep_audit(events, days=days, most=most)
 
     @inside
     def audit_trail(self) -> list[AuditEvent]:
         """Every event that was written, oldest first. Raises TamperedError."""
         from memory_store.vault import audit
 
-        return audit.events(self._vault.reader(), self._vault.keyring)
+        return audit.events(self._vault.reader(), self._vault.whole_vault().keyring)

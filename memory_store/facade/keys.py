@@ -29,7 +29,7 @@ class Keys(OpenedStore):
     @inside
     def key_slots(self) -> list[KeySlot]:
         """The ways to open the vault that whoever opened it has, oldest first."""
-        return actions.key_slots.slots(self._vault)
+        return actions.key_slots.slots(self._vault.whole_vault())
 
     @inside
     def add_key(
@@ -49,7 +49,7 @@ class Keys(OpenedStore):
         file beside the vault, or too many slots; ReadOnlyError.
         """
         if device_key is None:
-            device_key = actions.key_slots.wants_device_key(self._vault)
+            device_key = actions.key_slots.wants_device_key(self._vault.whole_vault())
         secret = secret_to_add(
             self._vault.path,
             key_file=key_file,
@@ -57,13 +57,13 @@ class Keys(OpenedStore):
             keyring=keyring,
             device_key=device_key,
         )
-        return actions.key_slots.add(self._vault, secret)
+        return actions.key_slots.add(self._vault.whole_vault(), secret)
 
     @inside
     def add_recovery_code(self) -> tuple[KeySlot, str]:
         """One more recovery code, told once and stored nowhere in clear."""
         secret, code = new_recovery()
-        return actions.key_slots.add(self._vault, secret), code
+        return actions.key_slots.add(self._vault.whole_vault(), secret), code
 
     @inside
     def remove_key(self, slot: str) -> KeySlot:
@@ -72,7 +72,7 @@ class Keys(OpenedStore):
         What it opened before may have been copied: :meth:`rotate_root` replaces it. Raises
         NotFoundError, BadInputError.
         """
-        return actions.key_slots.remove(self._vault, slot)
+        return actions.key_slots.remove(self._vault.whole_vault(), slot)
 
     @inside
     def rotate_root(self) -> tuple[NewRoot, str]:
@@ -83,7 +83,7 @@ class Keys(OpenedStore):
         went, and the recovery code, told once. Raises BadInputError.
         """
         recovery, code = new_recovery()
-        return actions.key_slots.replace_root(self._vault, recovery), code
+        return actions.key_slots.replace_root(self._vault.whole_vault(), recovery), code
 
     @inside
     def delete_collection(self, name: str) -> str:
@@ -92,7 +92,7 @@ class Keys(OpenedStore):
         Backups made before hold its key and rows, and open as they did. The personal collection
         stays. Returns its name. Raises NotFoundError, BadInputError.
         """
-        return actions.key_shredding.delete_collection(self._vault, name)
+        return actions.key_shredding.delete_collection(self._vault.whole_vault(), name)
 
     def superseded(self) -> bool:
         """Whether the key that opened the vault was replaced or removed: it must be unlocked anew.
@@ -134,7 +134,7 @@ class Keys(OpenedStore):
 
         Raises NotFoundError where it needs none.
         """
-        return actions.key_devices.exported(self._vault)
+        return actions.key_devices.exported(self._vault.whole_vault())
 
     @inside
     def restore_device_key(self) -> list[DeviceKey]:
@@ -142,7 +142,7 @@ class Keys(OpenedStore):
 
         Raises NotFoundError where your passphrase needs none.
         """
-        return actions.key_devices.restored(self._vault)
+        return actions.key_devices.restored(self._vault.whole_vault())
 
     @inside
     def add_device_key(self, passphrase: str) -> KeySlot:
@@ -151,12 +151,12 @@ class Keys(OpenedStore):
         Raises WrongKeyError where that is no passphrase of yours; BadInputError.
         """
         secret = passphrase_to_set(passphrase, device_key=True)
-        return actions.key_slots.give_device_key(self._vault, secret)
+        return actions.key_slots.give_device_key(self._vault.whole_vault(), secret)
 
     @inside
     def lacks_device_key(self) -> bool:
         """Whether the recovery code opened the vault on a machine without its device key."""
-        return actions.key_devices.lacking(self._vault)
+        return actions.key_devices.lacking(self._vault.whole_vault())
 
     # -- sharing ------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class Keys(OpenedStore):
     @inside
     def identity(self) -> Holder:
         """Who opened the vault: his fingerprint, and what he may read."""
-        return actions.key_sharing.own_identity(self._vault)
+        return actions.key_sharing.own_identity(self._vault.whole_vault())
 
     @inside
     def introduced(self, introduction: bytes) -> Holder:
@@ -204,12 +204,12 @@ class Keys(OpenedStore):
         Compare the fingerprint of :meth:`introduced` first. Raises NotFoundError, BadInputError,
         TamperedError, and BadInputError for a key that is not the owner's.
         """
-        return actions.key_sharing.share(self._vault, collection, who)
+        return actions.key_sharing.share(self._vault.whole_vault(), collection, who)
 
     @inside
     def holders(self) -> list[Holder]:
         """With whom collections are shared. Raises BadInputError for others than the owner."""
-        return actions.key_sharing.holders(self._vault)
+        return actions.key_sharing.holders(self._vault.whole_vault())
 
     def revoke(
         self, who: str, collection: str | None = None, progress: Progress | None = None
@@ -220,7 +220,7 @@ class Keys(OpenedStore):
         NotFoundError, BadInputError, StorageError; :meth:`rotate_keys` goes on then.
         """
         with vault_faults(self._vault.path):
-            return actions.key_sharing.revoke(self._vault, who, collection, progress)
+            return actions.key_sharing.revoke(self._vault.whole_vault(), who, collection, progress)
 
     # -- new keys -----------------------------------------------------------------------
 
@@ -232,12 +232,15 @@ class Keys(OpenedStore):
         a key that is not the owner's, TamperedError, ReadOnlyError, StorageError.
         """
         with vault_faults(self._vault.path):
-            done = actions.key_rotation.rotate(self._vault, collections, progress)
-            actions.key_shredding.finish(self._vault)
+            done = actions.key_rotation.rotate(self._vault.whole_vault(), collections, progress)
+            actions.key_shredding.finish(self._vault.whole_vault())
         return done
 
     @inside
     def unfinished_rotations(self) -> list[str]:
         """The names of collections whose keys are being replaced, ``settings`` for the vault's."""
         names = self._vault.collections.names()
-        return [names.get(one, "settings") for one in actions.key_rotation.unfinished(self._vault)]
+        return [
+            names.get(one, "settings")
+            for one in actions.key_rotation.unfinished(self._vault.whole_vault())
+        ]

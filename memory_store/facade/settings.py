@@ -36,4 +36,4 @@ class Settings(OpenedStore):
         the owner's, ConflictError, TamperedError, ReadOnlyError, StorageError.
         """
         with vault_faults(self._vault.path):
-            return actions.settings.set_topics(self._vault, where, progress)
+            return actions.settings.set_topics(self._vault.whole_vault(), where, progress)

@@ -24,7 +24,7 @@ from memory_store.importing.walker import names_below
 from memory_store.records import Memory, MemoryDraft
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.preparation import Preparer
-from memory_store.session.writer import forget_vectors, write_batch
+from memory_store.session.writer import delete_memories, write_batch
 from memory_store.sqlite import sqlite3
 from memory_store.vault.machine import machine_id
 from memory_store.vault.rows import Origin, open_head, read_origins, read_rows
@@ -190,20 +190,7 @@ class ImportSession:
                 if mark.tag not in refused_files:
                     self._mark(connection, mark)
 
-        try:
-            with self.vault.writing() as connection:
-                write_batch(
-                    connection,
-                    self.vault.keyring,
-                    prepared,
-                    settings=self.vault.settings_in,
-                    model=self._preparer.model,
-                    row_tags=self.vault.row_tags,
-                    also=mark_files,
-                )
-                self.vault.index.compact(connection)
-        finally:
-            forget_vectors(prepared)
+        write_batch(self.vault, prepared, self._preparer.model, mark_files)
         note(self.vault.keyring, *self._sources.values())
         return Written([memory.id for memory, _ in accepted], refused)
 
@@ -274,7 +261,7 @@ class ImportSession:
         gone = self._gone_memories(source, files, records)
         names = self._names_in_sources(gone)
         if gone and not self._request.dry_run:
-            self.vault.forget([*gone], also=_forget_empty_files)
+            delete_memories(self.vault, [*gone], also=_forget_empty_files)
         return names
 
     def _names_in_sources(self, memories: Mapping[str, bytes]) -> list[str]:

@@ -25,7 +25,7 @@ from memory_store.searchers.wire import (
     receive_bytes,
     send,
 )
-from memory_store.session.opened_vault import open_with_root
+from memory_store.session.unlock import open_with_root
 from memory_store.store import MemoryStore, Opening
 
 NICENESS = 5  # when all processors are busy, a page that somebody opens goes before a search

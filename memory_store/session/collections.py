@@ -1,52 +1,56 @@
 """The collections of an opened vault: found, made, named, chosen for, and whose they are.
 
-Boundary: nothing of a memory. Names are those of the owner's sealed settings, or of what he signed
-for a member; no row that a member may write names a collection. What is written goes through the
-vault's one writer, inside a transaction that reads the settings anew.
+Boundary: nothing of a memory. Names are those of the owner's sealed settings, or of what the owner
+signed for a member; no row that a member may write names a collection. A limited vault is asked for
+everything, so that what it hides is hidden here, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import CollectionInfo
 from memory_store.records.collections import several_of_that_name
-from memory_store.vault.collections import check_named, checked_name, insert_collection
-from memory_store.vault.members import OWNER_ROLE, changed_members
+from memory_store.vault.collections import check_named, checked_name
 from memory_store.vault.settings import CollectionSettings, Settings
-from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
-    from memory_store.session.opened_vault import OpenVault
+    from memory_store.session.opened_vault import ChangeRoles, OpenVault
+
+PERSONAL = "personal"
+"""The name of the collection that a new vault has."""
 
 
 class Collections:
-    """Those that a vault's key may read. Made by :class:`.OpenVault`."""
+    """Those that a vault's key may read."""
 
     def __init__(self, vault: OpenVault) -> None:
         self._vault = vault
         self._membership: tuple[Settings, Mapping[str, Mapping[str, str]]] | None = None
 
     def names(self) -> dict[str, str]:
-        """Id → name of every collection this key may read, in the order they were made."""
+        """Id → name of every collection this key may read, in the order they were made.
+
+        The id itself for those that go by their ids.
+        """
         self._vault.follow_settings()
+        settings, unnamed = self._vault.settings, self._vault.unnamed
         known = set(self._vault.keyring.readable())
-        names = self._vault.settings.names
-        return {one: names[one] for one in self._vault.settings.collections if one in known}
+        return {
+            one: one if one in unnamed else settings.names[one]
+            for one in settings.collections
+            if one in known
+        }
 
     def analysers(self) -> list[tuple[str, str]]:
         """The name of each and the analyser that it is indexed with, as :meth:`told` has them."""
-        self._vault.follow_settings()
-        settings = self._vault.settings
-        return [(name, settings.of(one).analyser) for one, name in self.names().items()]
+        names, settings = self.names(), self._vault.settings
+        return [(name, settings.of(one).analyser) for one, name in names.items()]
 
     def told(self) -> list[CollectionInfo]:
         """Every readable collection with its count, in the order they were made."""
-        self._vault.follow_settings()
         names, settings = self.names(), self._vault.settings
         connection = self._vault.reader()
         check_named(connection, self._vault.keyring.principal)
@@ -73,7 +77,8 @@ class Collections:
     def find(self, given: str | None) -> str:
         """The id of the collection of that name or id; the personal one for None.
 
-        Raises NotFoundError, and BadInputError for a name that several collections have.
+        Raises NotFoundError, and BadInputError for a name that several collections have. In a
+        limited vault no refusal lists the names there are: a writer need not be a reader.
         """
         if given is None:
             return self._vault.settings.personal or self._only()
@@ -85,22 +90,30 @@ class Collections:
             raise BadInputError(several_of_that_name(given, found), "collection")
         if found:
             return found[0]
-        known = ", ".join(sorted(names.values()))
-        raise NotFoundError(f"no collection {given!r}; there is: {known}")
+        if given == PERSONAL and self._vault.settings.personal in self._vault.unnamed:
+            return self._vault.settings.personal  # whatever its name is by now
+        known = "" if self._vault.limited else f"; there is: {', '.join(sorted(names.values()))}"
+        raise NotFoundError(f"no collection {given!r}{known}")
 
     def _only(self) -> str:
         """The one collection that is shared. Raises BadInputError where there are several."""
         shared = self._vault.keyring.readable()
-        if len(shared) != 1:
+        if self._vault.limited or len(shared) != 1:
             raise BadInputError("collection: say which; the personal one is hidden", "collection")
         return shared[0]
 
     def find_or_create(self, given: str | None) -> str:
-        """As :meth:`find`, making a collection of a name that is not there yet."""
+        """As :meth:`find`, making a collection of a name that is not there yet, where that is
+        allowed. Where some go by their ids here, an unknown name may be theirs: none is made.
+        """
+        unnamed = self._vault.unnamed
         try:
             return self.find(given)
-        except NotFoundError:
-            return self.create(str(given))
+        except NotFoundError as error:
+            if self._vault.creating and not unnamed:
+                return self.create(str(given))
+            hint = "; those whose names you may not read go by their ids" if unnamed else ""
+            raise BadInputError(f"collection: {error}{hint}", "collection") from None
 
     def create(
         self, name: str, choice: CollectionSettings | None = None, owner: str | None = None
@@ -109,48 +122,21 @@ class Collections:
 
         With an ``owner`` (an actor's id) it is closed, else open.
         """
-        return self.insert(self._free(checked_name(name)), choice, owner)
-
-    def insert(self, name: str, choice: CollectionSettings | None, owner: str | None) -> str:
-        """As :meth:`create`, of a name that was looked at before."""
-        with self._vault.writing() as connection, transaction(connection, self._vault.keyring):
-            known = self._vault.stored_settings(connection)
-            collection = insert_collection(connection, self._vault.keyring)
-            owners = {} if owner is None else changed_members({}, {owner: OWNER_ROLE}, ())
-            chosen = replace(choice or CollectionSettings(""), collection=collection)
-            self._vault.change_settings(
-                connection,
-                present=known,
-                collections=(*known.collections, collection),
-                choices=known.with_choice(chosen),
-                members=known.with_members(collection, owners),
-                names={**known.names, collection: name},
-            )
-            return collection
+        name = self._free(checked_name(name))
+        return self._vault.add_collection(name, choice or CollectionSettings(""), owner)
 
     def choose(self, choice: CollectionSettings) -> None:
         """Set how a collection is indexed from now on. What is there is stale until reindexed."""
-        with self._vault.writing() as connection, transaction(connection, self._vault.keyring):
-            known = self._vault.stored_settings(connection)
-            self._vault.change_settings(connection, choices=known.with_choice(choice))
+        self._vault.edit_collection(choice.collection, choice=choice)
 
     def change_members(
-        self,
-        collection: str,
-        change: Callable[[Mapping[str, str]], Mapping[str, str]],
-        new_name: str | None = None,
+        self, collection: str, change: ChangeRoles, new_name: str | None = None
     ) -> None:
         """Give a collection the members (actor → role) that ``change`` makes of the present ones.
 
         No members at all open it. With a :meth:`new_name`, it gets that name at once.
         """
-        with self._vault.writing() as connection, transaction(connection, self._vault.keyring):
-            known = self._vault.stored_settings(connection)
-            roles = change(known.members_of(collection))
-            members, names = known.with_members(collection, roles), known.names
-            if new_name is not None:
-                names = {**names, collection: new_name}
-            self._vault.change_settings(connection, present=known, members=members, names=names)
+        self._vault.edit_collection(collection, name=new_name, members=change)
 
     def membership(self) -> Mapping[str, Mapping[str, str]]:
         """Collection id → actor → role, of every collection; no actor where it is open.
@@ -167,7 +153,7 @@ class Collections:
         """Give a collection another name. Its id and its memories stay as they are.
 
         Raises NotFoundError, and BadInputError for a name that is taken, or a key that is not the
-        owner's: names are his.
+        owner's.
         """
         collection = self.find(given)
         if not self._vault.keyring.is_owner:
@@ -178,17 +164,10 @@ class Collections:
             )
         fresh = self.new_name(collection, name)
         if fresh is not None:
-            self.name(collection, fresh)
-
-    def name(self, collection: str, name: str) -> None:
-        """Write a collection's name, which was looked at before."""
-        with self._vault.writing() as connection, transaction(connection, self._vault.keyring):
-            known = self._vault.stored_settings(connection)
-            names = {**known.names, collection: name}
-            self._vault.change_settings(connection, present=known, names=names)
+            self._vault.edit_collection(collection, name=fresh)
 
     def new_name(self, collection: str, name: str) -> str | None:
-        """Another name for a collection, looked at; ``None`` if that is its name already."""
+        """Another name for a collection, checked; ``None`` if that is its name already."""
         name = checked_name(name)
         return None if self.names().get(collection) == name else self._free(name)
 

@@ -13,13 +13,15 @@ from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import BadInputError, NotAVaultError
-from memory_store.session.opened_vault import OpenVault, open_vault
+from memory_store.session.collections import PERSONAL
+from memory_store.session.unlock import open_vault
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import connect, sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault import device_keys
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.identities import publish_owner
-from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.keyring import VAULT_SCOPE, WholeKeyring
 from memory_store.vault.schema import FORMAT_VERSION, create_schema
 from memory_store.vault.settings import (
     MEMORY,
@@ -32,13 +34,12 @@ from memory_store.vault.settings import (
 from memory_store.vault.slots import OWNER, PASSPHRASE, Secret, add_slot
 from memory_store.vault.transactions import transaction
 
-PERSONAL = "personal"
 PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
 
 
 def create_vault(
     path: Path, secrets: Iterable[Secret], profile: str, topics: str | None = None
-) -> OpenVault:
+) -> WholeVault:
     """Make a new vault file that each of the secrets opens.
 
     An existing SQLite database gains the vault's tables beside its own. Raises BadInputError when
@@ -94,7 +95,7 @@ def _fill_new_vault(
             for secret in secrets:
                 needed = device if secret.two_factors else None
                 add_slot(connection, vault, OWNER, secret, root, device=needed)
-            keyring = Keyring(vault, 0, root)
+            keyring = WholeKeyring(vault, 0, root)
             keyring.create_collection_key(connection, VAULT_SCOPE)
             personal = insert_collection(connection, keyring)
             settings = Settings(

@@ -51,7 +51,7 @@ class Embedders:
         from memory_store.models.embedder import load_embedder
 
         embedder = load_embedder(self.name(collection))
-        self._vault.check_model(embedder, collection)
+        check_model(self._vault, embedder, collection)
         return embedder
 
     @contextlib.contextmanager
@@ -186,6 +186,25 @@ class WritingEmbedders:
         if self._vault.settings.chosen(collection).embedder:
             line = f"collection {self._vault.collections.names()[collection]!r} {line}"
         self.degraded = tuple(dict.fromkeys((*self.degraded, line)))
+
+
+def check_model(vault: OpenVault, embedder: Embedder, collection: str | None = None) -> None:
+    """Raise ModelMismatchError unless ``embedder`` made the vectors there (or may).
+
+    Those of a collection (by id), or of what has no model of its own (``None``).
+    """
+    if vault.settings.of(collection or "").fingerprint not in ("", embedder.fingerprint):
+        vault.refresh_settings()
+    kept = vault.settings.of(collection or "")
+    if kept.fingerprint not in ("", embedder.fingerprint):
+        where = vault.path.name
+        if collection and vault.settings.chosen(collection).embedder:
+            where = f"collection {vault.collections.names()[collection]!r} of {where}"
+        raise ModelMismatchError(
+            f"the vectors of {where} come from {kept.embedder} "
+            f"(fingerprint {kept.fingerprint[:12]}), but {embedder.name} "
+            f"({embedder.fingerprint[:12]}) is loaded: memory-store reindex {vault.path}"
+        )
 
 
 def without_model(collection: str) -> None:

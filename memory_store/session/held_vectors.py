@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from memory_store.index.snapshot import Snapshot
-from memory_store.session.opened_vault import OpenVault
+from memory_store.session.whole_vault import WholeVault
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -57,7 +57,7 @@ class LateIndex:
 class HeldVectors:
     """The index over a vault's newest vectors. Any number of threads may ask for it."""
 
-    def __init__(self, vault: OpenVault) -> None:
+    def __init__(self, vault: WholeVault) -> None:
         self._vault = vault
         self._held: tuple[Snapshot, VectorIndex] | None = None
         self._limited: OrderedDict[tuple[str, ...], tuple[Snapshot, VectorIndex]] = OrderedDict()

@@ -24,13 +24,12 @@ from memory_store.crypto.blinding import SUM_MODULUS
 from memory_store.errors import SupersededError, TamperedError
 from memory_store.index.columns import Array
 from memory_store.index.layout import Late, overwrite_parts
-from memory_store.index.segment import Segment, merge
+from memory_store.index.segment import Segment
 from memory_store.index.snapshot import Snapshot
-from memory_store.session.marks import same_analysis, same_model, wanted_mark
-from memory_store.session.sealed_segments import alive_rows, id_words, living_tags, load_segment
-from memory_store.session.writer import write_index_segment
+from memory_store.session.index_model import same_analysis, same_model, wanted_mark
+from memory_store.session.sealed_segments import id_words, living_tags, load_segment
 from memory_store.sqlite import sqlite3
-from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.keyring import CollectionKeys, WholeKeyring
 from memory_store.vault.manifest import (
     CONTENT_FORMAT,
     Manifest,
@@ -42,18 +41,13 @@ from memory_store.vault.manifest import (
 from memory_store.vault.segments import (
     SegmentRow,
     changes_since,
-    delete_segments,
     list_segments,
     read_sealed_parts,
     same_content,
-    trim_changes,
 )
 from memory_store.vault.settings import Settings, read_settings, stored_revision
-from memory_store.vault.transactions import transaction
 
 COUNTED_AT_UNLOCK = 20_000  # rows told apart at unlock (20 ms); above, each when it is opened
-TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
-MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
 
 
 class _Loaded(Struct):
@@ -75,7 +69,7 @@ class _Loaded(Struct):
 class LiveIndex:
     """What is loaded of a vault's index, and how it is brought up to date."""
 
-    def __init__(self, keyring: Keyring, connection: sqlite3.Connection) -> None:
+    def __init__(self, keyring: WholeKeyring, connection: sqlite3.Connection) -> None:
         """``connection`` is read by this index alone, so that SQLite can tell it what others,
         our own writer among them, committed."""
         self._keyring = keyring
@@ -270,48 +264,6 @@ class LiveIndex:
                 f"index holds {count}, or others; memory-store verify shows which"
             )
 
-    def compact(self, connection: sqlite3.Connection) -> int:
-        """Merge small segments and drop dead entries. Returns how many segments went away."""
-        merged = 0
-        while True:
-            with transaction(connection, self._keyring):
-                rows = list_segments(connection)
-                group = _next_merge(rows, set(self._keyring.readable()))
-                if not group:
-                    return merged
-                self._merge(connection, group)
-                merged += len(group) - 1
-
-    def _merge(self, connection: sqlite3.Connection, group: Sequence[SegmentRow]) -> None:
-        keys = self._keyring.of(group[0].collection)
-        parts = [
-            (segment, alive_rows(connection, row, segment))
-            for row in group
-            for segment in [load_segment(connection, keys, row)]
-        ]
-        try:
-            together = merge(parts)
-        finally:
-            for segment, _ in parts:
-                segment.wipe()
-        if together.count:
-            write_index_segment(connection, keys, together, group[0].model)
-        delete_segments(connection, [row.id for row in group])
-        trim_changes(connection)
-
-    def drop(self, connection: sqlite3.Connection, ids: Sequence[str]) -> None:
-        """Rewrite the segments that still hold entries of deleted memories, without them.
-
-        Inside the caller's transaction, the one that deletes: whoever is killed between two of
-        them would leave words and vectors of a memory that is gone.
-        """
-        for row in list_segments(connection):
-            if row.collection in self._keyring.readable():
-                segment = load_segment(connection, self._keyring.of(row.collection), row)
-                if any(segment.rows_of(*id_words(memory)) for memory in ids):
-                    self._merge(connection, [row])
-                segment.wipe()
-
     def wipe(self) -> None:
         """Overwrite every vector and hash in memory."""
         with self._lock:
@@ -325,25 +277,6 @@ class LiveIndex:
             self._snapshot = None
             self._made_of = []
             self._connection.close()
-
-
-def _next_merge(rows: Sequence[SegmentRow], readable: set[str]) -> list[SegmentRow]:
-    """The oldest segments of one collection, model and size tier that are due to be merged."""
-    tiers: dict[tuple[str, str, int], list[SegmentRow]] = defaultdict(list)
-    for row in rows:
-        if row.collection in readable and row.documents < MOST_DOCUMENTS:
-            tier = _tier(row.documents)
-            tiers[row.collection, row.model, tier].append(row)
-    for group in tiers.values():
-        if len(group) >= TIER_FACTOR:
-            chosen: list[SegmentRow] = []
-            for row in group:
-                if sum(r.documents for r in chosen) + row.documents > MOST_DOCUMENTS:
-                    break
-                chosen.append(row)
-            if len(chosen) > 1:
-                return chosen
-    return []
 
 
 def _lives(held: Sequence[_Loaded], rows: Sequence[tuple[str, int]]) -> bool:
@@ -365,14 +298,6 @@ def _in_order(ids: npt.NDArray[np.uint64], versions: npt.NDArray[np.int64]) -> A
     """uint64 [n, 3]: ids and versions, ascending."""
     rows = np.column_stack((ids.astype(np.uint64), versions.view(np.uint64)))
     return rows[np.lexsort(rows.T)]
-
-
-def _tier(documents: int) -> int:
-    tier = 0
-    while documents >= TIER_FACTOR:
-        documents //= TIER_FACTOR
-        tier += 1
-    return tier
 
 
 def _unembedded(segment: Segment) -> Segment:

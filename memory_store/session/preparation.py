@@ -13,8 +13,10 @@ from memory_store.errors import ModelUnavailableError
 from memory_store.index.entries import Indexable, Windows, index_entries
 from memory_store.index.segment import IndexEntry
 from memory_store.records import Memory
+from memory_store.session.embedders import check_model
+from memory_store.session.index_model import IndexModel, index_model
 from memory_store.session.opened_vault import OpenVault
-from memory_store.session.writer import IndexModel, Prepared
+from memory_store.session.writer import Prepared
 from memory_store.text.identifiers import CODE
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.rows import Origin, content_tag, topic_tags
@@ -80,14 +82,16 @@ class Preparer:
             if not vault.settings.of(collection).fingerprint and not vault.keyring.is_owner:
                 embedder = None  # which model it is to be the owner decides
             if embedder is not None:
-                vault.check_model(embedder, collection)
+                check_model(vault, embedder, collection)
                 if not vault.settings.of(collection).fingerprint:
                     with vault.writing() as connection, transaction(connection, vault.keyring):
                         vault.adopt_model(connection, embedder, collection)
-            held = vault.settings.of(collection)
-            self._makings[collection] = _Making(
-                embedder, vault.model(collection), held.fingerprint, held.analyser
+            settings = vault.settings
+            model, held = (
+                index_model(settings, vault.keyring.of(collection)),
+                settings.of(collection),
             )
+            self._makings[collection] = _Making(embedder, model, held.fingerprint, held.analyser)
         return self._makings[collection]
 
     def prepare(self, batch: Sequence[tuple[Memory, Origin]]) -> list[Prepared]:

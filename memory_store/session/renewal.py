@@ -15,9 +15,11 @@ from msgspec import structs
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry, build
+from memory_store.session.compaction import compact
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.preparation import Preparer
-from memory_store.session.writer import forget_vectors, write_index_segment
+from memory_store.session.sealed_segments import write_index_segment
+from memory_store.session.writer import overwrite_vectors
 from memory_store.sqlite import sqlite3
 from memory_store.vault.rows import Origin, open_memories
 from memory_store.vault.segments import REINDEXED, log_changes
@@ -144,9 +146,9 @@ def _renew(vault: OpenVault, preparer: Preparer, ids: list[str]) -> int:
                         entries[item.memory.collection].append(entry)
                 for collection, fresh in entries.items():
                     _replace_entries(connection, vault, preparer, collection, fresh)
-            vault.index.compact(connection)
+            compact(connection, vault.keyring)
     finally:
-        forget_vectors(prepared)
+        overwrite_vectors(prepared)
     return sum(map(len, entries.values()))
 
 

@@ -27,7 +27,7 @@ from memory_store.session.comparison import Comparison
 from memory_store.session.sealed_segments import alive_rows, living_tags, load_main
 from memory_store.sqlite import sqlite3
 from memory_store.vault.damage import UNFORESEEN
-from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
+from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, WholeKeyring
 from memory_store.vault.manifest import (
     CONTENT_FORMAT,
     Manifest,
@@ -43,7 +43,7 @@ from memory_store.vault.settings import Settings
 BATCH = 256
 
 
-def tag_rows(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Settings:
+def tag_rows(connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings) -> Settings:
     """A step of the upgrade to format 3. Raises TamperedError where rows, index and account of a
     collection are not of one mind."""
     keyring.strict = settings.profile == "strict"
@@ -78,7 +78,7 @@ def _others(collection: str, account: Manifest) -> TamperedError:
 
 
 def _tag_segment(
-    connection: sqlite3.Connection, keyring: Keyring, row: SegmentRow, versions: dict[str, int]
+    connection: sqlite3.Connection, keyring: WholeKeyring, row: SegmentRow, versions: dict[str, int]
 ) -> tuple[int, int]:
     """Write a segment's part ``main`` with tags. Returns how many entries live, and their sum."""
     keys = keyring.of(row.collection)
@@ -114,7 +114,7 @@ def _seal(
 
 
 def _tags(
-    connection: sqlite3.Connection, keyring: Keyring, snapshot: Snapshot, ids: Sequence[str]
+    connection: sqlite3.Connection, keyring: WholeKeyring, snapshot: Snapshot, ids: Sequence[str]
 ) -> dict[str, bytes]:
     """The row tags of memories that are what their entries say; others are left out."""
     noted, comparison = _NotedTags(), Comparison(snapshot, ())
@@ -135,7 +135,7 @@ def _tags(
     return found
 
 
-def _indexable(keyring: Keyring, memory: Memory) -> Indexable:
+def _indexable(keyring: WholeKeyring, memory: Memory) -> Indexable:
     tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
     return Indexable(memory, tag, tuple(topic_tags(keyring.of(memory.collection), memory.topics)))
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_store.errors import TamperedError
-from memory_store.index.codec import Part, decode
+from memory_store.index.codec import Part, decode, encode
 from memory_store.index.layout import Segment
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys
@@ -23,6 +23,7 @@ from memory_store.vault.segments import (
     list_segments,
     read_sealed_parts,
     unseal_part,
+    write_segment,
 )
 
 
@@ -74,6 +75,20 @@ def _decoded(row: SegmentRow, main: memoryview, vectors: Part, pairs: Part) -> S
     if segment.count != row.documents:
         raise TamperedError(f"vault_segments of {row.id}: holds {segment.count} documents")
     return segment
+
+
+def write_index_segment(
+    connection: sqlite3.Connection, keys: CollectionKeys, segment: Segment, mark: str
+) -> None:
+    """Seal and store a segment, and overwrite it: what stays in memory is read from the vault."""
+    try:
+        parts = encode(segment)
+    finally:
+        segment.wipe()
+    try:
+        write_segment(connection, keys, documents=segment.count, model=mark, **parts._asdict())
+    finally:
+        parts.wipe()
 
 
 def living_tags(segment: Segment, alive: npt.NDArray[np.bool_]) -> bytes:

@@ -31,9 +31,9 @@ from memory_store.index.known_rows import KnownRows
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.session.comparison import Comparison
-from memory_store.session.marks import same_analysis, same_model, wanted_mark
-from memory_store.session.opened_vault import OpenVault
+from memory_store.session.index_model import same_analysis, same_model, wanted_mark
 from memory_store.session.sealed_segments import alive_rows, living_tags, load_main, load_segment
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import audit, sources, topic_table
 from memory_store.vault.collections import check_named
@@ -71,7 +71,7 @@ class Compared(Struct):
 
 
 def verify(
-    vault: OpenVault,
+    vault: WholeVault,
     progress: Callable[[str, int, int | None], None] | None = None,
     *,
     full: bool = False,
@@ -110,7 +110,7 @@ class _Work:
     """One verification: what is read once for all of its checks."""
 
     def __init__(
-        self, vault: OpenVault, connection: sqlite3.Connection, *, full: bool, model: Model | None
+        self, vault: WholeVault, connection: sqlite3.Connection, *, full: bool, model: Model | None
     ) -> None:
         self._vault = vault
         self._connection = connection
@@ -289,17 +289,17 @@ def _some(ordinals: list[int], most: int) -> list[int]:
     return random.SystemRandom().sample(ordinals, min(most, len(ordinals)))
 
 
-def _check_collections(vault: OpenVault, connection: sqlite3.Connection) -> None:
+def _check_collections(vault: WholeVault, connection: sqlite3.Connection) -> None:
     _refuse_unless(bool(vault.collections.names()), "none is readable")
     check_named(connection, vault.keyring.principal)
 
 
-def _index_holds(vault: OpenVault) -> bool:
+def _index_holds(vault: WholeVault) -> bool:
     return vault.snapshot(whole=True).total >= 0
 
 
 def _rows_of_format_3(
-    vault: OpenVault, connection: sqlite3.Connection
+    vault: WholeVault, connection: sqlite3.Connection
 ) -> Iterator[tuple[str, Check]]:
     for source, collection, sealed in sources.check_source(connection, vault.keyring):
         yield (
@@ -311,7 +311,7 @@ def _rows_of_format_3(
         yield from share_checks(connection, vault.keyring, vault.settings)
 
 
-def _check_origins(vault: OpenVault, connection: sqlite3.Connection) -> None:
+def _check_origins(vault: WholeVault, connection: sqlite3.Connection) -> None:
     """Raise TamperedError where a row that is not proven says where a memory came from."""
     rows = connection.execute(
         "select id, collection from memories where id in (select memory from memory_sources)"
@@ -323,7 +323,7 @@ def _check_origins(vault: OpenVault, connection: sqlite3.Connection) -> None:
     _refuse_unless(not wrong, f"memory_sources of {', '.join(wrong[:3])}: not written by a reader")
 
 
-def _expansion(vault: OpenVault, tag: bytes, sealed: bytes) -> None:
+def _expansion(vault: WholeVault, tag: bytes, sealed: bytes) -> None:
     vault.expansions.open(tag, sealed)
 
 
@@ -335,7 +335,7 @@ def _no_topics(connection: sqlite3.Connection) -> None:
     )
 
 
-def _audit_check(vault: OpenVault, connection: sqlite3.Connection) -> None:
+def _audit_check(vault: WholeVault, connection: sqlite3.Connection) -> None:
     audit.check(connection, vault.keyring)
 
 

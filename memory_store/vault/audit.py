@@ -33,7 +33,7 @@ from memory_store.vault.audit_events import (
     event_of,
     event_text,
 )
-from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
+from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, WholeKeyring
 from memory_store.vault.schema import AUDIT_TABLE
 from memory_store.vault.transactions import reading, transaction
 
@@ -63,7 +63,7 @@ class _Batch(Struct):
 
 def append(
     path: Path,
-    keyring: Keyring,
+    keyring: WholeKeyring,
     events: Sequence[AuditEvent],
     *,
     days: float = KEPT_DAYS,
@@ -89,7 +89,7 @@ def append(
             _write_heads(connection, keys, heads)
 
 
-def events(connection: sqlite3.Connection, keyring: Keyring) -> list[AuditEvent]:
+def events(connection: sqlite3.Connection, keyring: WholeKeyring) -> list[AuditEvent]:
     """Every event, oldest first. Raises TamperedError, BadInputError for others than the owner."""
     keyring.check_owner()
     keys = keyring.of(VAULT_SCOPE)
@@ -105,7 +105,7 @@ def events(connection: sqlite3.Connection, keyring: Keyring) -> list[AuditEvent]
     return sorted((event for batch in found for event in batch.events), key=lambda one: one.time)
 
 
-def check(connection: sqlite3.Connection, keyring: Keyring) -> int:
+def check(connection: sqlite3.Connection, keyring: WholeKeyring) -> int:
     """Hold every batch against the one before it and the head. Returns how many batches there are.
 
     Raises TamperedError naming what is wrong.

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from memory_store.errors import BadInputError, TamperedError
 from memory_store.sqlite import sqlite3
-from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
+from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring, WholeKeyring
 from memory_store.vault.manifest import Manifest, write_manifest
 
 NAME_LIMIT = 200  # characters of a collection's name
@@ -39,7 +39,7 @@ def _looks_like_id(name: str) -> bool:
     return True
 
 
-def insert_collection(connection: sqlite3.Connection, keyring: Keyring) -> str:
+def insert_collection(connection: sqlite3.Connection, keyring: WholeKeyring) -> str:
     """A new collection's row, key and account (inside the caller's transaction). Returns its id.
 
     The caller writes its name into the settings.

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import FormatError, TamperedError
 from memory_store.sqlite import sqlite3
-from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.keyring import CollectionKeys, WholeKeyring
 from memory_store.vault.machine import machine_id
 from memory_store.vault.rows import MemoryRow, Origin, head_of, opened_head, read_rows
 from memory_store.vault.settings import Settings
@@ -24,7 +24,9 @@ BATCH = 500
 MOST_COPIES = 3  # of one record that got a number, for its memory was hidden
 
 
-def own_sources(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Settings:
+def own_sources(
+    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
+) -> Settings:
     """Imported paths become the owner's, on this machine.
 
     Those of shared collections are not noted as such, for a member may have named them: they are
@@ -61,7 +63,9 @@ def _check_options(options: dict[str, object]) -> None:
                 raise TypeError("not an option")
 
 
-def prove_origins(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Settings:
+def prove_origins(
+    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
+) -> Settings:
     """Each memory's row of where it came from is proven, where its sealed head says the same.
 
     The others go: their records are taken for new ones by the next import that reads them.
@@ -85,7 +89,7 @@ def prove_origins(connection: sqlite3.Connection, keyring: Keyring, settings: Se
 
 
 def _proven(
-    keyring: Keyring, row: MemoryRow | None, told: Origin, through: Sequence[CollectionKeys]
+    keyring: WholeKeyring, row: MemoryRow | None, told: Origin, through: Sequence[CollectionKeys]
 ) -> Origin | None:
     """What a row said, with the collection that the memory's own head says it came through."""
     if row is None or row.collection not in keyring.collections:
@@ -114,7 +118,9 @@ def shared_collections(settings: Settings) -> set[str]:
     return {one for holder in settings.holders for one in holder.collections}
 
 
-def warnings(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> list[str]:
+def warnings(
+    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
+) -> list[str]:
     """What the owner has to know of an upgrade to come; nothing where nothing is shared."""
     shared = shared_collections(settings)
     dropped = sum(collection in shared for _, collection, _ in _earlier(connection, keyring))
@@ -135,7 +141,7 @@ def warnings(connection: sqlite3.Connection, keyring: Keyring, settings: Setting
     return told
 
 
-def _earlier(connection: sqlite3.Connection, keyring: Keyring) -> list[tuple[str, str, bytes]]:
+def _earlier(connection: sqlite3.Connection, keyring: WholeKeyring) -> list[tuple[str, str, bytes]]:
     """Rows of sources as they were, of the collections that can be read."""
     rows = connection.execute(
         "select id, collection, head from vault_sources order by rowid"

@@ -1,8 +1,8 @@
 """The unlocked keys of a vault: what one principal may read, and nothing else.
 
-Boundary: exists from unlock to lock. :meth:`Keyring.wipe` overwrites every key buffer; whoever
-holds a keyring afterwards gets a LockedError from it. (Not the operating system's keyring: that
-is one kind of slot.)
+Boundary: exists from unlock to lock. :meth:`WholeKeyring.wipe` overwrites every key buffer; a
+keyring raises LockedError from then on. (Not the operating system's keyring: that is one kind of
+slot.)
 
 Which epochs of which collections there are says the table ``vault_collection_keys``; which of them
 count say the vault's sealed settings (see :meth:`Keyring.admit`), so that a key which was put back
@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from memory_store.crypto.identities import Identity, identity_of, strongest_kem
 from memory_store.crypto.keys import SecretKey
@@ -30,13 +30,60 @@ from memory_store.vault.opened_slots import OpenedSlot
 from memory_store.vault.slots import OWNER
 from memory_store.vault.wrapped_keys import insert_key, root_generation
 
-__all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring"]
+__all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring", "WholeKeyring"]
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
 
 
+class Keyring(Protocol):
+    """What rows are read and written with: the whole keyring, or one limited to collections."""
+
+    @property
+    def vault(self) -> bytes:
+        """The vault's public id."""
+
+    @property
+    def principal(self) -> int:
+        """Whose keys they are; 0 is the owner."""
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether they are the owner's, who may read all of the vault."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether nothing but row ids and collection ids stands in clear."""
+
+    @property
+    def locked(self) -> bool:
+        """Whether the keys are gone."""
+
+    @property
+    def counter(self) -> OpenCounter:
+        """Counts what was decrypted."""
+
+    @property
+    def collections(self) -> Mapping[str, CollectionKeys]:
+        """The keys by collection, the vault's own scope among them."""
+
+    def of(self, collection: str) -> CollectionKeys:
+        """The keys of a collection. Raises LockedError after lock, NotFoundError for others'."""
+
+    def readable(self) -> list[str]:
+        """The ids of its collections, without the vault's own scope."""
+
+    def openable(self) -> list[str]:
+        """Of those the ones whose memories these keys open."""
+
+    def catch_up(self, connection: sqlite3.Connection) -> None:
+        """At the beginning of a write: hold what others made, let go of what they deleted."""
+
+    def check_open(self) -> None:
+        """Raise LockedError after a lock."""
+
+
 @dataclass(slots=True, repr=False)
-class Keyring:
+class WholeKeyring:
     """A principal's unlocked keys. Everything in memory is built from these alone.
 
     ``slot`` and ``slot_key`` are the key slot that opened it and its key-encryption key; ``pin``
@@ -77,14 +124,16 @@ class Keyring:
         principal: int,
         root: SecretKey,
         pin: bytes = b"",
-    ) -> Keyring:
+    ) -> WholeKeyring:
         """Unwrap every collection key that the principal may read."""
         ring = cls(vault, principal, root, pin=pin, generation=root_generation(connection))
         ring.load(connection)
         return ring
 
     @classmethod
-    def of_slot(cls, connection: sqlite3.Connection, vault: bytes, opened: OpenedSlot) -> Keyring:
+    def of_slot(
+        cls, connection: sqlite3.Connection, vault: bytes, opened: OpenedSlot
+    ) -> WholeKeyring:
         """The keys of the principal whose slot was opened."""
         ring = cls.unlock(connection, vault, opened.slot.principal, opened.root, opened.pin)
         ring.slot, ring.slot_key = opened.slot.id, opened.key
@@ -294,10 +343,6 @@ class Keyring:
             raise NotFoundError(f"no collection {collection!r} that this key may read")
         return keys
 
-    def held(self) -> dict[str, CollectionKeys]:
-        """The keys by collection, without the vault's own scope."""
-        return {name: self.of(name) for name in self.readable()}
-
     def readable(self) -> list[str]:
         """The ids of the collections this principal may read, without the vault's own scope."""
         self.check_open()
@@ -306,10 +351,6 @@ class Keyring:
     def openable(self) -> list[str]:
         """Of those collections the ones whose memories these keys open."""
         return self.readable()
-
-    def lacks(self, collection: str) -> bool:
-        """Whether the principal's keys should be looked at again for that collection's."""
-        return collection not in self.collections
 
     def check_owner(self) -> None:
         """Raise BadInputError for the keys of somebody with whom collections are shared."""

@@ -1,36 +1,42 @@
 """The keys of some collections alone, for as long as the keyring that they come from.
 
-Boundary: holds no root key and no other collection's. Of the vault's own scope it has what tells of
-no collection: the tags of contents, the seals of pages, of expansions and of the paths that its
-principal imported, not the settings. Of
-collections that may be searched and not read it has no key that opens a memory: whoever is handed
-these keys cannot open one, whatever they were asked for.
+Boundary: holds no root key and no other collection's. Of the vault's own scope it has the keys that
+say nothing about a collection (tags of contents; the sealing of pages, of expansions and of the
+paths that its principal imported), not those of the settings. For a collection that you may search
+and not read it has no key that opens a memory.
+
+Closed by default: it is no subclass of :class:`WholeKeyring`. What is not written here is refused.
 """
 
 from __future__ import annotations
 
-from memory_store.errors import NotFoundError
+from typing import TYPE_CHECKING, NoReturn
+
+from memory_store.errors import NotFoundError, OutsideLimitsError
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
-from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.keyring import VAULT_SCOPE, WholeKeyring
+
+if TYPE_CHECKING:
+    from memory_store.crypto.sealing import OpenCounter
 
 OPENING = ("head", "body")
 """The purposes of what a memory is sealed for."""
 
 
-class LimitedKeyring(Keyring):
-    """A keyring of the collections in a scope, and of those added to it; see the module.
+class LimitedKeyring:
+    """A :class:`.Keyring` of the collections in ``scope``, and of those added to it.
 
     Those of ``readable`` alone have the keys of memories. Outside of ``told`` the tags of what
-    ``writer`` writes are equal to nobody else's.
+    ``writer`` writes equal no other writer's.
     """
 
-    __slots__ = ("_readable", "_scope", "_told", "_whole", "_writer")
+    __slots__ = ("_readable", "_scope", "_told", "_whole", "_writer", "collections")
 
     def __init__(
         self,
-        whole: Keyring,
+        whole: WholeKeyring,
         scope: Scope,
         readable: Scope = EVERYTHING,
         *,
@@ -42,39 +48,67 @@ class LimitedKeyring(Keyring):
         self._readable = readable
         self._told = told
         self._writer = writer.encode("utf-8", "surrogatepass")
-        self.vault, self.principal = whole.vault, whole.principal
-        self.counter, self.strict = whole.counter, whole.strict
-        self.collections = {}
+        self.collections: dict[str, CollectionKeys] = {}
         self.follow()
+
+    if not TYPE_CHECKING:  # so that mypy refuses it, too
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise OutsideLimitsError(f"keys of some collections have no {name!r}")
+
+    @property
+    def vault(self) -> bytes:
+        return self._whole.vault
+
+    @property
+    def principal(self) -> int:
+        return self._whole.principal
+
+    @property
+    def is_owner(self) -> bool:
+        return self._whole.is_owner
+
+    @property
+    def strict(self) -> bool:
+        return self._whole.strict
 
     @property
     def locked(self) -> bool:
-        """Whether the keyring behind it is."""
         return self._whole.locked
 
-    def load(self, connection: sqlite3.Connection) -> None:
-        """Hold those keys of its scope that came into the vault meanwhile."""
-        self._whole.load(connection)
-        self.follow()
+    @property
+    def counter(self) -> OpenCounter:
+        return self._whole.counter
+
+    def of(self, collection: str) -> CollectionKeys:
+        """The keys of one of its collections. Raises LockedError, NotFoundError."""
+        self.check_open()
+        keys = self.collections.get(collection)
+        if keys is None:
+            raise NotFoundError(f"no collection {collection!r} that this key may read")
+        return keys
+
+    def readable(self) -> list[str]:
+        """The ids of its collections, without the vault's own scope."""
+        self.check_open()
+        return [name for name in self.collections if name != VAULT_SCOPE]
+
+    def openable(self) -> list[str]:
+        """Its collections, less those that are searched and not read."""
+        return [name for name in self.readable() if name in self._readable]
 
     def catch_up(self, connection: sqlite3.Connection) -> None:
         """Hold what others made meanwhile, as far as it is of its scope."""
         self._whole.catch_up(connection)
         self.follow()
 
-    def look(self, connection: sqlite3.Connection) -> list[tuple[str, int]]:
-        """The same, without letting go of anything."""
-        rows = self._whole.look(connection)
-        self.follow()
-        return rows
+    def check_open(self) -> None:
+        """Raise LockedError after a lock."""
+        self._whole.check_open()
 
-    def lacks(self, collection: str) -> bool:
-        """Whether a key of its scope is missing."""
-        return collection in self._scope and collection not in self.collections
-
-    def openable(self) -> list[str]:
-        """Its collections, less those that are searched and not read."""
-        return [name for name in self.readable() if name in self._readable]
+    def tells(self, collection: str) -> bool:
+        """Whether the holder may learn what is in a collection, also by what writing answers."""
+        return collection in self._told
 
     def extend(self, collection: str) -> None:
         """Hold the keys of one more collection."""
@@ -85,28 +119,17 @@ class LimitedKeyring(Keyring):
 
     def follow(self) -> None:
         """Hold what the keyring behind it holds by now of its scope."""
+        whole = self._whole
         held = {
-            name: self._lent(name, keys)
-            for name, keys in self._whole.held().items()
-            if name in self._scope
+            name: self._lent(whole.of(name)) for name in whole.readable() if name in self._scope
         }
-        held[VAULT_SCOPE] = self._whole.of(VAULT_SCOPE).only("page", "expansion", "path")
+        held[VAULT_SCOPE] = whole.of(VAULT_SCOPE).only("page", "expansion", "path")
         self.collections = held
 
-    def _lent(self, name: str, keys: CollectionKeys) -> CollectionKeys:
-        keys = keys if name in self._readable else keys.without(*OPENING)
-        return keys if self.tells(name) else keys.apart(self._writer)
+    def _lent(self, keys: CollectionKeys) -> CollectionKeys:
+        if keys.collection not in self._readable:
+            keys = keys.without(*OPENING)
+        return keys if self.tells(keys.collection) else keys.apart(self._writer)
 
-    def tells(self, collection: str) -> bool:
-        """Whether the holder may be told what is in a collection, also by what writing answers."""
-        return collection in self._told
-
-    def create_collection_key(
-        self, connection: sqlite3.Connection, collection: str | None = None
-    ) -> CollectionKeys:
-        """Refused: the keyring that this one comes from makes keys."""
-        raise NotFoundError("these keys are limited to some collections: they make no new ones")
-
-    def wipe(self) -> None:
-        """Let go of the keys; they are wiped where they come from."""
-        self.collections = {}
+    def __repr__(self) -> str:
+        return f"<LimitedKeyring {len(self.collections)} collections>"

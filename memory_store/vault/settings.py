@@ -24,7 +24,7 @@ from memory_store.errors import (
 from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CARRIED
 from memory_store.vault.collections import earlier_names
-from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.keyring import VAULT_SCOPE, WholeKeyring
 from memory_store.vault.machine import SHARES, keep, kept
 from memory_store.vault.manifest import note_revision, read_manifest
 from memory_store.vault.members import Member
@@ -215,7 +215,7 @@ def read_vault_id(connection: sqlite3.Connection) -> bytes:
     return vault
 
 
-def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
+def read_settings(connection: sqlite3.Connection, keyring: WholeKeyring) -> Settings:
     """The sealed settings, of one moment with the keys. Raises TamperedError.
 
     The keyring holds the keys of that moment afterwards, and opens what is sealed under those.
@@ -235,7 +235,7 @@ def read_settings(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     return settings
 
 
-def _opened(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
+def _opened(connection: sqlite3.Connection, keyring: WholeKeyring) -> Settings:
     row = connection.execute(
         "select cast(value as integer), sealed from vault_settings where name = 'settings'"
     ).fetchone()
@@ -259,7 +259,7 @@ def _opened(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
     )
 
 
-def _shared(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
+def _shared(connection: sqlite3.Connection, keyring: WholeKeyring) -> Settings:
     """The settings as far as they concern the collections that are shared with this principal."""
     present = connection.execute(
         "select distinct collection from vault_collection_keys where principal = ?",
@@ -291,7 +291,7 @@ def _shared(connection: sqlite3.Connection, keyring: Keyring) -> Settings:
 
 
 def _check_newest(
-    connection: sqlite3.Connection, keyring: Keyring, told: Mapping[str, Share]
+    connection: sqlite3.Connection, keyring: WholeKeyring, told: Mapping[str, Share]
 ) -> None:
     """Raise TamperedError for a share that is older than one of before.
 
@@ -320,7 +320,7 @@ def _chosen(collection: str, share: Share) -> CollectionSettings:
         raise FormatError(f"vault_shares of {collection}: is nothing that this reads") from None
 
 
-def shares_of(keyring: Keyring, settings: Settings) -> dict[str, Share]:
+def shares_of(keyring: WholeKeyring, settings: Settings) -> dict[str, Share]:
     """Collection → what those must know with whom it is shared, by the owner's settings."""
     dedupe = bytes(keyring.of(VAULT_SCOPE).bundle.carried[DEDUPE].buffer)
     told = {}
@@ -345,14 +345,16 @@ def shares_of(keyring: Keyring, settings: Settings) -> dict[str, Share]:
     return told
 
 
-def tell_holders(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
+def tell_holders(connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings) -> None:
     """Write the shares, and their revision into the accounts (in the caller's transaction)."""
     for collection, share in shares_of(keyring, settings).items():
         write_share(connection, keyring.of(collection), share, keyring.root)
         note_revision(connection, keyring.of(collection), settings.revision)
 
 
-def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
+def _check_complete(
+    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
+) -> None:
     """Raise TamperedError for older settings put back, or the owner's keys taken away."""
     if settings.slots and keyring.slot is not None and keyring.slot not in settings.slots:
         if any(slot.id == keyring.slot for slot in list_slots(connection)):
@@ -366,7 +368,9 @@ def _check_complete(connection: sqlite3.Connection, keyring: Keyring, settings: 
         raise TamperedError("vault_settings.sealed of settings: an older version was put back")
 
 
-def _noted(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> Iterator[int]:
+def _noted(
+    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
+) -> Iterator[int]:
     """The revisions that accounts know, of collections that no other principal may write in.
 
     Where everything is shared, the personal one's. Another account that is damaged says nothing
@@ -383,7 +387,9 @@ def _noted(connection: sqlite3.Connection, keyring: Keyring, settings: Settings)
             yield 0
 
 
-def _check_epochs(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
+def _check_epochs(
+    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
+) -> None:
     """Raise TamperedError unless there are exactly the keys that the settings know of."""
     present = set(
         connection.execute(
@@ -411,7 +417,9 @@ def stored_revision(connection: sqlite3.Connection) -> int:
     return int(row[0]) if row is not None else 0
 
 
-def write_settings(connection: sqlite3.Connection, keyring: Keyring, settings: Settings) -> None:
+def write_settings(
+    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
+) -> None:
     """Replace the sealed settings (inside the caller's transaction). The owner alone may."""
     keyring.check_owner()
     keys = keyring.of(VAULT_SCOPE)

@@ -11,7 +11,7 @@ from functools import partial
 
 from memory_store.errors import FormatError, TamperedError
 from memory_store.sqlite import sqlite3
-from memory_store.vault.keyring import Keyring
+from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.manifest import read_manifest
 from memory_store.vault.settings import Settings, read_settings, shares_of, tell_holders
 from memory_store.vault.shares import TABLE, Share, read_share
@@ -21,7 +21,7 @@ Stored = tuple[tuple[str, bytes], ...]
 
 
 def share_checks(
-    connection: sqlite3.Connection, keyring: Keyring, settings: Settings
+    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """A name and a check, which raises TamperedError or FormatError, for each shared collection."""
     for collection, share in shares_of(keyring, settings).items():
@@ -30,7 +30,7 @@ def share_checks(
 
 
 def _check(
-    connection: sqlite3.Connection, keyring: Keyring, collection: str, wanted: Share
+    connection: sqlite3.Connection, keyring: WholeKeyring, collection: str, wanted: Share
 ) -> None:
     keys = keyring.of(collection)
     if read_share(connection, keys, keyring.owner_identity(connection)) != wanted:
@@ -44,7 +44,7 @@ def stored_shares(connection: sqlite3.Connection) -> Stored:
     return tuple(connection.execute(f"select collection, sealed from {TABLE} order by collection"))
 
 
-def mend_shares(connection: sqlite3.Connection, keyring: Keyring) -> Stored:
+def mend_shares(connection: sqlite3.Connection, keyring: WholeKeyring) -> Stored:
     """Write the shares anew where one is not as it should be. Returns them as they are stored."""
     with transaction(connection, keyring):
         settings = read_settings(connection, keyring)

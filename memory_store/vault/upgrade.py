@@ -19,16 +19,16 @@ from msgspec.structs import replace
 from memory_store.sqlite import sqlite3
 from memory_store.vault.earlier_sources import own_sources, prove_origins
 from memory_store.vault.identities import publish_owner
-from memory_store.vault.keyring import Keyring
+from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.schema import FORMAT_VERSION, create_later_tables, note_format
 from memory_store.vault.settings import Settings, read_settings, write_settings
 from memory_store.vault.transactions import erase_traces, transaction
 
-Step = Callable[[sqlite3.Connection, Keyring, Settings], Settings]
+Step = Callable[[sqlite3.Connection, WholeKeyring, Settings], Settings]
 """Brings one kind of row up to date, inside the transaction. Returns the settings to go on with."""
 
 
-def _empty_names(connection: sqlite3.Connection, _: Keyring, settings: Settings) -> Settings:
+def _empty_names(connection: sqlite3.Connection, _: WholeKeyring, settings: Settings) -> Settings:
     """Names go into the settings, where they were read into already; the rows lose theirs."""
     connection.execute("update collections set name = x''")
     return settings
@@ -38,7 +38,7 @@ TO_FORMAT_3: tuple[Step, ...] = (_empty_names, own_sources, prove_origins)
 
 
 def upgrade(
-    connection: sqlite3.Connection, keyring: Keyring, of_index: tuple[Step, ...] = ()
+    connection: sqlite3.Connection, keyring: WholeKeyring, of_index: tuple[Step, ...] = ()
 ) -> bool:
     """Make the vault one of today's format, if it is not. Returns whether it was an earlier one.
 

@@ -20,7 +20,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from datasette_hybrid.vaults.vault import Vault
 from memory_store.errors import LockedError
 from memory_store.scopes import EVERYTHING
-from memory_store.session.opened_vault import LOCK_PATIENCE
+from memory_store.session.whole_vault import LOCK_PATIENCE
 from memory_store.sqlite import BUSY_SECONDS
 from memory_store.store import MemoryStore
 

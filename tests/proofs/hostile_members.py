@@ -14,7 +14,7 @@ from memory_store.cli import main
 from memory_store.session.secrets_given import secrets_to_open
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
-from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.keyring import CollectionKeys, WholeKeyring
 from memory_store.vault.opened_slots import open_root
 from memory_store.vault.settings import read_vault_id
 from memory_store.vault.transactions import transaction
@@ -70,7 +70,7 @@ class Two:
             vault = read_vault_id(connection)
             others: Any = {"passphrase": None, "recovery_code": None, "keyring": False}
             secrets = secrets_to_open(self.path, key_file=self.hers, **others)
-            keyring = Keyring.of_slot(connection, vault, open_root(connection, vault, secrets))
+            keyring = WholeKeyring.of_slot(connection, vault, open_root(connection, vault, secrets))
             shared = wanted or keyring.readable()[0]
             with transaction(connection):
                 yield connection, keyring.of(shared)

@@ -11,8 +11,9 @@ import pytest
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import LockedError
 from memory_store.session.creation import create_vault
-from memory_store.session.opened_vault import OpenVault, open_vault
+from memory_store.session.unlock import open_vault
 from memory_store.session.verification import verify
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import connect
 from memory_store.vault import expansions
 from memory_store.vault.slots import KEY_FILE, Secret
@@ -26,23 +27,23 @@ def secret() -> Secret:
 
 
 @pytest.fixture
-def make(tmp_path: Path, private_folders: Path) -> Callable[..., OpenVault]:
-    def make(profile: str = "default") -> OpenVault:
+def make(tmp_path: Path, private_folders: Path) -> Callable[..., WholeVault]:
+    def make(profile: str = "default") -> WholeVault:
         return create_vault(tmp_path / f"{profile}.db", [secret()], profile)
 
     return make
 
 
-def rows(vault: OpenVault) -> list[tuple[int, bytes, bytes]]:
+def rows(vault: WholeVault) -> list[tuple[int, bytes, bytes]]:
     return list(expansions.stored(vault.reader()))
 
 
-def again(vault: OpenVault) -> OpenVault:
+def again(vault: WholeVault) -> WholeVault:
     vault.lock()
     return open_vault(vault.path, [secret()])
 
 
-def test_what_was_kept_is_found_again_after_locking(make: Callable[..., OpenVault]) -> None:
+def test_what_was_kept_is_found_again_after_locking(make: Callable[..., WholeVault]) -> None:
     vault = make()
     vault.expansions.keep(b"lex: dinghy", *QUESTION)
     for _ in range(2):
@@ -51,7 +52,7 @@ def test_what_was_kept_is_found_again_after_locking(make: Callable[..., OpenVaul
         vault = again(vault)
 
 
-def test_nothing_of_question_or_answer_stands_in_the_file(make: Callable[..., OpenVault]) -> None:
+def test_nothing_of_question_or_answer_stands_in_the_file(make: Callable[..., WholeVault]) -> None:
     vault = make()
     vault.expansions.keep(b"lex: dinghy", *QUESTION)
     files = vault.path.parent.glob("default.db*")
@@ -60,14 +61,14 @@ def test_nothing_of_question_or_answer_stands_in_the_file(make: Callable[..., Op
     assert len(rows(vault)) == 1
 
 
-def test_the_question_is_not_run_together_from_its_parts(make: Callable[..., OpenVault]) -> None:
+def test_the_question_is_not_run_together_from_its_parts(make: Callable[..., WholeVault]) -> None:
     vault = make()
     vault.expansions.keep(b"one", "ab", "c")
     assert vault.expansions.find(vault.reader(), "a", "bc") is None
 
 
 def test_the_newest_are_kept(
-    make: Callable[..., OpenVault], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., WholeVault], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(expansions, "MOST_KEPT", 3)
     vault = make()
@@ -80,7 +81,7 @@ def test_the_newest_are_kept(
         vault = again(vault)
 
 
-def test_a_strict_vault_keeps_them_in_memory_only(make: Callable[..., OpenVault]) -> None:
+def test_a_strict_vault_keeps_them_in_memory_only(make: Callable[..., WholeVault]) -> None:
     vault = make("strict")
     vault.expansions.keep(b"lex: dinghy", *QUESTION)
     assert rows(vault) == []
@@ -90,7 +91,7 @@ def test_a_strict_vault_keeps_them_in_memory_only(make: Callable[..., OpenVault]
 
 
 def test_a_vault_without_the_table_gets_it_with_the_first_entry(
-    make: Callable[..., OpenVault],
+    make: Callable[..., WholeVault],
 ) -> None:
     vault = make()
     vault.lock()
@@ -103,7 +104,7 @@ def test_a_vault_without_the_table_gets_it_with_the_first_entry(
     assert len(rows(vault)) == 1
 
 
-def test_while_somebody_writes_memory_has_to_do(make: Callable[..., OpenVault]) -> None:
+def test_while_somebody_writes_memory_has_to_do(make: Callable[..., WholeVault]) -> None:
     vault = make()
     other = connect(vault.path)
     other.execute("begin immediate")
@@ -113,7 +114,7 @@ def test_while_somebody_writes_memory_has_to_do(make: Callable[..., OpenVault]) 
     assert rows(vault) == []
 
 
-def test_on_a_full_disk_memory_has_to_do(make: Callable[..., OpenVault]) -> None:
+def test_on_a_full_disk_memory_has_to_do(make: Callable[..., WholeVault]) -> None:
     vault = make()
     with no_room_for_files():
         vault.expansions.keep(b"lex: dinghy", *QUESTION)
@@ -134,7 +135,7 @@ def no_room_for_files() -> Iterator[None]:
 
 
 def test_a_changed_or_moved_entry_is_as_good_as_none_and_verify_tells(
-    make: Callable[..., OpenVault],
+    make: Callable[..., WholeVault],
 ) -> None:
     vault = make()
     vault.expansions.keep(b"one", "first")
@@ -154,7 +155,7 @@ def test_a_changed_or_moved_entry_is_as_good_as_none_and_verify_tells(
 
 @pytest.mark.parametrize("value", [b"", b"short", 10**12, "text", bytes(200)])
 def test_whatever_stands_in_the_table_a_search_goes_on(
-    make: Callable[..., OpenVault], value: object
+    make: Callable[..., WholeVault], value: object
 ) -> None:
     vault = make()
     vault.expansions.keep(b"lex: dinghy", *QUESTION)
@@ -169,7 +170,7 @@ def test_whatever_stands_in_the_table_a_search_goes_on(
     assert len(verify(vault)["failures"]) == 1
 
 
-def test_a_locked_vault_tells_nothing(make: Callable[..., OpenVault]) -> None:
+def test_a_locked_vault_tells_nothing(make: Callable[..., WholeVault]) -> None:
     vault = make()
     vault.expansions.keep(b"lex: dinghy", *QUESTION)
     connection = connect(vault.path)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from memory_store.errors import ReadOnlyError
-from memory_store.session.opened_vault import open_vault
 from memory_store.session.secrets_given import secrets_to_open
+from memory_store.session.unlock import open_vault
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.file_access import file_access

@@ -13,7 +13,7 @@ from memory_store.crypto.keys import decode_key_file
 from memory_store.errors import ReadOnlyError, TamperedError
 from memory_store.sqlite import FileAccess, connect
 from memory_store.store import MemoryStore
-from memory_store.vault.keyring import Keyring
+from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.opened_slots import open_root
 from memory_store.vault.rows import (
     MemoryRow,
@@ -78,7 +78,7 @@ def exchanged(path: Path, key: Path) -> str:
     with closing(connect(path)) as connection:
         vault = read_vault_id(connection)
         secret = Secret(KEY_FILE, key=decode_key_file(key.read_bytes(), key.name))
-        keyring = Keyring.of_slot(connection, vault, open_root(connection, vault, [secret]))
+        keyring = WholeKeyring.of_slot(connection, vault, open_root(connection, vault, [secret]))
         settings = read_settings(connection, keyring)
         keyring.strict = settings.profile == "strict"
         keys = keyring.of(settings.personal)
@@ -173,7 +173,7 @@ def test_a_file_that_may_not_be_written_is_read_by_the_rules_of_before(
     old: Path, key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = FileAccess("as a test wants it", "mode=ro")
-    monkeypatch.setattr("memory_store.session.opened_vault.file_access", lambda path: access)
+    monkeypatch.setattr("memory_store.session.unlock.file_access", lambda path: access)
     with MemoryStore.open(old, key_file=key) as store:
         assert store.search("the", mode="keyword").counts
         assert store.verify()["failures"] == []

@@ -15,7 +15,7 @@ from memory_store.index.segment import IndexEntry, build
 from memory_store.records import Memory
 from memory_store.session import verification
 from memory_store.session.preparation import Preparer
-from memory_store.session.writer import write_index_segment
+from memory_store.session.sealed_segments import write_index_segment
 from memory_store.store import MemoryStore
 from memory_store.vault.rows import Origin
 from memory_store.vault.segments import REINDEXED, log_changes

@@ -1,9 +1,9 @@
-"""Marks: what the entries of a segment were made with, the model and the text analysis.
+"""What the entries of a segment are made with: the embedding model and the text analysis.
 
-Boundary: stands in clear in the column ``model`` of ``vault_segments`` and is bound to the sealed
-parts. It tells the model's fingerprint; the analyser, which would tell a collection's language, is
-a keyed hash. Segments of different marks are never merged, so a mark holds for all entries of its
-segment, and what has another mark than its collection asks for is what ``reindex`` renews.
+Boundary: the mark of it stands in clear in the column ``model`` of ``vault_segments`` and is bound
+to the sealed parts. It holds the model's fingerprint; the analyser, which would give away a
+collection's language, is a keyed hash. Segments of different marks are never merged, so a mark
+holds for all entries of its segment; ``reindex`` renews those whose collection has another by now.
 
 ``<fingerprint>`` alone means: analysed automatically, by the version the settings name. All that
 was written before collections had settings has such a mark.
@@ -11,12 +11,26 @@ was written before collections had settings has such a mark.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.settings import AUTO, Settings
 
 _SEPARATOR = "+"
 _HASH_BYTES = 8
+
+
+class IndexModel(Struct, frozen=True):
+    """The mark of a segment's entries, and how many dimensions their vectors have."""
+
+    mark: str = ""
+    dimensions: int = 0
+
+
+def index_model(settings: Settings, keys: CollectionKeys) -> IndexModel:
+    """What entries of the collection of ``keys`` are made with now."""
+    return IndexModel(wanted_mark(settings, keys), settings.of(keys.collection).dimensions)
 
 
 def wanted_mark(settings: Settings, keys: CollectionKeys) -> str:

@@ -1,0 +1,97 @@
+"""Segments merged and rewritten in the vault, so that they stay few and hold no deleted memory.
+
+Boundary: what is opened here is overwritten before a function returns. Keys of some collections
+alone merge the segments of these.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from memory_store.index.segment import merge
+from memory_store.session.sealed_segments import (
+    alive_rows,
+    id_words,
+    load_segment,
+    write_index_segment,
+)
+from memory_store.sqlite import sqlite3
+from memory_store.vault.keyring import Keyring
+from memory_store.vault.segments import SegmentRow, delete_segments, list_segments, trim_changes
+from memory_store.vault.transactions import transaction
+
+TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
+MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
+
+
+def compact(connection: sqlite3.Connection, keyring: Keyring) -> int:
+    """Merge small segments and drop dead entries. Returns how many segments went away."""
+    merged = 0
+    while True:
+        with transaction(connection, keyring):
+            rows = list_segments(connection)
+            group = _next_merge(rows, set(keyring.readable()))
+            if not group:
+                return merged
+            _merge(connection, keyring, group)
+            merged += len(group) - 1
+
+
+def _merge(connection: sqlite3.Connection, keyring: Keyring, group: Sequence[SegmentRow]) -> None:
+    keys = keyring.of(group[0].collection)
+    parts = [
+        (segment, alive_rows(connection, row, segment))
+        for row in group
+        for segment in [load_segment(connection, keys, row)]
+    ]
+    try:
+        together = merge(parts)
+    finally:
+        for segment, _ in parts:
+            segment.wipe()
+    if together.count:
+        write_index_segment(connection, keys, together, group[0].model)
+    delete_segments(connection, [row.id for row in group])
+    trim_changes(connection)
+
+
+def drop(connection: sqlite3.Connection, keyring: Keyring, ids: Sequence[str]) -> None:
+    """Rewrite the segments that still hold entries of deleted memories, without them.
+
+    Inside the transaction that deletes: a process killed between two of them would leave words
+    and vectors of a memory that is gone.
+    """
+    for row in list_segments(connection):
+        if row.collection in keyring.readable():
+            segment = load_segment(connection, keyring.of(row.collection), row)
+            if any(segment.rows_of(*id_words(memory)) for memory in ids):
+                _merge(connection, keyring, [row])
+            segment.wipe()
+
+
+def _next_merge(rows: Sequence[SegmentRow], readable: set[str]) -> list[SegmentRow]:
+    """The oldest segments of one collection, model and size tier that are due to be merged."""
+    tiers: dict[tuple[str, str, int], list[SegmentRow]] = defaultdict(list)
+    for row in rows:
+        if row.collection in readable and row.documents < MOST_DOCUMENTS:
+            tier = _tier(row.documents)
+            tiers[row.collection, row.model, tier].append(row)
+    for group in tiers.values():
+        if len(group) >= TIER_FACTOR:
+            chosen: list[SegmentRow] = []
+            for row in group:
+                if sum(r.documents for r in chosen) + row.documents > MOST_DOCUMENTS:
+                    break
+                chosen.append(row)
+            if len(chosen) > 1:
+                return chosen
+    return []
+
+
+def _tier(documents: int) -> int:
+    tier = 0
+    while documents >= TIER_FACTOR:
+        documents //= TIER_FACTOR
+        tier += 1
+    return tier

@@ -1,0 +1,88 @@
+"""Connections that read a vault's file, one for each thread, and what a thread reads at one moment.
+
+Boundary: no keys. Rows are sealed; what the index knows of them at that moment goes with them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memory_store.errors import SupersededError
+from memory_store.index.known_rows import KnownRows
+from memory_store.index.snapshot import Snapshot
+from memory_store.sqlite import FileAccess, connect, sqlite3
+
+MOST_MOMENTS = 64  # tries to read rows and index of one moment, beside a busy writer
+
+
+class Readers:
+    """The reading connections of one opened vault."""
+
+    def __init__(self, path: Path, access: FileAccess) -> None:
+        self._path = path
+        self._access = access
+        self._local = threading.local()
+        self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self._lock = threading.Lock()
+
+    def connection(self) -> sqlite3.Connection:
+        """This thread's."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = connect(self._path, read_only=True, access=self._access)
+            self._local.connection = connection
+            with self._lock:
+                self._close_those_of_ended_threads()
+                self._open.append((threading.current_thread(), connection))
+        return connection
+
+    def _close_those_of_ended_threads(self) -> None:
+        """Each import on a server has a thread of its own: its files would stay open."""
+        for thread, connection in self._open:
+            if not thread.is_alive():
+                connection.close()
+        self._open = [one for one in self._open if one[0].is_alive()]
+
+    @contextmanager
+    def moment(self, newest: Callable[[], Snapshot]) -> Iterator[KnownRows]:
+        """A transaction of this thread's connection, and what the index knew of its rows then.
+
+        Within another moment it is that one's. ``newest`` gives the index as last committed.
+        """
+        inside: KnownRows | None = getattr(self._local, "moment", None)
+        if inside is not None:
+            yield inside
+            return
+        connection = self.connection()
+        self._local.moment = _begun(connection, newest)
+        try:
+            yield self._local.moment
+        finally:
+            self._local.moment = None
+            if connection.in_transaction:
+                connection.execute("rollback")
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            for _, connection in self._open:
+                connection.close()
+            self._open.clear()
+
+
+def _begun(connection: sqlite3.Connection, newest: Callable[[], Snapshot]) -> KnownRows:
+    for _ in range(MOST_MOMENTS):
+        snapshot = newest()
+        connection.execute("begin")
+        try:
+            connection.execute("select 1 from vault_manifests limit 1").fetchone()
+            if newest() is snapshot:  # nothing was written in between
+                return KnownRows(snapshot)
+        except BaseException:
+            connection.execute("rollback")
+            raise
+        connection.execute("rollback")
+    raise SupersededError("the vault is being written too often to be read")

@@ -1,0 +1,113 @@
+"""Opening a vault: a secret opens a key slot, and the file is brought up to today's format.
+
+Boundary: secrets come in, an opened vault goes out; a root key is never handed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from memory_store.crypto.keys import SecretKey
+from memory_store.errors import MemoryStoreError, TamperedError
+from memory_store.session.whole_vault import WholeVault
+from memory_store.sqlite import FAILING, FULL, FileAccess, connect, plain_cause, sqlite3
+from memory_store.vault.earlier_sources import warnings
+from memory_store.vault.file_access import file_access
+from memory_store.vault.keyring import WholeKeyring
+from memory_store.vault.opened_slots import OpenedSlot, is_cheap, open_root, strengthened
+from memory_store.vault.schema import FORMAT_VERSION, check_is_vault
+from memory_store.vault.settings import Settings, read_settings, read_vault_id
+from memory_store.vault.slots import Secret
+from memory_store.vault.transactions import erase_traces, reading
+from memory_store.vault.upgrade import upgrade
+
+SLOT_PATIENCE = 1.0  # seconds that wrapping a slot anew waits for another writer, at most
+
+
+def open_vault(
+    path: Path, secrets: Iterable[Secret], access: FileAccess | None = None
+) -> WholeVault:
+    """Unlock a vault with the first secret that fits. Raises WrongKeyError when none does.
+
+    ``access``: how its file is opened; ``None`` for whatever the file allows.
+    """
+    access = access or file_access(path)
+    check_is_vault(path, access)
+    connection = connect(path, read_only=True, access=access)
+    try:
+        vault = read_vault_id(connection)
+        with reading(connection):
+            slot = open_root(connection, vault, secrets, path)
+            keyring = WholeKeyring.of_slot(connection, vault, slot)
+    finally:
+        connection.close()
+    if is_cheap(slot.slot) and not access.read_only:
+        keyring.slot_key = _strengthened(path, vault, slot, access).key
+    told: Sequence[str] = ()
+    if keyring.is_owner and not access.read_only:
+        access, told = _upgraded(path, keyring, access)
+    opened = WholeVault(path, vault, keyring, access)
+    opened.notices = tuple(told)
+    access.check_unchanged(path)
+    return opened
+
+
+def _upgraded(
+    path: Path, keyring: WholeKeyring, access: FileAccess
+) -> tuple[FileAccess, Sequence[str]]:
+    """How a vault is opened that is brought up to today's format, if it is not, and what its owner
+    has to know of that: one that was tampered with is left as it is, to be read as far as it can
+    be; and so is one for which the disk has no room, until it has."""
+    connection = connect(path, access=access)
+    try:
+        settings = read_settings(connection, keyring)
+        if settings.format >= FORMAT_VERSION:
+            return access, []
+        told = warnings(connection, keyring, settings)
+        return access, told if upgrade(connection, keyring, (_tag_rows,)) else []
+    except TamperedError as error:
+        return FileAccess(f"it cannot be brought up to today's format: {error}", "mode=ro"), []
+    except sqlite3.OperationalError as error:
+        cause = plain_cause(error)
+        if cause not in (FULL, FAILING):
+            raise
+    finally:
+        connection.close()
+    now = file_access(path)
+    return (now if now.read_only else FileAccess(cause, "mode=ro")), []
+
+
+def _tag_rows(
+    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
+) -> Settings:
+    from memory_store.session.row_tags import tag_rows  # analyses texts: seldom needed
+
+    return tag_rows(connection, keyring, settings)
+
+
+def _strengthened(path: Path, vault: bytes, slot: OpenedSlot, access: FileAccess) -> OpenedSlot:
+    """The slot at today's cost; as it was, where that cannot be written: it did open the vault."""
+    try:
+        with contextlib.closing(connect(path, access=access, patience=SLOT_PATIENCE)) as connection:
+            slot = strengthened(connection, vault, slot)
+            erase_traces(connection)
+    except (sqlite3.Error, MemoryStoreError):
+        return slot
+    return slot
+
+
+def open_with_root(
+    path: Path, principal: int, root: SecretKey, access: FileAccess, pin: bytes = b""
+) -> WholeVault:
+    """A vault that is open in another process of ours, which gave us its root key."""
+    connection = connect(path, read_only=True, access=access)
+    try:
+        vault = read_vault_id(connection)
+        keyring = WholeKeyring.unlock(connection, vault, principal, root, pin)
+    finally:
+        connection.close()
+    opened = WholeVault(path, vault, keyring, access)
+    opened.untold()  # the process that gave us the key tells it
+    return opened

@@ -1,0 +1,327 @@
+"""An opened vault: its connections, keys, settings and the live index, until it is locked.
+
+Boundary: the one object that ties keys to a file. Made by unlocking; :meth:`WholeVault.lock` wipes
+keys and index, and every later use raises LockedError. One writer at a time in this process, any
+number of readers, each thread with a connection of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from memory_store.index.known_rows import KnownRows
+from memory_store.index.snapshot import Snapshot
+from memory_store.scopes import EVERYTHING, Scope
+from memory_store.session.collections import Collections
+from memory_store.session.gate import Gate
+from memory_store.session.limited_vault import LimitedVault
+from memory_store.session.live_index import LiveIndex
+from memory_store.session.readers import Readers
+from memory_store.sqlite import WRITABLE, FileAccess, connect, sqlite3
+from memory_store.vault.collections import insert_collection
+from memory_store.vault.expansions import Expansions
+from memory_store.vault.keyring import WholeKeyring
+from memory_store.vault.last_seen import accept, counters, remember, rollback_warning
+from memory_store.vault.members import OWNER_ROLE, changed_members
+from memory_store.vault.settings import (
+    CollectionSettings,
+    Settings,
+    read_settings,
+    stored_revision,
+    write_settings,
+)
+from memory_store.vault.share_check import Stored, mend_shares, stored_shares
+from memory_store.vault.transactions import keep_log, transaction
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+    from memory_store.session.opened_vault import ChangeRoles
+    from memory_store.vault.audit_events import AuditEvent
+
+LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
+
+
+class WholeVault:
+    """An :class:`.OpenVault` with nothing hidden. Made by :mod:`memory_store.session.unlock`."""
+
+    limits, limited, creating = "", False, True
+    unnamed: frozenset[str] = frozenset()
+
+    def __init__(
+        self, path: Path, vault: bytes, keyring: WholeKeyring, access: FileAccess = WRITABLE
+    ) -> None:
+        self.path = path
+        self.access = access
+        self.vault = vault
+        self.keyring = keyring
+        self.gate = Gate()
+        self.when_cleared_up: Callable[[], None] = lambda: None
+        self._writer = connect(path, access=access)
+        if not access.read_only:
+            keep_log(self._writer)
+        self._write_lock = threading.RLock()
+        self._readers = Readers(path, access)
+        self._settings = read_settings(self._writer, keyring)
+        self.collections = Collections(self)
+        keyring.strict = self.settings.strict
+        self.expansions: Expansions = Expansions(
+            path,
+            keyring,
+            on_disk=keyring.is_owner and not keyring.strict and not access.read_only,
+        )
+        keyring.when_unknown(self.refresh_settings)
+        self.index = LiveIndex(keyring, connect(path, read_only=True, access=access))
+        self._older = rollback_warning(vault, path, counters(self._writer)) is not None
+        self._warned = False
+        self._shares: Stored | None = None
+        self.notices: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings as they were last read."""
+        return self._settings
+
+    @property
+    def strict(self) -> bool:
+        """Whether nothing but row ids and collection ids stands in clear."""
+        return self.settings.strict
+
+    @property
+    def locked(self) -> bool:
+        return self.keyring.locked
+
+    @property
+    def older(self) -> str | None:
+        """A warning where its file was older than the one last used here, until it is accepted."""
+        if not self._older:
+            return None
+        warning = rollback_warning(self.vault, self.path, counters(self.reader()))
+        command = "memory-store verify"
+        return warning.replace(f"{command} DB", f"{command} {self.path}") if warning else None
+
+    def untold(self) -> str | None:
+        """The same warning, once, and what an upgrade changed: to be shown to a person."""
+        if self._warned:
+            return None
+        self._warned = True
+        return ". ".join([*self.notices, *filter(None, [self.older])]) or None
+
+    def accept_older(self) -> None:
+        """Take the file as it is for the newest there is."""
+        accept(self.vault, self.path, counters(self.reader()))
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection, to one thread at a time. Raises ReadOnlyError.
+
+        Where the write fails, settings and keys are as before it: what was committed of it is
+        found in the file, as what others write is.
+        """
+        self.access.refuse_writing(self.path)
+        with self._write_lock:
+            self.keyring.check_open()
+            settings, held = self._settings, set(self.keyring.collections)
+            self._mend_shares()
+            try:
+                yield self._writer
+            except BaseException:
+                self._settings = settings
+                self.keyring.keep_only(held)
+                raise
+
+    def _mend_shares(self) -> None:
+        """Write again what the owner signs for others, where another has changed it since."""
+        if not self.keyring.is_owner or not self.settings.holders or self._writer.in_transaction:
+            return
+        if stored_shares(self._writer) != self._shares:
+            self._shares = mend_shares(self._writer, self.keyring)
+
+    def reader(self) -> sqlite3.Connection:
+        """This thread's reading connection."""
+        self.keyring.check_open()
+        return self._readers.connection()
+
+    def snapshot(self, *, whole: bool = False, counted: bool = True) -> Snapshot:
+        """The index as last committed by any process; ``whole`` holds every entry to the accounts,
+        ``counted`` counts the rows."""
+        snapshot, settings = self.index.refresh(self.settings, whole=whole, counted=counted)
+        if settings.revision > self.settings.revision:
+            self._settings = settings
+        return snapshot
+
+    @property
+    def index_loaded(self) -> bool:
+        """Whether the index was read before."""
+        return not self.index.untouched
+
+    @contextmanager
+    def moment(self, *, counted: bool = False) -> Iterator[tuple[sqlite3.Connection, KnownRows]]:
+        """This thread's reading connection at one moment, and what the index knew of its rows then.
+
+        Within another moment it is that one's. ``counted``: no row may be missing.
+        """
+        connection = self.reader()
+        with self._readers.moment(lambda: self.snapshot(counted=counted)) as known:
+            yield connection, known
+
+    def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
+        """The row tags of memories, as last committed by any process."""
+        return KnownRows(self.snapshot(counted=False)).tags(ids)
+
+    def follow_settings(self) -> None:
+        """Read the settings again if another process has written newer ones."""
+        if stored_revision(self.reader()) > self.settings.revision:
+            self.refresh_settings()
+
+    def settings_in(self, connection: sqlite3.Connection) -> Settings:
+        """The settings that hold in the caller's transaction: newer ones, if others wrote some."""
+        if stored_revision(connection) > self._settings.revision:
+            self._settings = self.stored_settings(connection)
+        return self._settings
+
+    def refresh_settings(self) -> None:
+        """Read the settings again: another process may have re-indexed with another model."""
+        settings = read_settings(self.reader(), self.keyring)
+        if settings.revision >= self._settings.revision:
+            self._settings = settings
+
+    def adopt_model(
+        self, connection: sqlite3.Connection, embedder: Embedder, collection: str | None = None
+    ) -> None:
+        """Make ``embedder`` the model of a collection that has its own, else of the vault.
+
+        Inside the caller's transaction.
+        """
+        made_with: dict[str, Any] = {
+            "embedder": embedder.name,
+            "fingerprint": embedder.fingerprint,
+            "dimensions": embedder.dimensions,
+        }
+        chosen = self.settings.chosen(collection or "")
+        if chosen.embedder:
+            choices = self.settings.with_choice(replace(chosen, **made_with))
+            self.change_settings(connection, choices=choices)
+        else:
+            self.change_settings(connection, **made_with)
+
+    def change_settings(
+        self, connection: sqlite3.Connection, present: Settings | None = None, **changes: Any
+    ) -> None:
+        """Write the settings anew (inside the caller's transaction), one revision on.
+
+        ``present``: those of before, for one who read them in the same transaction.
+        """
+        present = present or self.stored_settings(connection)
+        changed = replace(present, revision=present.revision + 1, **changes)
+        write_settings(connection, self.keyring, changed)
+        self._settings = changed
+
+    def stored_settings(self, connection: sqlite3.Connection) -> Settings:
+        """The settings as they are in the caller's transaction."""
+        return read_settings(connection, self.keyring)
+
+    def add_collection(self, name: str, choice: CollectionSettings, owner: str | None) -> str:
+        """A new collection of a checked name, closed where it has an ``owner``. Returns its id."""
+        with self.writing() as connection, transaction(connection, self.keyring):
+            known = self.stored_settings(connection)
+            collection = insert_collection(connection, self.keyring)
+            owners = {} if owner is None else changed_members({}, {owner: OWNER_ROLE}, ())
+            self.change_settings(
+                connection,
+                present=known,
+                collections=(*known.collections, collection),
+                choices=known.with_choice(replace(choice, collection=collection)),
+                members=known.with_members(collection, owners),
+                names={**known.names, collection: name},
+            )
+            return collection
+
+    def edit_collection(
+        self,
+        collection: str,
+        *,
+        name: str | None = None,
+        choice: CollectionSettings | None = None,
+        members: ChangeRoles | None = None,
+    ) -> None:
+        """Write what the settings say of one collection; what is ``None`` stays."""
+        with self.writing() as connection, transaction(connection, self.keyring):
+            known = self.stored_settings(connection)
+            changes: dict[str, Any] = {}
+            if name is not None:
+                changes["names"] = {**known.names, collection: name}
+            if choice is not None:
+                changes["choices"] = known.with_choice(replace(choice, collection=collection))
+            if members is not None:
+                roles = members(known.members_of(collection))
+                changes["members"] = known.with_members(collection, roles)
+            self.change_settings(connection, present=known, **changes)
+
+    # -- views of it --------------------------------------------------------------------
+
+    def limited_to(
+        self,
+        scope: Scope,
+        *,
+        creating: bool = False,
+        readable: Scope = EVERYTHING,
+        told: Scope = EVERYTHING,
+        writer: str = "",
+    ) -> LimitedVault:
+        """The vault as if there were no other collections than those in ``scope``."""
+        return LimitedVault(
+            self, scope, creating=creating, readable=readable, told=told, writer=writer
+        )
+
+    def whole_vault(self) -> WholeVault:
+        """The vault itself: there is nothing that it hides."""
+        return self
+
+    def tells(self, collection: str) -> bool:
+        """Always: nothing is hidden."""
+        return True
+
+    # -- the audit trail ----------------------------------------------------------------
+
+    def keep_audit(self, events: Sequence[AuditEvent], *, days: float, most: int) -> None:
+        """See :func:`memory_store.vault.audit.append`. Raises ReadOnlyError.
+
+        The trail is the owner's: with another's key none is kept.
+        """
+        if not self.keyring.is_owner:
+            return
+        self.access.refuse_writing(self.path)
+        from memory_store.vault import audit  # written by servers, not by a command
+
+        audit.append(self.path, self.keyring, events, days=days, most=most)
+
+    # -- locking ------------------------------------------------------------------------
+
+    def lock(self) -> None:
+        """Wipe keys and index and close every connection, once no thread uses them any more.
+
+        A thread that is still at work after a few seconds loses the keys at once, and the rest is
+        cleared up when the last one is done. Safe to call twice, from any thread.
+        """
+        if not self.gate.close(LOCK_PATIENCE, self._clear_up):
+            self.keyring.wipe()
+
+    def _clear_up(self) -> None:
+        self.when_cleared_up()
+        self.expansions.forget()
+        if not self.keyring.locked:
+            with contextlib.suppress(
+                sqlite3.Error
+            ):  # an exchanged file: keys are wiped all the same
+                remember(self.vault, self.path, counters(self._writer))
+        self.keyring.wipe()
+        self.index.wipe()
+        self._readers.close()
+        self._writer.close()
