@@ -1,4 +1,5 @@
-# make demo | test | lint | quality | tuning | bench | soak | docs — each sets up what it needs.
+# make setup | demo | test | lint | docs | quality | bench | proofs | soak | release and more: `make`
+# lists them. Each sets up what it needs.
 #
 # VENV      the virtual environment (made when absent)
 # PYTHON    the Python that makes it: 3.11 or newer
@@ -9,7 +10,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13 python3
 	done)
 DATASETTE ?=
 VENV ?= .venv$(if $(DATASETTE),-$(DATASETTE))
-BIN = $(VENV)/bin
+BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 EVALS ?=
 PORT ?= 8001
 SERVE ?= 1
@@ -27,7 +28,8 @@ INSTALL = sh -c '$(BIN)/uv pip install --quiet --python $(BIN)/python "$$@" 2>/d
 	&& $(BIN)/python -m pip install --quiet "$$@"; }' install
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint quality tuning bench plots proofs mutants fuzz soak docs screenshots clean
+.PHONY: help setup demo test lint quality tuning bench plots proofs mutants fuzz soak docs screenshots \
+	dist release clean
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -60,6 +62,9 @@ $(VENV)/.lint: $(VENV)/.test
 $(VENV)/.docs: $(VENV)/.lint
 	@$(INSTALL) --group docs
 	touch $@
+
+setup: $(VENV)/.lint ## the environment, and hooks that check each commit
+	$(BIN)/pre-commit install --hook-type pre-commit --hook-type pre-push
 
 demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them, serve the search page
 	@PORT=$(PORT) SERVE=$(SERVE) BIN=$(BIN) $(BIN)/python demo/run.py
@@ -113,6 +118,22 @@ docs: $(VENV)/.docs ## write the generated parts of the documentation and build 
 
 screenshots: $(VENV)/.test ## take the README's screenshots in a real browser
 	$(BIN)/python docs/scripts/take_screenshots.py
+
+dist: $(VENV)/.created ## build the package, and check how its pages look: dist/
+	@$(INSTALL) --group dist
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+
+release: lint ## commit and tag a version: make release VERSION=0.2.0
+	@test -n "$(VERSION)" || { echo "Name the version: make release VERSION=0.2.0"; exit 1; }
+	@test -z "$$(git status --porcelain)" || { echo "Commit your changes first."; exit 1; }
+	@grep -qx "## $(VERSION)" CHANGELOG.md || \
+		{ echo "CHANGELOG.md needs a section: ## $(VERSION)"; exit 1; }
+	sed -i.old 's/^version = ".*"/version = "$(VERSION)"/' pyproject.toml && rm pyproject.toml.old
+	git diff --quiet || git commit --quiet --all --message "Release $(VERSION)"
+	git tag --annotate "$(VERSION)" --message "$(VERSION)"
+	@echo "Publish it: git push --follow-tags"
 
 clean:
 	rm -rf .venv .venv-next .venv-bench .demo build mutants dist *.egg-info
