@@ -15,7 +15,7 @@ EVALS ?=
 PORT ?= 8001
 SERVE ?= 1
 SECONDS ?= 120
-PAGES = README.md docs/*.md docs/*/*.md
+PAGES = README.md ARCHITECTURE.md docs/*.md docs/*/*.md
 
 # The embedding model is a package of weights. Its declared dependencies (PyTorch and more, some
 # gigabytes) only serve its own loader, which is not used here.
