@@ -53,7 +53,7 @@ def shutdown(datasette: Any) -> None:
 
 @hookimpl
 def get_metadata(datasette: Any, key: str | None, table: str | None) -> dict[str, Any]:
-    """What the tables of every vault are, for 0.65; 1.0 is told when a vault is found."""
+    """What the tables of every vault are, for 0.65; 1.0 learns it when a vault is found."""
     from .tables.hooks import metadata
 
     return metadata(datasette, key, table)

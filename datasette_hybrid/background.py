@@ -1,4 +1,4 @@
-"""Work nobody waits for: in a thread of its own, and joined before the interpreter goes.
+"""Work in the background: in a thread of its own, and joined before the interpreter goes.
 
 A thread that is inside a model when the interpreter ends brings the whole process down: it cannot
 take up Python again, and C++ above it answers that with ``abort``.
@@ -20,7 +20,7 @@ _begun: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
 
 def begin(name: str, call: Callable[[], object]) -> None:
-    """Run ``call`` on behalf of whoever asks now. It must tell its own failures."""
+    """Run ``call`` on behalf of the present asker. It must report its own failures."""
     thread = threading.Thread(target=copy_context().run, args=(call,), name=name, daemon=True)
     _begun.add(thread)
     thread.start()

@@ -1,7 +1,7 @@
 """The collections of a vault and their members, as a page and as JSON.
 
 Boundary: shows collections that the asker may use and no others; names only to those who may read
-them, members only to those who choose them: owners, and whoever unlocked the vault. No text of any
+them, members only to those who choose them: owners, and a browser that unlocked it. No text of any
 memory is opened here.
 """
 
@@ -89,7 +89,7 @@ class Visit:
     def membership(self) -> Membership:
         """Who is a member of what, as of now. Raises LockedError."""
         known = self.vault.membership()
-        if known is None and self.vault.is_open:  # by a key that does not tell who is a member
+        if known is None and self.vault.is_open:  # by a key that does not say who is a member
             known = Membership(self.vault.use(self.grants.search).membership())
         if known is None:
             raise LockedError(f"{self.vault.database} is locked: unlock it first")
@@ -108,7 +108,7 @@ class Visit:
             raise Forbidden("making a collection needs the permission hybrid-write on the database")
         if private and self.actor_id is None:
             raise BadInputError(
-                "private: nobody is signed in whose collection it would be", "private"
+                "private: sign in first, so that the collection has an owner", "private"
             )
         store = self.vault.use(self.grants.write | self.grants.decrypt, creating=True)
         owner = self.actor_id if private else None
@@ -152,7 +152,7 @@ class Visit:
         store.open_collection(collection, by=self._owner(), new_name=new_name)
 
     def _owner(self) -> str | None:
-        """Who must still be an owner when it is written; nobody, for who unlocked the vault."""
+        """Who must still be an owner when it is written; ``None`` where the vault was unlocked."""
         return None if self.grants.manage.covers(EVERYTHING) else self.actor_id
 
     def _check_manages(self, collection: str) -> None:
@@ -164,7 +164,7 @@ ACTIONS = compat.ON_COLLECTIONS
 
 
 async def _visit(datasette: Any, request: Any) -> Visit:
-    """The vault in the address, for somebody who may use some collection in it."""
+    """The vault in the address, for an actor who may use some collection in it."""
     anything = ("search", "decrypt", "write")
     vault, grants = await questions.vault_for(datasette, request, *anything, any_of=True)
     known = asker.get()

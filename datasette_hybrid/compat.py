@@ -1,4 +1,4 @@
-"""Every difference between Datasette 0.65 and 1.0, told apart by feature and never by version."""
+"""Every difference between Datasette 0.65 and 1.0, found by feature and never by version."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ async def _held_by_hook(
 
 
 def _others_have_rules() -> bool:
-    """Whether a plugin might tell collections apart: asking of each costs 30 µs (measured)."""
+    """Whether a plugin might decide by collection: asking of each costs 30 µs (measured)."""
     known = {one.plugin_name for one in pm.hook.permission_allowed.get_hookimpls()}
     return not known.issubset(KNOWN_ON_065)
 
@@ -320,9 +320,9 @@ async def first_actor(datasette: Any, answers: Iterable[Any]) -> Any:
 
 
 async def still_recognised(datasette: Any, request: Any) -> bool:
-    """Ask for the request's actor once more; whether nobody rejects what it is known by.
+    """Ask for the request's actor once more; whether nothing rejects what it is known by.
 
-    0.65 has no rejections: a token that is worth nothing any more is nobody's.
+    0.65 has no rejections: a token that is worth nothing any more has no actor.
     """
     try:
         for answer in pm.hook.actor_from_request(datasette=datasette, request=request):

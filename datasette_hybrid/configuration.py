@@ -25,7 +25,7 @@ from . import compat
 
 IDLE_MINUTES = 15.0
 ABSOLUTE_HOURS = 12.0
-AUDIT_DAYS = 400.0  # a year, and the month in which somebody looks back on it
+AUDIT_DAYS = 400.0  # a year, and the month in which it is looked back on
 AUDIT_EVENTS = 100_000
 SEARCH_PROCESSES = min(2, os.cpu_count() or 1)  # each holds the index, and a model, once more
 MOST_PROCESSES = 64

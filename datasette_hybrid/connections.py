@@ -55,7 +55,7 @@ class TableRefusedError(sqlite3.OperationalError, Forbidden):  # type: ignore[mi
 
 
 class Guard:
-    """What one connection may read: which of its schemas hold a vault, and for whom it reads."""
+    """What one connection may read: which of its schemas hold a vault, and for which asker."""
 
     def __init__(self, database: Database | None, *, writes: bool) -> None:
         self._database = (lambda: None) if database is None else weakref.ref(database)
@@ -187,7 +187,7 @@ class GuardedConnection(sqlite3.Connection):
         super().set_authorizer(self.guard.decide)
 
     def look(self, sql: Any) -> Guard | None:
-        """Have statements prepared anew where they were for somebody else's access."""
+        """Have statements prepared anew where they were for another asker's access."""
         if self.guard is not None and self.guard.look(self, sql):
             super().set_authorizer(self.guard.decide)
         return self.guard
@@ -252,7 +252,7 @@ class _GuardedModule:
 def _vaults_in(connection: Any, database: Any) -> Mapping[str, str | None]:
     """Schema → Datasette's name of the vault it holds; ``None`` where Datasette serves it as none.
 
-    The schema of a connection says so itself, whatever the name or the link of the file. What
+    The schema of a connection says so itself, not the name or the link of the file. What
     cannot be looked at counts as a vault.
     """
     cursor = sqlite3.Connection.cursor(connection, sqlite3.Cursor)

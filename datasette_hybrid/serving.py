@@ -102,7 +102,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
 
 
 def _following(reference: weakref.ref[Any], receive: Any) -> Any:
-    """A server tells when it begins to serve (nobody does where one request is made), and ends."""
+    """A server says when it begins to serve and when it ends; a single request has no server."""
 
     async def received() -> Any:
         message = await receive()
@@ -136,7 +136,7 @@ def add_functions(connection: Any, database: str, datasette: Any) -> None:
     """Register the SQL functions on one of Datasette's connections.
 
     One that writes gets functions that answer nothing: a trigger in another database would call
-    them on behalf of whoever writes there, and keep what they say where everybody reads.
+    them on behalf of the writer, and keep the results where everyone reads.
     """
     found = datasette.databases.get(database)
     private = found is not None and found.is_memory and not found.memory_name
@@ -184,7 +184,7 @@ def is_writable(connection: Any) -> bool:
         connection.execute("begin")
         connection.execute("pragma user_version = 0")
     except sqlite3.DatabaseError as error:
-        return "readonly" not in str(error)  # busy: somebody else is writing just now
+        return "readonly" not in str(error)  # busy: another program is writing
     else:
         return True
     finally:

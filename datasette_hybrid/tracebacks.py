@@ -5,8 +5,8 @@ page of its own breaks, and when the process ends by an error. Queries and opene
 them. With this plugin, tracebacks name lines and exceptions only, as they do without ``rich``.
 
 Datasette also prints the SQL and the parameters that SQLite failed on, and a query stands in them:
-``select hybrid_search('…')``. With this plugin, the kind of the failure is printed. Whoever sent
-the SQL is told all the same.
+``select hybrid_search('…')``. With this plugin, the kind of the failure is printed. The sender of
+the SQL gets its message all the same.
 
 The variables of a traceback include the cursor of SQL that failed: see :func:`free_cursors`.
 """

@@ -1,7 +1,7 @@
 """The audit trail as a page, as JSON and as CSV, for those with the permission hybrid-audit.
 
 Boundary: shows who opened how many memories; there is no query, text, title or id in the trail.
-Whoever may read it may read all of it, whatever collections they may use.
+An actor who may read it may read all of it, not only of the collections they may use.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ def _refuse_to_depend_on_text(edit: MemoryEdit) -> None:
     if edit.add_topics or edit.remove_topics:
         raise Forbidden("add_topics, remove_topics: this needs the permission hybrid-decrypt")
     if edit.expected_version is None:
-        raise BadInputError("version: needed from somebody who may not read", "version")
+        raise BadInputError("version: needed from an actor without hybrid-decrypt", "version")
 
 
 def _held_to_what_was_read(edit: MemoryEdit, vault: Vault, grants: Grants) -> MemoryEdit:

@@ -1,8 +1,8 @@
 """The pages to write on: a new memory, a change to one, and what to do when two change the same.
 
-Boundary: the edit form opens one memory, for somebody who may read and write it. What was typed is
-shown again to whoever sent it, and only to them, whatever went wrong with saving it: wrong fields,
-a vault that was locked meanwhile, a session that has ended, a memory that somebody else changed or
+Boundary: the edit form opens one memory, for an actor who may read and write it. What was typed is
+shown again to its sender, and to no other, for every failure to save it: wrong fields,
+a vault that was locked meanwhile, a session that has ended, a memory that another user changed or
 deleted. It travels in forms, never in an address, and is kept nowhere in between.
 """
 
@@ -139,7 +139,7 @@ class _ForgedError(MemoryStoreError):
 
 
 def _trouble(error: Exception) -> Trouble:
-    """What to tell about a refusal."""
+    """What to say about a refusal."""
     if isinstance(error, _ForgedError):
         return Trouble(403, FORGED)
     if isinstance(error, LockedError):
@@ -197,7 +197,7 @@ async def _conflict(
     """Both versions beside each other, and the ways on: theirs, mine, or both in one.
 
     A form that was sent twice is no conflict, and neither is one that says what is there already.
-    Whoever may not read what is there is told the same in both cases.
+    An actor who may not read what is there gets the same answer in both cases.
     """
     scope = grants.decrypt & grants.write
     taken = error.ids[0] if error.ids else form.id
@@ -253,7 +253,7 @@ def _placed(form: Typed, choices: Choices) -> Typed:
 
 
 def _keep(request: Any, edited: str | None) -> str:
-    """The search that somebody came from; a new memory's address fills in its form instead."""
+    """The search that the user came from; a new memory's address fills in its form instead."""
     return "" if edited is None else kept(request)
 
 

@@ -1,6 +1,6 @@
 """A list of memories as asked for over JSON: its filters, its scope, and its pages.
 
-Boundary: nothing here opens a memory. A list that would tell what is sealed is refused to those
+Boundary: nothing here opens a memory. A list that would disclose what is sealed is refused to those
 who may not read it.
 """
 
@@ -57,7 +57,7 @@ def _filters(given: Mapping[str, list[str]]) -> dict[str, Any]:
 
 
 def scope_of(asked: Listing, vault: Vault, grants: Grants) -> Scope:
-    """The collections to list. Raises ``Forbidden`` where the list itself would tell too much.
+    """The collections to list. Raises ``Forbidden`` where the list itself would disclose too much.
 
     Names of collections are sealed, and in a strict vault times, and so the order, too.
     """

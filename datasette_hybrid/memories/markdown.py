@@ -150,7 +150,7 @@ def _mark_callouts(state: StateCore) -> None:
 
 
 def _keep_limits(state: StateCore) -> None:
-    """What nobody wrote by hand, and takes long to read, shows as text."""
+    """What was not written by hand, and takes long to parse, shows as text."""
     pairs = 0
     for token in state.tokens:
         if token.type == "inline":

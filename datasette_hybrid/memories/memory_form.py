@@ -1,6 +1,6 @@
-"""What somebody types into the form for a memory: read, checked field by field, shown again.
+"""What a user types into the form for a memory: read, checked field by field, shown again.
 
-Boundary: holds text on its way into the vault, or back to whoever typed it, and to nobody else.
+Boundary: holds text on its way into the vault, or back to the user who typed it, and to no other.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def typed_of(memory: Memory, collection: str) -> Typed:
 
 
 def checked(form: Typed) -> Checked:
-    """Check every field, so that all that is wrong is told at once."""
+    """Check every field, so that all problems are named at once."""
     checks: dict[str, Callable[[], Any]] = {
         "text": lambda: _text(form.text),
         "title": lambda: checked_title(form.title),

@@ -1,6 +1,6 @@
 """One memory's page, and what its buttons do: complete, tag, publish, delete.
 
-Boundary: opens one memory for somebody with the decrypt grant on its collection, and the names of
+Boundary: opens one memory for an actor with the decrypt grant on its collection, and the names of
 topics they may choose from. Messages about what was done name nothing of it: Datasette keeps them
 in a cookie, which is signed and not sealed.
 """
@@ -116,7 +116,7 @@ def memory_path(datasette: Any, database: str, memory_id: str) -> str:
 
 
 def seeing_other(datasette: Any, request: Any, address: str, message: str) -> Response:
-    """To another page, which tells ``message``: the answer to a form that was carried out."""
+    """To another page, which shows ``message``: the answer to a form that was carried out."""
     datasette.add_message(request, message, datasette.INFO)
     return Response.redirect(address, status=303, headers={"Cache-Control": "no-store"})
 
@@ -228,7 +228,7 @@ async def _back(
 
 
 def kept(request: Any) -> str:
-    """The search that somebody came from, which stays in the address on the way, or its name."""
+    """The search that the user came from, which stays in the address on the way, or its name."""
     given = forms.understood(questions.arguments(request))
     return changed_search(given, "", asked=private_searches.name_in(request))
 

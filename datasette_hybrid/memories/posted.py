@@ -100,7 +100,7 @@ def ids_of(value: Any) -> list[str]:
 def told(error: BadRowsError, *, alone: bool) -> tuple[list[str], str]:
     """Sentences that name row and field, and the first of the culprits.
 
-    ``alone``: there was one row only, so that its place need not be told.
+    ``alone``: there was one row only, so that its place need not be named.
     """
     names = [_culprit(problem, alone=alone) for problem in error.problems]
     sentences = []

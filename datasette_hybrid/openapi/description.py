@@ -28,7 +28,7 @@ ERRORS = {
     403: "A permission is missing",
     404: "No such memory, collection or vault",
     408: "The body did not arrive within 30 seconds",
-    409: "Changed by somebody else meanwhile; or the index needs `memory-store reindex`",
+    409: "Changed meanwhile; or the index needs `memory-store reindex`",
     412: "Not the version that `If-Match` names",
     413: "A body of more than 8 MiB",
     423: "The vault is locked",

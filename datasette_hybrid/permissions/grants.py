@@ -30,7 +30,7 @@ from .membership import Membership, memberships, remembered, rules
 from .sessions import session_unlock
 
 SESSION = replace(ALL_GRANTS, audit=True)
-"""Whoever unlocked the vault in this browser. Still not ``models``: the server pays for those."""
+"""Of a browser that unlocked the vault. Still not ``models``: the server pays for those."""
 
 
 class Asker(Struct, frozen=True, eq=False):
@@ -64,7 +64,7 @@ class Asker(Struct, frozen=True, eq=False):
 
 NOBODY = Asker({})
 asker: ContextVar[Asker] = ContextVar("hybrid_asker", default=NOBODY)
-"""Set per request and reset after it; outside of a request nobody is asking."""
+"""Set per request and reset after it; outside of a request there is no asker."""
 
 
 async def recognise(datasette: Any, request: Any, answers: Iterable[Any]) -> Any:
@@ -89,7 +89,7 @@ async def _recognised_anew(datasette: Any, request: Any) -> Asker:
 async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
     """Grants of ``actor`` (and of the request's unlock cookies) on every vault they may see.
 
-    They are those of now, and not renewed: ``again`` is for whoever recognises a request.
+    They are those of now, and not renewed: ``again`` is for code that recognises a request.
     """
     from ..vaults.registry import vaults_of
 
@@ -161,8 +161,8 @@ async def may_see(datasette: Any, actor: Any, database: str) -> bool:
 def renewing(receive: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[Any]]:
     """An ASGI ``receive`` after whose last piece of a body the grants are what they are then.
 
-    Whoever sends headers, loses a right, and sends the body afterwards has lost it; so has a token
-    that was revoked meanwhile.
+    A client that sends headers, loses a right, and sends the body afterwards has lost it; so has a
+    token that was revoked meanwhile.
     """
 
     async def received() -> Any:
@@ -176,7 +176,7 @@ def renewing(receive: Callable[[], Awaitable[Any]]) -> Callable[[], Awaitable[An
 
 
 def _known(membership: Membership | None, actor_id: str | None) -> compat.Known:
-    """What may come into question. While locked nobody knows what is closed: nothing."""
+    """What may come into question. While locked it is not known what is closed: nothing."""
     if membership is None:
         return compat.Known()
     roles = {action: membership.of(actor_id, action) for action in compat.ON_COLLECTIONS}
@@ -200,7 +200,7 @@ def _grants(
 
 
 def id_of(actor: Any) -> str | None:
-    """An actor's id as text, as members are listed; ``None`` for whoever has none."""
+    """An actor's id as text, as members are listed; ``None`` for an actor without one."""
     given = actor.get("id") if isinstance(actor, Mapping) else None
     known = isinstance(given, str | int) and not isinstance(given, bool)
     return str(given) or None if known else None

@@ -88,7 +88,7 @@ _of_request: ContextVar[Mapping[str, Membership] | None] = ContextVar(
 async def memberships(datasette: Any) -> Mapping[str, Membership]:
     """Database → who is a member of what, for the vaults whose members are known now.
 
-    Read once for a request, and anew for whoever asks outside of one.
+    Read once for a request, and anew for each question outside of one.
     """
     known = _of_request.get()
     return await _read(datasette) if known is None else known
@@ -124,11 +124,13 @@ def _of_all(vaults: Iterable[Vault]) -> Mapping[str, Membership]:
 
 
 def _of(vault: Vault) -> Membership | None:
-    """A vault's members; ``None``, so that nobody gets anything, where they cannot be read."""
+    """A vault's members; ``None``, which grants nothing, where they cannot be read."""
     try:
         return vault.membership()
     except Exception as error:  # noqa: BLE001 - others' vaults have permissions of their own
-        problem = f"nobody's permissions can be told ({type(error).__name__})"
+        problem = (
+            f"its members cannot be read, so no permission is granted ({type(error).__name__})"
+        )
     if vault.problem != problem:
         vault.problem = problem
         vault.tell(problem)

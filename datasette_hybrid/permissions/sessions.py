@@ -37,7 +37,7 @@ LOGOUT = "/-/logout"  # of Datasette
 
 
 class Session(Struct, frozen=True):
-    """Whose it is (``None``: nobody was signed in), of which unlocking, and until when."""
+    """Whose it is (``None``: a visitor's), of which unlocking, and until when."""
 
     actor: str | None
     unlock: str
@@ -97,7 +97,7 @@ def cookie_name(vault: Vault) -> str:
 
 
 def identity(actor: Any) -> str | None:
-    """What tells one actor from another: the id, else all that is known; ``None`` for nobody."""
+    """What identifies an actor: the id, else all that is known; ``None`` for a visitor."""
     if not actor:
         return None
     given = actor.get("id") if isinstance(actor, Mapping) else None

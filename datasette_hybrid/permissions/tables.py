@@ -1,9 +1,9 @@
 """Which of a vault's tables an actor may read through Datasette: the doors beside the search.
 
 Boundary: the tables of a vault, and the download of its file, are closed to every visitor who is
-granted nothing on it, whatever Datasette's defaults or another plugin's tables say. This module
-says what is open to whom; ``connections.py`` enforces it for all SQL, and the permission hooks here
-do for pages and the download. Tables that are no vault's are never refused.
+granted nothing on it, also where Datasette's defaults or another plugin's tables allow it. This
+module says what is open to which asker; ``connections.py`` enforces it for all SQL, and the
+permission hooks here do for pages and the download. Tables that are no vault's are never refused.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ searches a second, and made Datasette's own pages, which change threads for ever
 slower (218 against 43 ms beside eight busy searchers). Threads that wait for a search process cost
 nothing: see :meth:`WorkQueue.widen`."""
 WAITING = 16  # behind them; at 50 ms a search the last one waits less than half a second
-LONGEST = 10  # a search in SQL: times what it was given, before nobody waits for it any more
+LONGEST = 10  # a search in SQL: times what it was given, before its caller stops waiting
 
 
 class QueueFullError(BusyError):
@@ -96,7 +96,7 @@ class WorkQueue:
         return place
 
     def _submitted(self, call: Callable[[], Answer], place: ExitStack) -> Future[Answer]:
-        """``call`` in a thread; its place is free before anybody hears the result."""
+        """``call`` in a thread; its place is free before the caller gets the result."""
         given_up = threading.Event()
         who_asks = copy_context()
         try:
@@ -119,8 +119,8 @@ def _done(given_up: threading.Event, call: Callable[[], Answer], place: ExitStac
 class Seats:
     """Searches in SQL: each holds one of Datasette's SQL threads while another thread searches.
 
-    One of those threads stays free for every other query. Whoever finds no seat is told at once:
-    waiting would hold the last one. Nothing that searches waits for an SQL thread, so nobody waits
+    One of those threads stays free for every other query. A query that finds no seat fails at once:
+    waiting would hold the last one. Nothing that searches waits for an SQL thread, so none waits
     in a circle.
     """
 

@@ -1,4 +1,4 @@
-"""What Datasette's own pages say to caches once they may hold somebody's memories.
+"""What Datasette's own pages say to caches once they may hold memories.
 
 Boundary: Datasette lets everybody's proxies keep a table or an answer to SQL for a few seconds.
 With a grant in play the same address says different things to different people, so it is kept by

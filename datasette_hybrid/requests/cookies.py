@@ -1,4 +1,4 @@
-"""Cookies that nobody can read: refused before Datasette, which fails at them, sees them.
+"""Cookies that cannot be read: refused before Datasette, which fails at them, sees them.
 
 Boundary: reads a request's headers and quotes nothing of them.
 """

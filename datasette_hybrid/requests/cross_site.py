@@ -4,7 +4,7 @@ Boundary: nothing here lets a request through that Datasette would refuse. Datas
 ``Sec-Fetch-Site`` and ``Origin`` and needs nothing of us. On 0.65 a form carries a token that must
 fit a cookie. Its refusal is a line of text, and what was typed into the form is gone, so two forms
 are checked here instead, by the same rule, and shown again. And it takes no JSON with cookies at
-all; here it is told what to do instead. And 0.65 lets a form pass that comes without any cookie,
+all; here it says what to do instead. And 0.65 lets a form pass that comes without any cookie,
 which a cookie of this site may follow later: every page is closed to what another site sends.
 """
 
@@ -28,7 +28,7 @@ BY_TOKEN = CrossOriginProtectionMiddleware is None
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 CHECKED_HERE = re.compile(r"/[^/]+/-/hybrid/(?:new|memories/[^/]+/edit|import(?:\.json)?)")
-"""The forms that hold what somebody has written, and those with files, which 0.65's guard cannot
+"""The forms that hold what a user has written, and those with files, which 0.65's guard cannot
 read with a new ``python-multipart``; :func:`is_forged` is asked by their views."""
 OUR_DATA = re.compile(r"/-/hybrid(?:/.+)?\.(?:json|csv)$")
 FORM_KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")

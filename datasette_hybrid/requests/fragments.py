@@ -4,7 +4,7 @@ Boundary: the same templates with the same variables and the same escaping as an
 
 Datasette renders its templates a step at a time, so that they may wait for something in between.
 None of our parts does, and the steps cost more than the rendering: 8 ms of 12 for a page of ten
-results (measured). So where every part is ours, they are rendered without. Where somebody's own
+results (measured). So where every part is ours, they are rendered without. Where a site's own
 template takes the place of one, what it calls may be worth waiting for: there they are rendered as
 everything else is.
 """
@@ -42,7 +42,7 @@ async def _step_by_step(context: Context, name: str) -> Markup:
 
 
 def without_waiting(environment: Environment) -> Environment | None:
-    """One like Datasette's that renders in one go; ``None`` where a part is somebody else's.
+    """One like Datasette's that renders in one go; ``None`` where a part is not ours.
 
     Nor for an overlay, which may be made anew for each request: it would not be worth it.
     """

@@ -1,9 +1,9 @@
 """A refusal reaches those who are still sending: what else they send is read, and dropped.
 
-Whoever asks for the connection to be closed after the answer (a script, a proxy) has it closed
-while their request may still be on its way; what then arrives unread makes the system reset the
-connection, and the answer is lost with it (RFC 9112, section 9.6). On connections that stay open
-the server itself drops the rest of a request.
+A client that asks for the connection to be closed after the answer (a script, a proxy) has it
+closed while its request may still be on its way; what then arrives unread makes the system reset
+the connection, and the answer is lost with it (RFC 9112, section 9.6). On connections that stay
+open the server itself drops the rest of a request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST = 256 * 1024**2
 SECONDS = 30.0
 """In all, as nginx lingers: https://nginx.org/en/docs/http/ngx_http_core_module.html"""
 SILENCE = 5.0
-"""Seconds after which somebody who sends nothing more has stopped; nginx waits as long."""
+"""Seconds after which a client that sends nothing more has stopped; nginx waits as long."""
 
 
 def lingering(scope: Any, receive: Any, send: Send) -> tuple[Any, Send]:

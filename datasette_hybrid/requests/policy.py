@@ -6,7 +6,7 @@ of templates as they are compiled, before any data is in them; a tag that data b
 
 Our own pages always say so. Datasette's own do where text was opened for them, by a cell or by SQL,
 and where they are of a vault's tables. Its other pages of a database with a vault may hold a form
-that writes, or the link to one: whoever has a grant there gets them in no frame.
+that writes, or the link to one: an actor with a grant there gets them in no frame.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def protection() -> Iterator[None]:
 
 
 def note_opened() -> None:
-    """Text was opened for the running request, in whatever thread."""
+    """Text was opened for the running request, in any thread."""
     found = _protection.get()
     if found is not None:
         found.opened = True

@@ -3,8 +3,8 @@
 Boundary: a question that belongs in no address arrives in a form's body and is answered at an
 address that names it, so that *Back* and *Reload* ask it again without a form that would have to
 be sent a second time (which browsers warn of, and keep the body for). The name is random; what it
-stands for is in memory alone, see :mod:`datasette_hybrid.vaults.questions`, for whoever asked: an
-actor, the holder of the key, or, where nobody logs in, the browser that has the random cookie.
+stands for is in memory alone, see :mod:`datasette_hybrid.vaults.questions`, for the asker: an
+actor, the holder of the key, or, for a visitor, the browser that has the random cookie.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .admission import work
 from .frame import hybrid_path
 
 NAME = "asked"  # the parameter of an address
-VISITOR = "ds_hybrid_visitor"  # the cookie of a browser in which nobody has logged in or unlocked
+VISITOR = "ds_hybrid_visitor"  # the cookie of a browser that has neither logged in nor unlocked
 VISITOR_BYTES = 16  # drawn for it: as many as for a name
 OVER = "This search is not kept any longer: locking the vault ends that. Ask it again."
 NO_STORE = {"Cache-Control": "no-store"}
@@ -147,7 +147,7 @@ def _visitor(request: Any) -> str | None:
 
 
 def _by(vault: Vault, visitor: str | None) -> Hashable:
-    """Whoever asks: an actor, or the holder of the vault's key, else one browser."""
+    """The asker: an actor, or the holder of the vault's key, else one browser."""
     now = asker.get()
     known = now.actor_id, vault.database in now.sessions
     return known if known != (None, False) else (*known, visitor)

@@ -118,7 +118,7 @@ async def vault_for(
 
     ``needed`` are fields of :class:`Grants`; all of them, or with ``any_of`` one, must be held.
     They are those of now, when the request has arrived in full: its body is read here, once it is
-    known that somebody with these grants sends it. Raises ``NotFound``, ``Forbidden``,
+    known that its sender has these grants. Raises ``NotFound``, ``Forbidden``,
     :class:`NotAVaultError` or :class:`LockedError`. A locked vault says so to everybody who may see
     the database, since the way out is to unlock it.
     """
@@ -150,7 +150,7 @@ async def _held(
 
 
 async def visible_vault(datasette: Any, request: Any) -> Vault:
-    """The vault named in the URL, for somebody who may see that database."""
+    """The vault named in the URL, for an actor who may see that database."""
     database = database_named(datasette, request)
     if not await may_see(datasette, request.actor, database):
         raise Forbidden(f"{database}: permission denied")
@@ -277,7 +277,7 @@ def answer(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
 
 
 def report_fault(error: Exception) -> str:
-    """Tell standard error where something broke, and give the sentence for the user.
+    """Say on standard error where something broke, and return the sentence for the user.
 
     Left alone, Datasette 0.65 prints the local variables of every frame (where ``rich`` is
     installed), opened text and pasted secrets among them. The exception's own words stay out for

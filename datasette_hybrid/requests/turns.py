@@ -5,7 +5,7 @@ it a hundred times (for each of its queries), a search page keeps it for several
 beside eight searchers the home page took six times as long as alone. So while several searches are
 on their way, each of them lets other requests that have begun finish before it goes on, and waits
 no longer than ``PATIENCE`` for them in all: wherever it would take the server's thread, and when
-its turn to search has come, which takes a processor from them. Somebody who searches alone never
+its turn to search has come, which takes a processor from them. A user who searches alone never
 waits.
 """
 

@@ -62,9 +62,9 @@ def jump_item(label: str, url: str, description: str, search_text: str) -> Any:
 
 
 async def describe(datasette: Any, database: str, tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """Tell 1.0 about a database's tables; what is configured, or was said before, stays.
+    """Describe a database's tables to 1.0; what is configured, or was said before, stays.
 
-    Everybody sees the configuration: it learns of no database that is hidden from somebody, unless
+    Every visitor sees the configuration: it names no database that is hidden from an actor, unless
     it names it already. 0.65 asks for the same by its hook ``get_metadata``.
     """
     if not hasattr(datasette, "set_column_metadata"):

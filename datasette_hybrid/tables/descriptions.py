@@ -1,7 +1,7 @@
 """What a vault's tables and columns are, for Datasette's pages of them, without configuration.
 
 ``metadata.yml`` and ``datasette.yaml`` say the same of the demonstration's vault (a test compares).
-What somebody's own configuration says counts more.
+Your own configuration counts more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Datasette's own pages of a vault: menus, search boxes, descriptions, and what must not be done.
 
 Boundary: nothing here opens a memory. A link or a box is shown to those alone whom the page behind
-it will serve, which checks again. A vault's tables are changed by nobody through Datasette: a row
+it will serve, which checks again. A vault's tables cannot be changed through Datasette: a row
 that was not sealed where it belongs would be one that does not open.
 """
 
@@ -30,7 +30,7 @@ from . import compat as compat_native
 from .descriptions import TABLES
 
 _told: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-"""By Datasette: the databases whose tables it was told about."""
+"""By Datasette: the databases whose tables it knows of."""
 
 Links = Callable[[], Awaitable[list[Link]]]
 
@@ -222,7 +222,7 @@ def style_sheets(datasette: Any, database: str | None, table: str | None) -> lis
     return [datasette.urls.static_plugins("datasette-hybrid", "tables.css")]
 
 
-# -- what 1.0 and 0.65 are told about the tables ----------------------------------------
+# -- what 1.0 and 0.65 learn about the tables ------------------------------------------
 
 
 def metadata(datasette: Any, key: str | None, table: str | None) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def metadata(datasette: Any, key: str | None, table: str | None) -> dict[str, An
 
     Asked for in the middle of reading the configuration, too: nothing is known before that. When
     Datasette looks for a ``key`` above the tables it looks for permissions, of which we say
-    nothing; what it is told it copies for each table, which doubled what its home page takes.
+    nothing; what it learns it copies for each table, which doubled what its home page takes.
     """
     if table is None and key not in (None, "databases"):
         return {}
@@ -243,7 +243,7 @@ def metadata(datasette: Any, key: str | None, table: str | None) -> dict[str, An
 
 
 async def describe_new(datasette: Any) -> None:
-    """The same for 1.0, which keeps it: for vaults that it was not told about yet."""
+    """The same for 1.0, which keeps it: for vaults that it does not know of yet."""
     if datasette is None:
         return
     told = _told.setdefault(datasette, set())
@@ -253,7 +253,7 @@ async def describe_new(datasette: Any) -> None:
             await compat_native.describe(datasette, vault.database, TABLES)
 
 
-# -- what nobody may do -----------------------------------------------------------------
+# -- what no actor may do ---------------------------------------------------------------
 
 
 def no_changes(datasette: Any, action: str) -> Any:

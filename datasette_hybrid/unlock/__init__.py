@@ -1,1 +1,1 @@
-"""Unlocking and locking in the browser, and what somebody was about to do."""
+"""Unlocking and locking in the browser, and what the user was about to do."""

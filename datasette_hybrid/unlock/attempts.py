@@ -1,4 +1,4 @@
-"""Turns for those who try a secret: guessing is slowed down, and keeps nobody out.
+"""Turns for those who try a secret: guessing is slowed down, and does not keep others out.
 
 Boundary: counts attempts by client and browser; no secret and no vault comes in here. Checking one
 passphrase takes a third of a second by design, so attempts wait for turns, one at a time:
@@ -70,7 +70,7 @@ class Attempts:
         self._number = 0
 
     async def judge(self, client: Client, check: Callable[[], Awaitable[None]]) -> None:
-        """Run ``check`` when it is the client's turn; what it raises tells a wrong secret.
+        """Run ``check`` when it is the client's turn; it raises for a wrong secret.
 
         Raises :class:`TooManyAttemptsError` where no place is left, or the turn does not come.
         """

@@ -2,7 +2,7 @@
 
 Boundary: reads addresses, headers and a signed cookie that opens nothing. ``X-Forwarded-For`` is
 believed of a configured proxy alone. The server under Datasette believes it of this machine unless
-it is told otherwise, so what it made of that header counts for no more than the header itself.
+it is configured otherwise, so what it made of that header counts no more than the header.
 """
 
 from __future__ import annotations

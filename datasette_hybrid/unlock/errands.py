@@ -1,4 +1,4 @@
-"""What somebody was about to do when they had to unlock first, so that they can go on with it.
+"""What a user was about to do when they had to unlock first, so that they can go on with it.
 
 Boundary: carries what the request held, its query and its words among them, from a refused request
 through the unlock form and back to the address it was meant for: in hidden fields, never in a log,
@@ -42,9 +42,9 @@ DEEDS = tuple(
     )
 )
 """Addresses that forms are sent to, and what they do there."""
-UNTOLD = frozenset({"id", "version"})  # of no meaning to anybody who reads it
+UNTOLD = frozenset({"id", "version"})  # of no meaning to a reader
 SHOWN_OF_ID, SHOWN_OF_VALUE = 8, 200  # characters
-BODY_PATIENCE = 2.0  # seconds: a body that somebody has read already never comes again
+BODY_PATIENCE = 2.0  # seconds: a body that was read already never comes again
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Errand:
 
 @dataclass(frozen=True)
 class Task:
-    """What sending an errand's form would do, for whoever is to press the button."""
+    """What sending an errand's form would do, for the user who is to press the button."""
 
     sentence: str
     details: tuple[tuple[str, str], ...]
@@ -105,7 +105,7 @@ async def errand_of(request: Any, path: str) -> Errand:
 
 
 def from_link(given: Mapping[str, Any], below: str = "") -> Errand:
-    """The errand that an address names: nothing posted, whatever it says."""
+    """The errand that an address names: nothing posted, also where it says so."""
     named = "".join(values(given, BELOW)[-1:])
     return Errand(below or _checked(named), _pairs(given))
 

@@ -1,6 +1,6 @@
 """The line below every page of an open vault: when it locks itself, and the button that locks it.
 
-Boundary: shown to those who hold some grant on the vault, and to nobody else; the button to those
+Boundary: shown only to actors with some grant on the vault; the button to those
 of them who may lock it.
 """
 
@@ -40,7 +40,7 @@ class LockBar:
 def may_lock(database: str) -> bool:
     """Whether the asker may lock a vault, which ends everybody's work with it.
 
-    Whoever unlocked it with its secret may do everything on the database.
+    A browser that unlocked it with its secret may do everything on the database.
     """
     return not asker.get().at(database).isdisjoint((compat.WRITE, compat.AUDIT))
 
@@ -70,7 +70,7 @@ def sentence(closing: Closing | None) -> str:
         left = (closing.at - datetime.now(UTC)).total_seconds()
         parts.append(f"in {_span(left)}{' in any case' if parts else ''}")
     if not parts:
-        return "Stays unlocked until somebody locks it."
+        return "Stays unlocked until it is locked."
     return f"Locks {', and '.join(parts)}."
 
 

@@ -86,7 +86,7 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: 
             request,
             vault,
             status=409,
-            problem="This vault is open with the key of somebody else. Once it is locked, yours "
+            problem="This vault is open with another key. Once it is locked, yours "
             "opens what is shared with you.",
             errand=errand,
         )
@@ -98,7 +98,7 @@ async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: 
 
 
 async def _onward(datasette: Any, request: Any, vault: Vault, errand: Errand) -> Response:
-    """Back to where somebody was; what belongs in no address goes there by a form."""
+    """Back to where the user was; what belongs in no address goes there by a form."""
     path = hybrid_path(datasette, vault.database)
     private = vault.settings.private_queries
     if private and errand.below and not errand.posted:

@@ -84,7 +84,7 @@ def open_typed(path: Path, typed: str, access: FileAccess) -> MemoryStore:
 def opened(path: Path, secrets: list[Secret], access: FileAccess) -> MemoryStore:
     """The vault, opened with one of the secrets. Raises :class:`MemoryStoreError` of some kind.
 
-    Whatever a hostile or damaged file makes go wrong is such an error, of which the kind is told.
+    Anything that a hostile or damaged file makes go wrong is such an error, named by its kind.
     """
     try:
         with vault_faults(path):

@@ -2,7 +2,7 @@
 
 Boundary: queries in plain text, in memory alone: from a form that was posted until the vault is
 locked or its keys rest, when they are overwritten (not what a request was read from: text in
-Python cannot be). A name is found by whoever asked, and by nobody else who has come to know it.
+Python cannot be). Only the asker finds a name, not another actor who has come to know it.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ class Vaults:
         problem = _said(path, error)
         if "is locked" not in problem and says_vault(path) and self._problems.get(name) != problem:
             self._problems[name] = problem
-            with suppress(OSError, ValueError):  # nobody hears
+            with suppress(OSError, ValueError):  # standard error is closed
                 print(f"datasette-hybrid: {name}: {problem}", file=sys.stderr)
 
     def _vault(self, name: str, path: Path, immutable: bool) -> Vault | None:
@@ -156,7 +156,7 @@ class Vaults:
                 there = is_vault(path, access, patience=0.0)  # every request asks
             except Exception as error:  # noqa: BLE001 - other vaults are served all the same
                 self._note_problem(name, path, error)
-                return None  # it is looked at again: the disk may read it, or nobody lock it, then
+                return None  # looked at again later: the disk may read it then, or its lock be free
             self._problems.pop(name, None)
             if not there:
                 self._not_vaults[name] = stamp
@@ -174,7 +174,7 @@ class Vaults:
 
 
 def _said(path: Path, error: Exception) -> str:
-    """What went wrong, fit for anybody who may see the database."""
+    """What went wrong, fit for every actor who may see the database."""
     if isinstance(error, MemoryStoreError):
         return str(error).replace(str(path), path.name)
     return f"{path.name} cannot be looked at ({type(error).__name__})"
@@ -198,7 +198,7 @@ def names_found(datasette: Any) -> list[str]:
 
 
 def _look_after(vault: Vault) -> None:
-    """Apply one vault's time-outs. Whatever happens there, the clock goes on for the others."""
+    """Apply one vault's time-outs. A failure there does not stop the clock for the others."""
     try:
         vault.follow_file()
         vault.rest_if_due()

@@ -4,7 +4,7 @@ Boundary: keys are in memory between an unlock (see ``opening.py``) and a lock: 
 15 idle minutes, after 12 hours, when the file is exchanged, and when the server stops. A vault
 whose key the configuration names rests instead of staying locked: its keys are wiped all the same,
 and the next granted use reads them again from where they are kept. Locked by the button, it stays
-locked until somebody unlocks it. An open vault grants nothing to anybody: see ``permissions``.
+locked until it is unlocked. An open vault grants nothing by itself: see ``permissions``.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from .questions import Pairs, Questions
 from .views import Views
 
 OPENING_PATIENCE = 2.0
-"""Seconds that a look at the members waits while somebody else reads the key: a passphrase takes a
-third of one, and a keyring may ask its owner."""
+"""Seconds that a look at the members waits while another request reads the key: a passphrase takes
+a third of one, and a keyring may ask its owner."""
 
 
 class AnotherKeyError(MemoryStoreError):
-    """The vault is open with the key of somebody else, who may read other collections."""
+    """The vault is open with another principal's key, which may read other collections."""
 
 
 class Moment:
@@ -70,8 +70,8 @@ class Vault:
     ``choose`` says how its file can be opened now: that is asked at every opening.
     ``opened_by`` says which key opened it, ``problem`` why the configured one did not.
 
-    Every request asks who may do what, so nobody is waited for while the state is held: a key is
-    read before (its keyring may ask somebody), and a store is closed after (an import may be in the
+    Every request asks who may do what, so nothing waits while the state is held: a key is
+    read before (its keyring may ask the user), and a store is closed after (an import may be in the
     middle of a batch).
     """
 
@@ -114,7 +114,7 @@ class Vault:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Nobody else changes the state meanwhile. What was let go of is closed afterwards."""
+        """No other thread changes the state meanwhile. What was let go of is closed afterwards."""
         closing = ExitStack()
         try:
             with self._lock:
@@ -130,7 +130,7 @@ class Vault:
 
     @property
     def locked(self) -> bool:
-        """Whether a use would need somebody to unlock it first. Never waits, and wipes nothing."""
+        """Whether it has to be unlocked before a use. Never waits, and wipes nothing."""
         return not self._resting and (self._store is None or self._is_due())
 
     @property
@@ -145,7 +145,7 @@ class Vault:
 
         Of collections outside of ``readable`` (the decrypt grant, where ``scope`` is another one)
         no memory is opened.
-        ``creating``: whether whoever asks may make collections. Writing tells nothing of what is
+        ``creating``: whether the asker may make collections. Writing discloses nothing of what is
         outside of the running request's decrypt grant. Raises :class:`LockedError`.
         """
         known = asker.get()
@@ -174,7 +174,7 @@ class Vault:
             return self._store is None and self._resting
 
     def keep_question(self, scope: Scope, by: Hashable, asked: Pairs) -> str | None:
-        """A name for a private search, until the lock. A use of the vault by whoever asks.
+        """A name for a private search, until the lock. Counts as a use of the vault by the asker.
 
         Raises :class:`LockedError`.
         """
@@ -187,8 +187,8 @@ class Vault:
         """Who is a member of which collection; ``None`` while locked. Asking counts as no use.
 
         While the keys rest, what was known holds as long as the file's settings are the same; after
-        a change the keys are read again, since nobody's grants can be told without. Where that
-        fails or takes long, nobody gets any meanwhile: ``None``.
+        a change the keys are read again, since grants cannot be read without them. Where that
+        fails or takes long, no actor gets any meanwhile: ``None``.
         """
         outdated = False
         if self._rests_now():
@@ -218,7 +218,7 @@ class Vault:
         A configured key that is missing or wrong leaves the vault locked, with the reason in
         ``problem`` and on standard error: Datasette's other databases go on. Who is locked out
         meanwhile stays so, and a file that was exchanged meanwhile is left for the next use.
-        While somebody else opens it, this waits for ``patience`` seconds (below 0: for the end).
+        While another thread opens it, this waits for ``patience`` seconds (below 0: for the end).
         """
         if not self._opening.acquire(timeout=patience):
             return
@@ -261,14 +261,14 @@ class Vault:
             self.tell(f"locked: {problem}")
 
     def tell(self, line: str) -> None:
-        """Say something about this vault on standard error, if anybody hears. Never a secret."""
+        """Say something about this vault on standard error, if that is open. Never a secret."""
         with suppress(OSError, ValueError):
             print(f"datasette-hybrid: {self.database}: {line}", file=sys.stderr)
 
     def older(self, *, again: bool) -> str | None:
         """A warning that the file is older than the one last used on this machine.
 
-        Once for each opening, or ``again`` as long as nobody has accepted it.
+        Once for each opening, or ``again`` until it is accepted.
         """
         with self._held():
             if self._store is None or not (again or self._older_unshown):
@@ -286,8 +286,8 @@ class Vault:
     def unlock(self, secret: str) -> None:
         """Open with a passphrase, a recovery code, or the content of a key file.
 
-        Where the vault is open already the secret is only checked, and has to be of whom it was
-        opened by: somebody else may read other collections. The owner's takes a vault over, since
+        Where the vault is open already the secret is only checked, and has to be of the principal
+        that opened it: another may read other collections. The owner's takes a vault over, since
         it opens everything. Raises :class:`WrongKeyError`, :class:`AnotherKeyError`, or another
         :class:`MemoryStoreError` when the file is damaged.
         """
@@ -306,7 +306,7 @@ class Vault:
                 return
             self._to_close.callback(store.close)
             if store.principal != present.principal:
-                raise AnotherKeyError(f"{self.database} is open with the key of somebody else")
+                raise AnotherKeyError(f"{self.database} is open with another key")
 
     def lock(self) -> None:
         """Wipe the keys, end every session, and stay locked."""
@@ -339,7 +339,7 @@ class Vault:
     def follow_file(self) -> None:
         """Wipe the keys when another file was put in place of the one they belong to.
 
-        The same vault written to by somebody, in the same file, is no such exchange. A file that
+        A write to the same vault in the same file is no such exchange. A file that
         another program keeps to itself is looked at again the next time.
         """
         with self._held():
@@ -424,7 +424,7 @@ class Vault:
         self.sessions.wipe()
         self.questions.wipe()
         self.views.wipe()
-        if store is not None:  # whatever goes wrong from here on, no key stays
+        if store is not None:  # no key stays, also where a later step fails
             self._to_close.callback(store.close)
         if searchers is not None:
             self._to_close.callback(searchers.stop)
@@ -438,9 +438,9 @@ class Vault:
     def _members(self, store: MemoryStore) -> Membership | None:
         """Who is a member of which collection, as the owner's settings say.
 
-        A key that was typed and is not the owner's does not open those: nobody can tell which
-        collections are closed, and it is for whoever typed it alone. With a configured one the
-        server is its holder's.
+        A key that was typed and is not the owner's does not open those: no actor can say which
+        collections are closed, and it serves only the person who typed it. A configured key is the
+        server's own.
         """
         return None if self._members_unknown else Membership(store.membership())
 
@@ -469,7 +469,7 @@ Stamp = tuple[tuple[int, int], int, int]
 
 
 def _is_same(before: Stamp | None, now: Stamp | None) -> bool:
-    """Whether both are of one file, whatever was written to it between."""
+    """Whether both are of one file, also where it was written to between."""
     return before is not None and now is not None and before[0] == now[0]
 
 

@@ -1,6 +1,6 @@
-"""What was worked out of a vault for somebody, until anything in it changes or it is locked.
+"""Results kept for askers of the same grants, until anything in the vault changes or it is locked.
 
-Boundary: may hold opened titles and names of topics, each for whoever has the same grants; in
+Boundary: may hold opened titles and names of topics, each for actors with the same grants; in
 memory alone, and let go of at the lock (text in Python cannot be overwritten).
 """
 

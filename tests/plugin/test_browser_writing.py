@@ -109,7 +109,7 @@ def test_two_tabs_that_change_the_same_see_both_and_choose(
     with another_page(page):
         page.get_by_role("button", name="Save").click()
 
-    assert page.locator("h1").inner_text() == "Somebody else changed this meanwhile"
+    assert page.locator("h1").inner_text() == "This was changed meanwhile"
     assert fits(page)
     assert page.locator("textarea:visible").count() == 1
     marks = page.locator(".hy-diff mark").all_inner_texts()

@@ -359,7 +359,9 @@ async def test_where_members_cannot_be_read_nobody_gets_anything(
             assert (await served.by("root").get(path)).status_code == 403
     assert await served.by("bob").sql("select hybrid_search('tomatoes') found") == [{"found": "[]"}]
     told = capfd.readouterr().err
-    assert told.count("nobody's permissions can be told (TamperedError)") == 1
+    assert (
+        told.count("its members cannot be read, so no permission is granted (TamperedError)") == 1
+    )
     assert "Traceback" not in told
 
 

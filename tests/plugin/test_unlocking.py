@@ -234,7 +234,7 @@ async def test_a_time_out_of_nothing_means_never_and_is_said(filled: Filled, ser
     session = re.split(r", ?(?=ds_)", response.headers["set-cookie"])[0]
     assert "max-age" not in session.lower()  # until the browser closes
     page = await (await unlocked(served)).get("?q=tomatoes")
-    assert "Stays unlocked until somebody locks it." in page.text
+    assert "Stays unlocked until it is locked." in page.text
 
 
 async def test_a_session_ends_absolutely_though_the_vault_stays_open(

@@ -160,7 +160,7 @@ async def test_of_two_who_edit_the_same_the_second_sees_both_versions(served: Se
     )
     assert conflict.status_code == 409
     page = soup(conflict)
-    assert "Somebody else changed this" in page.h1.text
+    assert "This was changed meanwhile" in page.h1.text
     rows = {row.th.text: [cell.text for cell in row("td")] for row in page.select(".wide tbody tr")}
     assert rows["Title"] == ["Theirs", "Watering the tomatoes"]
     assert rows["Topics"] == ["garden, water", "mine"]
