@@ -196,7 +196,7 @@ def _in_archive(name: str, content: bytes) -> Iterator[Found]:
 def _folder(name: str, members: Sequence[zipfile.ZipInfo]) -> str:
     """The folder an archive stands for: its own name, or none where its files lie in one folder.
 
-    What a system adds, beside the folder that somebody packed, does not count.
+    What a system adds, beside the folder that was packed, does not count.
     """
     paths = [PurePosixPath(member.orig_filename.replace("\\", "/")).parts for member in members]
     visible = [parts for parts in paths if parts[:1] != ("__MACOSX",) and not _hidden(parts)]

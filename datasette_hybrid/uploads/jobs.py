@@ -1,8 +1,9 @@
 """Imports at work: in a thread of their own, one at a time for each vault.
 
-Boundary: the files of a job are in memory from the upload to its end, and no longer. Who knows a
-job's name, which nobody can guess, and may write to its vault sees the names of its files. A job
-writes nothing that its starter may not write any more: they are asked about before each batch.
+Boundary: the files of a job are in memory from the upload to its end, and no longer. An
+actor who knows a job's name, which is random, and may write to its vault sees the names of its
+files. A job writes nothing that the actor who began it may not write any more: their permissions
+are asked for before each batch.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from ..vaults.vault import Vault
 
 STATES = ("running", "done", "stopped", "locked", "failed")
 KEPT_JOBS = 20  # of one vault: results of those that are over
-SHOWN = 500  # failures and skips of one job that are told
+SHOWN = 500  # failures and skips of one job in its JSON
 SERVER_STOPPED = "the server was stopped; what was imported before stays"
-STOPPED_UNASKED = "nobody said whether you may still write; what was imported before stays"
+STOPPED_UNASKED = "no answer came whether you may still write; what was imported before stays"
 STOPPING_SECONDS = 5.0  # an answer lets what was read be written; it usually takes milliseconds
 GLANCE_SECONDS = 0.2  # between looks at the lock, while permissions are asked about
 
@@ -66,7 +67,7 @@ class Job:
         self._stop = threading.Event()
 
     def is_of(self, asked: Asker) -> bool:
-        """Whether somebody who has signed in began it. A session is over with the lock."""
+        """Whether this signed-in actor began it. A session is over with the lock."""
         return asked.actor_id is not None and asked.actor_id == self._asker.actor_id
 
     @property
@@ -78,7 +79,7 @@ class Job:
         self._stop.set()
 
     def run(self, files: Sequence[Found]) -> None:
-        """Import; every end is told in ``state``."""
+        """Import. ``state`` says how it ended."""
         surface.set(IMPORT)
         try:
             self.report = self._import(files)
@@ -87,7 +88,7 @@ class Job:
             self.state, self.problem = "stopped", str(error)
         except MemoryStoreError as error:
             self.state, self.problem = "failed", str(error)
-        except Exception as error:  # noqa: BLE001 - see report_fault; nobody else would end the job
+        except Exception as error:  # noqa: BLE001 - see report_fault; nothing else would end the job
             self.state, self.problem = "failed", questions.report_fault(error)
 
     def _import(self, files: Sequence[Found]) -> ImportReport:
@@ -104,7 +105,7 @@ class Job:
         )
         try:
             return store.run_import(job)
-        finally:  # whatever ended it, and of a trial too: it tells what is known here
+        finally:  # at every end, and of a dry run too: its report shows what is known here
             self.vault.audit.note("import", returned=self._written)
 
     def _wrote(self, report: ImportReport) -> None:
@@ -137,13 +138,13 @@ class Job:
         return self._stop.is_set()
 
     def _asked_again(self) -> Asker:
-        """What whoever began it may do now. Raises LockedError after a lock.
+        """What the actor who began it may do now. Raises LockedError after a lock.
 
-        A lock waits for this thread, and holds up the answer meanwhile; so it is looked out for.
-        Another plugin may never answer; so whoever stops the import does not wait for that.
+        A lock waits for this thread, and the answer waits for the lock; so this looks for one.
+        Another plugin may never answer; so a stop of the import does not wait for that.
         """
         if self._asker.again is None:
-            raise WithdrawnError("nobody began it")
+            raise WithdrawnError("no actor began it")
         answer, end = _asked_in(self._loop, self._asker.again), inf
         while True:
             if self._unlock_id != self.vault.unlock_id:
@@ -180,8 +181,8 @@ class Job:
     def as_dict(self) -> dict[str, Any]:
         """Where it is, as JSON data.
 
-        Who may not read is not told which memories were there just as uploaded: it would confirm
-        what they say.
+        Without the right to read, replaced and unchanged are one number: which memories were there
+        just as uploaded would confirm what they say.
         """
         report, summary = self.report, None if self.report is None else self.report.summary()
         ids = self.written_ids
@@ -266,8 +267,8 @@ def _asked_in(
 ) -> Future[Asker]:
     """What ``ask`` says in another thread's loop. Raises WithdrawnError when that loop is gone.
 
-    It is called in there alone: a coroutine made here would be awaited by nobody where the server
-    stops before its turn comes.
+    It is called in there alone: a coroutine made here would never be awaited where the server stops
+    before its turn comes.
     """
     answer: Future[Asker] = Future()
 
@@ -276,7 +277,7 @@ def _asked_in(
             return
         try:
             answer.set_result(await ask())
-        except Exception as error:  # noqa: BLE001 - raised again by whoever waits
+        except Exception as error:  # noqa: BLE001 - raised again where it is awaited
             answer.set_exception(error)
         except asyncio.CancelledError:
             answer.set_exception(WithdrawnError(SERVER_STOPPED))

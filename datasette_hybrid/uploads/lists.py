@@ -1,6 +1,6 @@
 """The memories that an import wrote, as its page lists them.
 
-Boundary: opens heads (and of memories without a title, texts) of a page of a list, for somebody
+Boundary: opens heads (and of memories without a title, texts) of a page of a list, for a caller
 who may read them. What they may not read is counted, and so is what is there no longer.
 """
 

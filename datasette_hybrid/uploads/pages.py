@@ -32,7 +32,7 @@ from .jobs import Job, jobs_of
 from .lists import Listed, listed, place_in
 
 YES = frozenset({"1", "true", "yes", "on"})
-UPLOAD_SECONDS = 900  # how long a body may take: nobody else can import into the vault meanwhile
+UPLOAD_SECONDS = 900  # how long a body may take: no other import into the vault can start meanwhile
 FIELDS = ("collection", "new_collection", "type", "topics", "differing", "dry_run")
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -144,7 +144,7 @@ async def _begin(datasette: Any, request: Any, upload: Upload) -> Job:
 
 
 async def _listed(request: Any, vault: Vault, job: Job) -> Listed | None:
-    """What was written, for whoever asks and may read it; ``None`` for others."""
+    """What was written, for a caller who may read it; ``None`` for others."""
     scope = asker.get().on(vault.database).decrypt
     if job.running or vault.locked or not scope or not job.written_ids:
         return None
@@ -206,8 +206,8 @@ async def _names(vault: Vault, grants: Grants) -> Sequence[str]:
 
 
 async def _job(datasette: Any, request: Any) -> tuple[Vault, Job]:
-    """The job of the address. When the vault is locked, who began it still sees its result: names
-    of files and collections are in there, which nobody else is told then."""
+    """The job of the address. While the vault is locked, only the actor who began it sees its
+    result: it names files and collections."""
     vault = await questions.visible_vault(datasette, request)
     job = jobs_of(datasette).find(vault, request.url_vars["job"])
     if job is None or not (vault.locked and job.is_of(asker.get())):

@@ -1,6 +1,6 @@
 """The batch an import is filling: written whole, in one transaction, when it is full or late.
 
-Boundary: plain drafts pass through, and are written sealed by the session. A killed import has lost
+Boundary: plain drafts pass through, and are written sealed. A killed import has lost
 at most the batch at work.
 """
 
@@ -10,9 +10,10 @@ import time
 from collections.abc import Sequence
 
 from memory_store.errors import ConflictError
+from memory_store.importing.batch_writer import BatchWriter, Pending, Written
+from memory_store.importing.counts import Counts
 from memory_store.importing.job import ImportJob
-from memory_store.importing.session import FileMark, ImportSession, Pending, Written
-from memory_store.importing.tally import Tally
+from memory_store.importing.ledger import FileMark
 
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
@@ -29,14 +30,14 @@ class Batch:
 
     def __init__(
         self,
-        session: ImportSession,
+        writer: BatchWriter,
         job: ImportJob,
-        tally: Tally,
+        counts: Counts,
     ) -> None:
-        self._session = session
+        self._writer = writer
         self._job = job
-        self._tally = tally
-        self._size = 1 if session.embeds else UNEMBEDDED_BATCH
+        self._counts = counts
+        self._size = 1 if writer.embeds else UNEMBEDDED_BATCH
         self._begin()
 
     def _begin(self) -> None:
@@ -78,7 +79,7 @@ class Batch:
 
     def flush(self) -> None:
         """Write what is in it and mark the files it completes, in one transaction."""
-        with self._session.vault.gate.entered():
+        with self._writer.ledger.vault.gate.entered():
             if self._pending or self._marks:
                 self._job.stopped()
                 self._write(self._pending, self._marks)
@@ -90,9 +91,7 @@ class Batch:
         Returns the files of what was not written.
         """
         try:
-            written = (
-                Written() if self._job.request.dry_run else self._session.write(pending, marks)
-            )
+            written = Written() if self._job.request.dry_run else self._writer.write(pending, marks)
         except ConflictError:
             if not pending:
                 raise
@@ -101,18 +100,18 @@ class Batch:
                 torn = self._write(pending[:half], ()) | self._write(pending[half:], ())
                 return torn | self._write((), [mark for mark in marks if mark.tag not in torn])
             written = Written(
-                refused={0: "its id is taken, or it was changed by somebody else meanwhile"}
+                refused={0: "its id is taken, or it was changed by another writer meanwhile"}
             )
         self._count(pending, written)
         return {pending[number].origin.file for number in written.refused}
 
     def _count(self, pending: Sequence[Pending], written: Written) -> None:
-        self._tally.list_ids(written.ids)
+        self._counts.list_ids(written.ids)
         for number, item in enumerate(pending):
             if number in written.refused:
-                self._tally.fail(item.name, written.refused[number])
+                self._counts.fail(item.name, written.refused[number])
             elif item.replaces is None:
-                self._tally.imported += 1
+                self._counts.imported += 1
             else:
-                self._tally.replaced += 1
-        self._job.written(self._tally.report())
+                self._counts.replaced += 1
+        self._job.written(self._counts.report())

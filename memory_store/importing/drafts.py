@@ -34,7 +34,7 @@ def now() -> str:
 
 
 def checked_type(given: str | None) -> str:
-    """A memory's type, ``note`` unless said. Raises BadInputError for one nobody knows."""
+    """A memory's type, ``note`` unless given. Raises BadInputError for an unknown one."""
     kind = (given or DEFAULT_TYPE).strip().lower()
     if kind.removesuffix(DONE_SUFFIX) not in TYPES:
         raise BadInputError(f"no type {given!r}; there is: {', '.join(TYPES)}", "type")
@@ -59,7 +59,7 @@ def clean_topics(topics: Iterable[str]) -> tuple[str, ...]:
 def with_hashtags(topics: Iterable[str], text: str, before: str = "") -> tuple[str, ...]:
     """Topics, and after them the ``#hashtags`` of a text, as far as there is room for them.
 
-    Those of the text ``before`` a change are no news: whoever took such a topic off keeps it off.
+    Those of the text ``before`` a change are not added again: a topic that was taken off stays off.
     A hashtag left out is still a word of the text.
     """
     found: dict[str, str] = {}

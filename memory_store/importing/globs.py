@@ -1,4 +1,4 @@
-"""Globs: which files an import takes, told by patterns from whoever asks for it.
+"""Globs: the patterns by which the caller says which files an import takes.
 
 ``*`` and ``?`` stay within a name, ``**`` spans folders, ``[…]`` is a set. Matching runs on RE2,
 whose time is linear in the name whatever the pattern: ``*a*a*a*a*b`` would hold up Python's ``re``

@@ -16,11 +16,13 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, LockedError, ModelUnavailableError
 from memory_store.importing.batch import Batch
-from memory_store.importing.intake import Intake
+from memory_store.importing.batch_writer import BatchWriter
+from memory_store.importing.counts import Counts
+from memory_store.importing.file_importer import FileImporter
 from memory_store.importing.job import ADD, ImportJob, ImportRequest
-from memory_store.importing.session import ImportSession, known_sources
+from memory_store.importing.ledger import Ledger, known_sources
+from memory_store.importing.removals import remove_gone
 from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, shown
-from memory_store.importing.tally import Tally
 from memory_store.importing.walker import reason, walk
 from memory_store.paths import home_path
 from memory_store.records import LISTED_IDS, ImportReport
@@ -71,39 +73,40 @@ def _requests(vault: OpenVault, job: ImportJob) -> tuple[Sequence[ImportRequest]
 def _report(vault: OpenVault, preparer: Preparer, job: ImportJob) -> ImportReport:
     with vault.gate.entered():
         collection = vault.collections.find_or_create(job.request.collection)
-        session = ImportSession(vault, collection, preparer, job.request)
+        writer = BatchWriter(Ledger(vault, collection, job.request), preparer)
     if job.files is not None:
-        return _import_files(session, job, job.files)
-    return _import_paths(session, job)
+        return _import_files(writer, job, job.files)
+    return _import_paths(writer, job, preparer)
 
 
-def _import_paths(session: ImportSession, job: ImportJob) -> ImportReport:
-    """Import files, folders or standard input (``-``) into the session's collection.
+def _import_paths(writer: BatchWriter, job: ImportJob, preparer: Preparer) -> ImportReport:
+    """Import files, folders or standard input (``-``) into the ledger's collection.
 
     Each path is remembered with the options from its first batch on.
     """
-    request, tally = job.request, Tally()
-    batch = Batch(session, job, tally)
-    intake = Intake(session, request, tally, batch, differing=ADD)
-    files = list(_found_files(request, tally))
-    steps = _Steps(session, batch, len(files), job)
+    request, ledger, counts = job.request, writer.ledger, Counts()
+    batch = Batch(writer, job, counts)
+    importer = FileImporter(ledger, counts, batch, differing=ADD)
+    files = list(_found_files(request, counts))
+    steps = _Steps(writer, batch, len(files), job)
+    preparer.embedded = steps.while_embedding
     for done, (source, file) in enumerate(files):
         steps.at(file.ref, done)
-        intake.take(source, file)
+        importer.take(source, file)
     steps.at("", len(files))
     batch.flush()
     named = [source for source in map(_source_path, request.paths) if source != STDIN]
     sources = [source for source in named if os.path.exists(source)]  # takes any name
-    with session.vault.gate.entered():
+    with ledger.vault.gate.entered():
         if request.prune:
-            _prune(session, _with_files(sources, files, tally), intake, tally)
+            _prune(ledger, _with_files(sources, files, counts), importer, counts)
         if not request.dry_run:
-            session.remember(sources)
+            ledger.remember(sources)
     job.progress("", len(files), len(files))
-    return tally.report()
+    return counts.report()
 
 
-def _import_files(session: ImportSession, job: ImportJob, files: Sequence[Found]) -> ImportReport:
+def _import_files(writer: BatchWriter, job: ImportJob, files: Sequence[Found]) -> ImportReport:
     """Import files that are at hand rather than on this disk.
 
     A stop or a lock (LockedError) ends it with the report so far; what was read since the last
@@ -111,45 +114,47 @@ def _import_files(session: ImportSession, job: ImportJob, files: Sequence[Found]
     of ``readable`` collections no note is compared: that it is there already would confirm what it
     says.
     """
-    tally = Tally()
-    batch = Batch(session, job, tally)
-    differing = job.request.differing if session.collection in job.readable else ADD
-    intake = Intake(session, job.request, tally, batch, differing=differing)
+    counts, ledger = Counts(), writer.ledger
+    batch = Batch(writer, job, counts)
+    differing = job.request.differing if ledger.collection in job.readable else ADD
+    importer = FileImporter(ledger, counts, batch, differing=differing)
     try:
         for done, found in enumerate(files):
             if job.stopped():
-                tally.fail(found.name, f"stopped here: {done} of {len(files)} files were read")
+                counts.fail(found.name, f"stopped here: {done} of {len(files)} files were read")
                 break
             if isinstance(found, Skip | Failure):
-                tally.turn_away(found)
+                counts.leave_out(found)
             else:
                 job.progress(found.name, done, len(files))
-                intake.take(UPLOADED, found)
+                importer.take(UPLOADED, found)
         batch.flush()
     except LockedError:
-        tally.fail("", "the vault was locked: unlock it and upload the same again")
-    return tally.report()
+        counts.fail("", "the vault was locked: unlock it and upload the same again")
+    return counts.report()
 
 
 def _with_files(
-    sources: Sequence[str], files: Sequence[tuple[str, SourceFile]], tally: Tally
+    sources: Sequence[str], files: Sequence[tuple[str, SourceFile]], counts: Counts
 ) -> list[str]:
     """The sources that gave a file: an empty folder is more likely a disk that is not there."""
     filled = {source for source, _ in files}
     for source in sources:
         if source not in filled:
-            tally.fail(source, "nothing to import is left in it, so nothing of it was forgotten")
+            counts.fail(source, "nothing to import is left in it, so nothing of it was forgotten")
     return [source for source in sources if source in filled]
 
 
-def _prune(session: ImportSession, sources: Sequence[str], intake: Intake, tally: Tally) -> None:
+def _prune(ledger: Ledger, sources: Sequence[str], importer: FileImporter, counts: Counts) -> None:
     """Forget what left its source. Of a source that cannot be listed today, nothing is."""
     for source in sources:
         try:
-            tally.forgotten += session.prune(source, intake.seen_files, intake.seen_records)
+            counts.forgotten += remove_gone(
+                ledger, source, importer.seen_files, importer.seen_records
+            )
         except OSError as error:
             name = shown(error.filename or source)
-            tally.fail(name, f"{reason(error)}, so nothing of {shown(source)} was forgotten")
+            counts.fail(name, f"{reason(error)}, so nothing of {shown(source)} was forgotten")
 
 
 def _source_path(path: str) -> str:
@@ -162,13 +167,13 @@ def _source_path(path: str) -> str:
         return path
 
 
-def _found_files(request: ImportRequest, tally: Tally) -> Iterator[tuple[str, SourceFile]]:
+def _found_files(request: ImportRequest, counts: Counts) -> Iterator[tuple[str, SourceFile]]:
     seen: set[Path] = set()
     for path in request.paths:
         source = _source_path(path)
         for found in walk([path], request.glob, request.exclude):
             if isinstance(found, Skip | Failure):
-                tally.turn_away(found)
+                counts.leave_out(found)
             elif found.path not in seen:
                 seen.add(found.path)
                 yield source, found
@@ -193,19 +198,19 @@ class _Steps:
     Reading takes little of the time. While a batch is embedded, its files are done by and by.
     """
 
-    def __init__(self, session: ImportSession, batch: Batch, total: int, job: ImportJob) -> None:
-        self._session, self._batch, self._total, self._job = session, batch, total, job
+    def __init__(self, writer: BatchWriter, batch: Batch, total: int, job: ImportJob) -> None:
+        self._writer, self._batch, self._total, self._job = writer, batch, total, job
         self._name, self._read, self._written = "", 0, 0
-        session.on_embedded(self._while_embedding)
 
     def at(self, name: str, read: int) -> None:
         """So many files were read, and the next one is named."""
         self._name, self._read = name, read
-        if not self._batch or not self._session.embeds:
+        if not self._batch or not self._writer.embeds:
             self._written = read
         self._job.progress(self._name, self._written, self._total)
 
-    def _while_embedding(self, done: int, total: int) -> None:
+    def while_embedding(self, done: int, total: int) -> None:
+        """So many windows of the batch at work have vectors."""
         self._job.embedded(done, total)
         written = self._written + (self._read - self._written) * done // total
         self._job.progress(self._name, written, self._total)

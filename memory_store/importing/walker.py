@@ -1,4 +1,4 @@
-"""Finds the files an import is about, and says of every other one why it is left out.
+"""Finds the files to import, and names for each other one the reason why it is left out.
 
 Boundary: nothing outside the folders and files the user named is ever read. Symbolic links met on
 the way are not followed (one that leads out of its folder is reported), only regular files are
@@ -64,7 +64,7 @@ def walk(
 
 
 def names_below(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Root and ref of every file in a folder, also of those that no glob takes or nobody reads.
+    """Root and ref of every file in a folder, also of those that no glob takes or no reader reads.
 
     Raises OSError where a folder cannot be listed: what is in it is unknown.
     """

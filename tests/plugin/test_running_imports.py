@@ -19,7 +19,7 @@ from datasette.plugins import pm
 from datasette_hybrid.uploads import jobs as import_jobs
 from datasette_hybrid.uploads import lists as import_listing
 from datasette_hybrid.vaults.registry import vaults_of
-from memory_store.importing import batch, tally
+from memory_store.importing import batch, counts
 from memory_store.index import entries
 
 from .browsing import PATIENCE
@@ -54,7 +54,7 @@ async def test_many_are_listed_page_by_page(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_listing, "AT_ONCE", 3)
-    monkeypatch.setattr(tally, "LISTED_IDS", 5)
+    monkeypatch.setattr(counts, "LISTED_IDS", 5)
     root = served.by("root")
     rows = [{"text": f"Row number {number}"} for number in range(7)]
     job = await imported(root, {"rows.json": json.dumps(rows).encode()})

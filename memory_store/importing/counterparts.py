@@ -1,7 +1,8 @@
-"""Memories that an upload would copy: the same files, imported from a folder here before.
+"""Finds the memories that an upload would copy: the same files, imported from a folder before.
 
-Boundary: opens the head of every memory of one collection, for somebody who may read them; no
-body. Texts are compared by their keyed tags. To whoever may not read, a twin would confirm a guess.
+Boundary: opens the head of every memory of one collection, for a caller who may read them;
+no body. Texts are compared by their keyed tags. To a caller who may not read, a counterpart would
+confirm a guess.
 
 A server does not know where an uploaded folder lies on a disk, so an upload is a source of its own,
 and its records have other origins. What is the same is recognised by the end of its path.
@@ -31,7 +32,7 @@ COMPARED = ("title", "valid_from", "valid_to", "metadata")
 Parts = tuple[str, ...]
 
 
-class Twin(Struct, frozen=True):
+class Counterpart(Struct, frozen=True):
     """A memory that came from the same file by another way; ``same``: and says the same.
 
     ``origin``: by which its own source knows it again.
@@ -50,7 +51,7 @@ class _Place(Struct, frozen=True):
     head: dict[str, Any]
 
 
-class Twins:
+class Counterparts:
     """The memories of a collection that were imported from this machine's folders, by file name."""
 
     def __init__(self, vault: OpenVault, collection: str) -> None:
@@ -65,7 +66,7 @@ class Twins:
                     parts = (*_parts(source), *_parts(ref))
                     self._places[parts[-1]].append(_Place(memory, parts, head))
 
-    def find(self, file: SourceFile, draft: MemoryDraft) -> Twin | None:
+    def find(self, file: SourceFile, draft: MemoryDraft) -> Counterpart | None:
         """The memory of the same file, each at most once.
 
         That of the same text where the paths below the uploaded folder are the same. That of
@@ -88,12 +89,12 @@ class Twins:
                 different = different or place
         return self._take(different, same=False) if different is not None else None
 
-    def _take(self, place: _Place, *, same: bool) -> Twin:
+    def _take(self, place: _Place, *, same: bool) -> Counterpart:
         self._taken.add(place.memory)
         here = (place.memory, self._collection)
         found = read_origins(self._vault.reader(), self._vault.keyring, [here])
         origin = found.get(place.memory, Origin())
-        return Twin(place.memory, place.head["source"], place.head["ref"], origin, same)
+        return Counterpart(place.memory, place.head["source"], place.head["ref"], origin, same)
 
     def _says(self, head: dict[str, Any], wanted: Memory) -> bool:
         """Whether a memory says all of an upload; it may be completed, and have more topics."""

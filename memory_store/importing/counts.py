@@ -1,4 +1,4 @@
-"""What has come of an import so far: how many of each, and what was turned away and why."""
+"""The counts of an import at work: how many of each, and what was left out and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memory_store.importing.source_file import Failure, Skip
 from memory_store.records import LISTED_IDS, ImportReport
 
 
-class Tally(Struct):
+class Counts(Struct):
     """The counts of one import at work. ``forgotten`` names memories whose records are gone."""
 
     imported: int = 0
@@ -24,7 +24,7 @@ class Tally(Struct):
     def fail(self, name: str, reason: str) -> None:
         self._failures.append((name, reason))
 
-    def turn_away(self, what: Skip | Failure) -> None:
+    def leave_out(self, what: Skip | Failure) -> None:
         """Count a file or record that was not read, for the reason it says."""
         kind = self._skips if isinstance(what, Skip) else self._failures
         kind.append((what.name, what.reason))

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.batch import Batch
-from memory_store.importing.job import ADD, REPLACE, ImportRequest
+from memory_store.importing.batch_writer import Pending
+from memory_store.importing.counterparts import Counterpart, Counterparts
+from memory_store.importing.counts import Counts
+from memory_store.importing.job import ADD, REPLACE
+from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.importing.readers import read_file, reader_of_suffix
-from memory_store.importing.session import FileMark, ImportSession, Pending
 from memory_store.importing.source_file import LIMITS, STDIN, Item, Skip, SourceFile
-from memory_store.importing.tally import Tally
-from memory_store.importing.twins import Twin, Twins
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
 
@@ -30,7 +31,7 @@ DIFFERS = (
 _DRAFT_FIELDS = MemoryDraft.__struct_fields__
 
 
-class Intake:
+class FileImporter:
     """Takes the files of one import, and keeps which files and records it has seen.
 
     ``differing`` is one of :data:`memory_store.importing.job.DIFFERING`: that of the request, or
@@ -40,38 +41,37 @@ class Intake:
 
     def __init__(
         self,
-        session: ImportSession,
-        request: ImportRequest,
-        tally: Tally,
+        ledger: Ledger,
+        counts: Counts,
         batch: Batch,
         *,
         differing: str,
     ) -> None:
         self.seen_files: set[bytes] = set()
         self.seen_records: dict[bytes, set[bytes]] = {}
-        self._session = session
-        self._request = request
-        self._tally = tally
+        self._ledger = ledger
+        self._request = ledger.request
+        self._counts = counts
         self._batch = batch
         self._differing = differing
-        self._tagger = session.keys.source
-        self._twins: Twins | None = None
+        self._tagger = ledger.keys.source
+        self._counterparts: Counterparts | None = None
 
     def take(self, source: str, file: SourceFile) -> None:
         """Import one file: skip it when unchanged, else read its records into the batch."""
-        with self._session.vault.gate.entered():  # between files a lock may come
+        with self._ledger.vault.gate.entered():  # between files a lock may come
             self._take(source, file)
 
     def _take(self, source: str, file: SourceFile) -> None:
-        tag = self._session.file_tag(file.root, file.ref)
+        tag = self._ledger.file_tag(file.root, file.ref)
         self.seen_files.add(tag)
-        known = self._session.known_file(tag)
+        known = self._ledger.known_file(tag)
         there = known.memories if known is not None else 0
         before = _large(file) if not there else None  # refused at its first line, for all we know
         content = self._content_tag(file) if before is None else None
-        if known is not None and known.content == content and self._is_told_by(there, file):
-            self._tally.unchanged += there
-            if not self._session.is_of(known, source) and content is not None:
+        if known is not None and known.content == content and self._is_complete(there, file):
+            self._counts.unchanged += there
+            if not self._ledger.is_of(known, source) and content is not None:
                 self._batch.mark(FileMark(source, tag, content))  # now it is this one's
             return
         records: set[bytes] = set()
@@ -82,7 +82,7 @@ class Intake:
             else:
                 readable = False
                 whole = whole and isinstance(item, Skip)
-                self._tally.turn_away(item)
+                self._counts.leave_out(item)
         if readable:  # what cannot be read today may be mended tomorrow: it is not forgotten
             self.seen_records[tag] = records
         if whole and before is not None:
@@ -91,8 +91,8 @@ class Intake:
         if whole and content is not None:
             self._batch.mark(FileMark(source, tag, content))
 
-    def _is_told_by(self, memories: int, file: SourceFile) -> bool:
-        """Whether so many memories on record say all there is to know of an unchanged file.
+    def _is_complete(self, memories: int, file: SourceFile) -> bool:
+        """Whether an unchanged file has all its memories: so many are in the ledger.
 
         An import that did not prune has left those of rows that were gone. A note is one memory.
         """
@@ -121,27 +121,27 @@ class Intake:
         draft = self._shaped(draft, file)
         name = f"{file.name}: {draft.ref or draft.id}"
         identity = draft.id if draft.ref is None else draft.ref
-        origin_tag, known = self._session.known_record(
+        origin_tag, known = self._ledger.known_record(
             (_encoded(draft.source), _encoded(identity)), draft
         )
         if origin_tag in records or self._batch.holds_origin(origin_tag):
-            self._tally.fail(name, "the same ref occurs twice; the first is kept")
+            self._counts.fail(name, "the same ref occurs twice; the first is kept")
             return
         records.add(origin_tag)
         draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._request.shaping())
         if known is not None and known.draft == draft_tag:
-            self._tally.unchanged += 1
+            self._counts.unchanged += 1
             return
         if known is not None and draft.id and known.memory != draft.id.lower():
-            self._tally.fail(name, "its ref is that of a memory with another id")
+            self._counts.fail(name, "its ref is that of a memory with another id")
             return
-        twin = self._twin(file, draft) if known is None else None
-        if twin is not None:
-            self._take_twin(twin, draft, name)
+        counterpart = self._counterpart(file, draft) if known is None else None
+        if counterpart is not None:
+            self._take_counterpart(counterpart, draft, name)
             return
         foreign = known is not None and known.origin not in (None, origin_tag)
         if foreign or (draft.id and self._batch.holds_id(draft.id)):
-            self._tally.fail(name, "its id is that of a memory from another source")
+            self._counts.fail(name, "its id is that of a memory from another source")
             return
         origin = Origin(origin_tag, draft_tag, file_tag)
         self._batch.put(Pending(draft, origin, known.memory if known else None, name))
@@ -158,22 +158,22 @@ class Intake:
             source=draft.source if draft.ref is None else draft.source or str(file.root),
         )
 
-    def _twin(self, file: SourceFile, draft: MemoryDraft) -> Twin | None:
+    def _counterpart(self, file: SourceFile, draft: MemoryDraft) -> Counterpart | None:
         """The memory that the same file became by another way, where that is asked about."""
         if self._differing == ADD or draft.id or draft.collection is not None:
             return None
-        if self._twins is None:
-            self._twins = Twins(self._session.vault, self._session.collection)
-        return self._twins.find(file, draft)
+        if self._counterparts is None:
+            self._counterparts = Counterparts(self._ledger.vault, self._ledger.collection)
+        return self._counterparts.find(file, draft)
 
-    def _take_twin(self, twin: Twin, draft: MemoryDraft, name: str) -> None:
-        if twin.same:
-            self._tally.unchanged += 1
+    def _take_counterpart(self, found: Counterpart, draft: MemoryDraft, name: str) -> None:
+        if found.same:
+            self._counts.unchanged += 1
         elif self._differing == REPLACE:  # it goes on being a memory of its own source
-            draft = replace(draft, source=twin.source, ref=twin.ref)
-            self._batch.put(Pending(draft, twin.origin, twin.memory, name))
+            draft = replace(draft, source=found.source, ref=found.ref)
+            self._batch.put(Pending(draft, found.origin, found.memory, name))
         else:
-            self._tally.fail(name, DIFFERS)
+            self._counts.fail(name, DIFFERS)
 
 
 def _large(file: SourceFile) -> tuple[int, int] | None:

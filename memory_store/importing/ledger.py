@@ -1,0 +1,198 @@
+"""The ledger of a collection: which files and records were imported before, and from where.
+
+Boundary: holds the vault's keys through :class:`OpenVault`. Known files and records are recognised
+by keyed tags; nothing is opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from memory_store.importing.job import ImportRequest
+from memory_store.records import MemoryDraft
+from memory_store.session.opened_vault import OpenVault
+from memory_store.sqlite import sqlite3
+from memory_store.vault.machine import machine_id
+from memory_store.vault.rows import Origin, read_origins, read_rows
+from memory_store.vault.sources import (
+    UPLOADED,
+    Source,
+    find_source,
+    is_newest,
+    note,
+    read_sources,
+    write_source,
+)
+from memory_store.vault.transactions import transaction
+
+
+class FileMark(Struct, frozen=True):
+    """What is remembered of a file that was read to its end: keyed tags of its name and bytes."""
+
+    source: str
+    tag: bytes
+    content: bytes
+
+
+class KnownFile(Struct, frozen=True):
+    """A file that was imported before, by which source, and how many memories came of it."""
+
+    content: bytes
+    source: str
+    memories: int
+
+
+class KnownRecord(Struct, frozen=True):
+    """A memory that came from the same record before, and the tag of the record then."""
+
+    memory: str
+    draft: bytes | None
+    origin: bytes | None
+
+
+class Ledger:
+    """What earlier imports left in the ledger of a collection, and what this one adds to it."""
+
+    def __init__(self, vault: OpenVault, collection: str, request: ImportRequest) -> None:
+        self.vault = vault
+        self.collection = collection
+        self.request = request
+        self.keys = vault.keyring.of(collection)
+        self._sources: dict[str, Source] = {}
+
+    def file_tag(self, root: str | Path, ref: str) -> bytes:
+        """The keyed tag of a file: of its source and of its path from there."""
+        names = (name.encode("utf-8", "surrogateescape") for name in (str(root), ref))
+        return self.keys.source.tag(b"file", *names)
+
+    def known_file(self, tag: bytes) -> KnownFile | None:
+        """The file of that tag, if any member has imported it into this collection."""
+        row = (
+            self.vault.reader()
+            .execute(
+                """
+            select content, source, (
+                select count(*) from memory_sources join memories on memories.id = memory
+                where file = :tag and collection in (select value from json_each(:readable))
+            ) from vault_source_files where tag = :tag
+            """,
+                {"tag": tag, "readable": json.dumps(self.vault.keyring.readable())},
+            )
+            .fetchone()
+        )
+        return KnownFile(*row) if row is not None else None
+
+    def is_of(self, known: KnownFile, path: str) -> bool:
+        """Whether a known file was last imported by that source of this principal and machine."""
+        if path == UPLOADED:
+            return known.source == UPLOADED
+        source = self.source_of(path)
+        return source is not None and source.id == known.source
+
+    def known_record(
+        self, identity: Sequence[bytes], draft: MemoryDraft
+    ) -> tuple[bytes, KnownRecord | None]:
+        """The record's origin, and the memory that it became: by origin, else by the id it carries.
+
+        Where a memory of that origin is in a collection that is hidden here, or where the row that
+        says so is not proven by the key of the memory's own collection, the record is taken for
+        another one: its origin gets a number, the same one the next time.
+        """
+        readable = set(self.vault.keyring.readable())
+        for turn in count():
+            number = (str(turn).encode(),) if turn else ()
+            origin = self.keys.source.tag(b"record", *identity, *number)
+            row = self.vault.reader().execute(_BY_ORIGIN, (origin,)).fetchone()
+            if row is None:
+                break
+            memory, collection, *stored = row
+            if collection in readable:
+                keys = self.vault.keyring.of(collection)
+                proven = Origin.proven(keys, memory, self.collection, stored)
+                if proven is not None:
+                    return origin, KnownRecord(memory, proven.draft, proven.origin)
+        return origin, self._known_by_id(draft) if draft.id else None
+
+    def _known_by_id(self, draft: MemoryDraft) -> KnownRecord | None:
+        """The memory of the id that a record carries, in a collection that can be read."""
+        connection, memory = self.vault.reader(), str(draft.id).lower()
+        row = read_rows(connection, [memory]).get(memory)
+        if row is None or row.collection not in self.vault.keyring.readable():
+            return None
+        found = read_origins(connection, self.vault.keyring, [(memory, row.collection)])
+        proven = found.get(memory, Origin())
+        return KnownRecord(memory, proven.draft, proven.origin)
+
+    def mark(self, connection: sqlite3.Connection, mark: FileMark) -> None:
+        """Remember a file that was read to its end (in the caller's transaction)."""
+        connection.execute(
+            """
+            insert into vault_source_files (tag, source, content) values (?, ?, ?)
+            on conflict (tag) do update set content = excluded.content, source = excluded.source
+            """,
+            (mark.tag, self._source(connection, mark.source), mark.content),
+        )
+
+    def _source(self, connection: sqlite3.Connection, path: str) -> str:
+        """The id of the source of an imported path, made or renewed on first use."""
+        if path == UPLOADED:
+            return UPLOADED
+        if path not in self._sources:
+            self._sources[path] = write_source(
+                connection, self.vault.keyring, self.collection, path, self.request.kept()
+            )
+        return self._sources[path].id
+
+    def source_of(self, path: str) -> Source | None:
+        """The source of a path on this machine, as this principal named it; None before."""
+        known = self._sources.get(path)
+        return known or find_source(self.vault.reader(), self.vault.keyring, self.collection, path)
+
+    def note_sources(self) -> None:
+        """Keep on this machine that the sources written here are the newest there are."""
+        note(self.vault.keyring, *self._sources.values())
+
+    def remember(self, sources: Sequence[str]) -> None:
+        """Seal each imported path with its options, for the next ``import`` without a path."""
+        with (
+            self.vault.writing() as connection,
+            transaction(connection, self.vault.keyring),
+        ):
+            for path in sources:
+                self._source(connection, path)
+        self.note_sources()
+
+
+_BY_ORIGIN = """
+    select s.memory, m.collection, s.origin, s.draft, s.file
+    from memory_sources s join memories m on m.id = s.memory where s.origin = ?
+"""
+
+
+def known_sources(vault: OpenVault) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
+    """Every path that this principal imported on this machine, with the options of that import.
+
+    And a sentence for each path of theirs that is not read again until they name it.
+    """
+    machine = machine_id()
+    found, left = [], []
+    for source in read_sources(vault.reader(), vault.keyring):
+        if not machine or source.machine != machine:
+            left.append(
+                f"{source.path} was imported on another machine, and is not read here until you "
+                "name it"
+            )
+        elif not is_newest(vault.keyring, source):
+            left.append(
+                f"{source.path} is not read again until you name it: this machine does not know "
+                "the import that its row stands for"
+            )
+        else:
+            found.append((source.path, {**source.options, "collection": source.collection}))
+    return found, left
