@@ -256,4 +256,4 @@ def _source(name: str, content: Callable[[], bytes], folder: str = "") -> Found:
         folder, parts = parts[0], parts[1:]
     path = Path(folder, *parts)
     root = Path(f"{UPLOADED}{path if reader.rows else folder}")
-    return SourceFile(path, root, "/".join(parts), True, reader.name, label, content=content)
+    return SourceFile(path, root, "/".join(parts), reader.name, label, content=content)

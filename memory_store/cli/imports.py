@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from memory_store.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from memory_store.cli.options import (
@@ -185,18 +186,7 @@ def _print_degraded(lines: Any) -> None:
 
 
 def _report_object(report: ImportReport, dry_run: bool) -> dict[str, Any]:
-    return {
-        "ok": not report.failed,
-        "dry_run": dry_run,
-        "imported": report.imported,
-        "unchanged": report.unchanged,
-        "replaced": report.replaced,
-        "skipped": report.skipped,
-        "failed": report.failed,
-        "pruned": report.pruned,
-        "forgotten": list(report.forgotten),
-        "failures": [{"name": name, "reason": reason} for name, reason in report.failures],
-        "skips": [{"name": name, "reason": reason} for name, reason in report.skips],
-        "degraded": list(report.degraded),
-        "ids": list(report.ids),
-    }
+    values = asdict(report)
+    for name in ("failures", "skips"):
+        values[name] = [{"name": where, "reason": reason} for where, reason in values[name]]
+    return {"ok": not report.failed, "dry_run": dry_run, **values}

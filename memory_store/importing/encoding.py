@@ -18,10 +18,14 @@ UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Broken(Struct, frozen=True):
-    """A part of a file that cannot be read. ``line`` counts from 1."""
+    """A part of a file that cannot be read; ``last``: nor what is behind it.
 
-    line: int
+    ``where`` is its line, counted from 1, or a row's primary key; None for a whole table.
+    """
+
+    where: int | str | None
     reason: str
+    last: bool = False
 
 
 def is_binary(head: bytes) -> bool:

@@ -18,7 +18,7 @@ from memory_store.importing.counterparts import Counterpart, Counterparts
 from memory_store.importing.counts import Counts
 from memory_store.importing.job import ADD, REPLACE
 from memory_store.importing.ledger import FileMark, Ledger
-from memory_store.importing.readers import read_file, reader_of_suffix
+from memory_store.importing.readers import read_file, reader_named
 from memory_store.importing.source_file import LIMITS, STDIN, Item, Skip, SourceFile
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
@@ -102,8 +102,7 @@ class FileImporter:
 
     def _content_tag(self, file: SourceFile) -> bytes | None:
         """The keyed tag of the file's bytes; None for what cannot be recognised by them."""
-        reader = reader_of_suffix(file.path)
-        if file.kind == STDIN or (reader is not None and reader.on_disk):
+        if file.kind == STDIN or reader_named(file.kind).on_disk:
             return None
         try:
             with file.open() as stream:

@@ -65,6 +65,7 @@ class Ledger:
         self.request = request
         self.keys = vault.keyring.of(collection)
         self._sources: dict[str, Source] = {}
+        self._known: dict[str, Source | None] = {}
 
     def file_tag(self, root: str | Path, ref: str) -> bytes:
         """The keyed tag of a file: of its source and of its path from there."""
@@ -151,8 +152,10 @@ class Ledger:
 
     def source_of(self, path: str) -> Source | None:
         """The source of a path on this machine, as this principal named it; None before."""
-        known = self._sources.get(path)
-        return known or find_source(self.vault.reader(), self.vault.keyring, self.collection, path)
+        if path not in self._known:
+            reader, keyring = self.vault.reader(), self.vault.keyring
+            self._known[path] = find_source(reader, keyring, self.collection, path)
+        return self._sources.get(path) or self._known[path]
 
     def note_sources(self) -> None:
         """Keep on this machine that the sources written here are the newest there are."""

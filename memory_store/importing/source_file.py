@@ -60,7 +60,7 @@ class LeftOutError(MemoryStoreError):
 class UnreadableError(MemoryStoreError):
     """Raised by a reader for a file that it cannot read; ``line`` counts from 1."""
 
-    def __init__(self, reason: str, line: int | None = None) -> None:
+    def __init__(self, reason: str, line: int | str | None = None) -> None:
         super().__init__(reason)
         self.reason, self.line = reason, line
 
@@ -68,18 +68,17 @@ class UnreadableError(MemoryStoreError):
 class SourceFile(Struct, frozen=True):
     """One file to read.
 
-    ``path`` is absolute, ``root`` the absolute source root, ``ref`` the posix path from the root
-    (a single name for a file named on its own), ``named`` whether the user named this very file,
-    ``kind`` the name of its reader, ``name`` how messages call it, ``modified`` its time stamp in
-    seconds since 1970. Standard input has the kind ``stdin`` and its ``stream``. A file that is not
-    on this disk has its ``content``; its ``path`` is never opened. ``table`` and ``text_column``
-    say which table of a database is meant, and which field of a row holds the text.
+    ``path`` is absolute, ``root`` its source root (of rows the file itself, of a note the folder),
+    ``ref`` the posix path from the folder (a single name for a file named on its own), ``kind`` the
+    name of its reader, ``name`` how messages call it, ``modified`` its time stamp in seconds since
+    1970. Standard input has the kind ``stdin`` and its ``stream``. A file that is not on this disk
+    has its ``content``; its ``path`` is never opened. ``table`` and ``text_column`` say which table
+    of a database is meant, and which field of a row holds the text.
     """
 
     path: Path
     root: Path
     ref: str
-    named: bool
     kind: str
     name: str = ""
     modified: float | None = None
@@ -119,28 +118,23 @@ class SourceFile(Struct, frozen=True):
         except (OSError, MemoryStoreError):
             return b""
 
-    def data(self, limits: Limits) -> bytes:
-        """All bytes. Raises LeftOutError for an empty file, UnreadableError for one too large."""
+    def data(self, limits: Limits, *, text: bool = False) -> bytes:
+        """All bytes. Raises LeftOutError for an empty file and, where ``text`` is expected, for a
+        binary one; UnreadableError for one that is too large."""
         with self.open() as stream:
             data = stream.read(limits.bytes + 1)
-        if not data:
-            raise LeftOutError("empty")
+        if not data or (text and is_binary(data)):
+            raise LeftOutError("binary" if data else "empty")
         if len(data) > limits.bytes:
             raise UnreadableError(too_large(limits))
         return data
 
     def text(self, limits: Limits) -> str:
-        """The text, with ``\\n`` newlines. Raises LeftOutError for an empty or binary file,
-        UnreadableError for one that is too large or neither UTF-8 nor UTF-16."""
-        with self.open() as stream:
-            data = stream.read(limits.bytes + 1)
-        if is_binary(data):
-            raise LeftOutError("binary")
-        if len(data) > limits.bytes:
-            raise UnreadableError(too_large(limits))
-        text = decode(data)
+        """The text, with ``\\n`` newlines. Raises as :meth:`data` does, for blank text, and for
+        what is neither UTF-8 nor UTF-16."""
+        text = decode(self.data(limits, text=True))
         if isinstance(text, Broken):
-            raise UnreadableError(text.reason, text.line)
+            raise UnreadableError(text.reason, text.where)
         if not text.strip():
             raise LeftOutError("empty")
         return text

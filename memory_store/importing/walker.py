@@ -53,7 +53,7 @@ def walk(
     for path in paths:
         if str(path) == "-":
             here = Path("-")
-            yield SourceFile(here, here, "-", True, STDIN, STDIN_NAME, stream=stdin or sys.stdin)
+            yield SourceFile(here, here, "-", STDIN, STDIN_NAME, stream=stdin or sys.stdin)
             continue
         for found in _walk_one(Path(path), wanted, unwanted):
             if isinstance(found, SourceFile):
@@ -73,7 +73,8 @@ def names_below(folder: Path) -> Iterator[tuple[Path, str]]:
         deeper = folders if here.count(os.sep) < deepest else []
         folders[:] = [name for name in deeper if not _is_passed_over(name)]
         for path in (Path(here, name) for name in names):
-            yield _own_root(path, folder), path.relative_to(folder).as_posix()
+            reader = reader_of_suffix(path)
+            yield path if reader and reader.rows else folder, path.relative_to(folder).as_posix()
 
 
 def _raise(error: OSError) -> None:
@@ -99,28 +100,22 @@ def _walk_one(path: Path, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[
     elif not stat.S_ISREG(status.st_mode):
         yield Failure(name, "not a regular file; pipe it in and write - for standard input")
     else:
-        yield _file(resolved, resolved.parent, resolved.name, name, status, named=True)
+        yield _file(resolved, resolved.parent, resolved.name, name, status)
 
 
 def _file(
-    path: Path, root: Path, ref: str, name: str, status: os.stat_result, *, named: bool
+    path: Path, root: Path, ref: str, name: str, status: os.stat_result
 ) -> SourceFile | Failure:
     try:
         ref.encode("utf-8")
     except UnicodeEncodeError:
         return Failure(name, "the file's name is not valid UTF-8")
     reader = reader_of_suffix(path)
-    kind = reader.name if reader else "text"
-    file = SourceFile(path, _own_root(path, root), ref, named, kind, name, status.st_mtime)
+    kind, own = (reader.name, reader.rows) if reader else ("text", False)
+    file = SourceFile(path, path if own else root, ref, kind, name, status.st_mtime)
     if status.st_size > LIMITS.bytes and not reader_of(file).streamed:
         return Failure(name, too_large(LIMITS))
     return file
-
-
-def _own_root(path: Path, root: Path) -> Path:
-    """The source of a file's records: of rows the file itself, of a note the folder."""
-    reader = reader_of_suffix(path)
-    return path if reader and reader.rows else root
 
 
 class _Folder:
@@ -181,7 +176,7 @@ class _Folder:
             return Failure(name, reason(error))
         if not stat.S_ISREG(status.st_mode):
             return Skip(name, "not a regular file")
-        return _file(Path(entry.path), self.root, relative, name, status, named=False)
+        return _file(Path(entry.path), self.root, relative, name, status)
 
     def _enter(self, relative: str, name: str) -> str | Failure:
         if relative.count("/") >= MAX_FOLDER_DEPTH:

@@ -81,7 +81,7 @@ def pattern(data: bytes) -> None:
 
 def _read(kind: str, data: bytes) -> None:
     path = Path(f"/uploaded/a.{kind}")
-    file = SourceFile(path, path.parent, path.name, True, kind, path.name, content=lambda: data)
+    file = SourceFile(path, path.parent, path.name, kind, path.name, content=lambda: data)
     for item in read_file(file):
         assert isinstance(item, MemoryDraft | Skip | Failure)
         if isinstance(item, MemoryDraft):

@@ -56,9 +56,14 @@ def reader_of_suffix(path: str | PurePath) -> Reader | None:
     return next((one for one in READERS if suffix in one.suffixes), None)
 
 
+def reader_named(kind: str) -> Reader:
+    """The reader of that name."""
+    return next(one for one in READERS if one.name == kind)
+
+
 def reader_of(file: SourceFile) -> Reader:
     """The reader of a file: that of its kind; of an unknown suffix, that of its first bytes."""
-    named = next(one for one in READERS if one.name == file.kind)
+    named = reader_named(file.kind)
     if named is not text.READER:
         return named
     there = [one for one in READERS if one.binary and not (one.on_disk and file.content)]

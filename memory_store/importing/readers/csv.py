@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
+
+from msgspec.structs import replace
 
 from memory_store.importing.encoding import Broken
 from memory_store.importing.readers.reader import Reader
 from memory_store.importing.readers.rows import (
-    BrokenRow,
     Row,
     items_of,
     no_text_column,
@@ -25,7 +27,7 @@ def read(file: SourceFile, limits: Limits, *, tabs: bool = False) -> Iterator[It
 
     A table cannot be read past a wrong encoding.
     """
-    broken: list[BrokenRow] = []
+    broken: list[Broken] = []
     for row in _rows(_until_broken(file, broken), file.text_columns, tabs=tabs):
         if broken:  # what the csv module made of the lines before it may be half a row
             break
@@ -33,23 +35,21 @@ def read(file: SourceFile, limits: Limits, *, tabs: bool = False) -> Iterator[It
     yield from items_of(file, broken)
 
 
-def _until_broken(file: SourceFile, broken: list[BrokenRow]) -> Iterator[str]:
-    for number, line in file.lines():
+def _until_broken(file: SourceFile, broken: list[Broken]) -> Iterator[str]:
+    for _, line in file.lines():
         if isinstance(line, Broken):
-            broken.append(BrokenRow(number, line.reason, last=True))
+            broken.append(replace(line, last=True))
             return
         yield line
 
 
-def _rows(
-    lines: Iterator[str], columns: tuple[str, ...], *, tabs: bool
-) -> Iterator[Row | BrokenRow]:
+def _rows(lines: Iterator[str], columns: tuple[str, ...], *, tabs: bool) -> Iterator[Row | Broken]:
     """The rows. The separator is a tab, or else the comma, or the semicolon where the header has
     no comma (as spreadsheets write it in much of Europe)."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))  # of the whole process
     first = next(lines, "")
     delimiter = "\t" if tabs else ";" if ";" in first and "," not in first else ","
-    reader = csv.reader(_with(first, lines), delimiter=delimiter, strict=True)
+    reader = csv.reader(chain([first] if first else [], lines), delimiter=delimiter, strict=True)
     number = 0
     header: list[str] | None = None
     while True:
@@ -57,24 +57,18 @@ def _rows(
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield BrokenRow(line, str(error), last=True)
+            yield Broken(line, str(error), last=True)
             return
         if cells is None:
             return
         if header is None:
             header = [name.strip() for name in cells]
             if problem := _problem_of_header(header, columns):
-                yield BrokenRow(line, problem)
+                yield Broken(line, problem)
                 return
         elif any(cells):
             number += 1
             yield _row(header, cells, line, number, columns)
-
-
-def _with(first: str, rest: Iterator[str]) -> Iterator[str]:
-    if first:
-        yield first
-    yield from rest
 
 
 def _problem_of_header(header: list[str], columns: tuple[str, ...]) -> str | None:
@@ -91,10 +85,10 @@ def _problem_of_header(header: list[str], columns: tuple[str, ...]) -> str | Non
 
 def _row(
     header: list[str], cells: list[str], line: int, number: int, columns: tuple[str, ...]
-) -> Row | BrokenRow:
+) -> Row | Broken:
     """One row. An empty cell says nothing, but in the text's own column it is an empty text."""
     if len(cells) != len(header):
-        return BrokenRow(line, f"{len(cells)} cells where the header has {len(header)}")
+        return Broken(line, f"{len(cells)} cells where the header has {len(header)}")
     named = zip(header, cells, strict=True)
     values = {name or f"column {i}": cell for i, (name, cell) in enumerate(named, 1)}
     column = text_column(values, columns)

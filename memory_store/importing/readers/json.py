@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from memory_store.importing.encoding import Broken
 from memory_store.importing.readers.reader import Reader
-from memory_store.importing.readers.rows import BrokenRow, Row, items_of
+from memory_store.importing.readers.rows import Row, items_of
 from memory_store.importing.source_file import Item, Limits, SourceFile
 
 MAX_ROW_TOKENS = 200_000  # strings, brackets and commas of one row; a row of prose has tens
@@ -48,38 +49,38 @@ def holds_lines(head: bytes) -> bool:
     return bool(rest) and first.rstrip().endswith(b"}")
 
 
-def row_of_line(line: str, number: int, depth: int) -> Row | BrokenRow:
+def row_of_line(line: str, number: int, depth: int) -> Row | Broken:
     """One NDJSON line as a row."""
     nested = line.count("[") + line.count("{") > depth + ROW_LEVELS
     if nested or line.count(",") > MAX_ROW_TOKENS // 4:
         _, problem = _end_of_value(line, _skip_space(line, 0), depth)
         if problem:
-            return BrokenRow(number, problem)
+            return Broken(number, problem)
     return _row(line, number, number)
 
 
-def _rows(text: str, depth: int) -> Iterator[Row | BrokenRow]:
+def _rows(text: str, depth: int) -> Iterator[Row | Broken]:
     start = _skip_space(text, 0)
     if text[start : start + 1] == "{":
         yield from _rows_of_object(text, start, depth)
     elif text[start : start + 1] == "[":
         yield from _rows_of_array(text, start, depth)
     else:
-        yield BrokenRow(1 + text.count("\n", 0, start), "neither a JSON array nor an object", True)
+        yield Broken(1 + text.count("\n", 0, start), "neither a JSON array nor an object", True)
 
 
-def _rows_of_object(text: str, start: int, depth: int) -> Iterator[Row | BrokenRow]:
+def _rows_of_object(text: str, start: int, depth: int) -> Iterator[Row | Broken]:
     line = 1 + text.count("\n", 0, start)
     end, problem = _end_of_value(text, start, depth)
     if problem:
-        yield BrokenRow(line, f"{problem}; write many rows as an array or NDJSON", True)
+        yield Broken(line, f"{problem}; write many rows as an array or NDJSON", True)
         return
     row = _row(text[start:end], line, 1)
     rest = _skip_space(text, end)
     if rest < len(text):
-        yield BrokenRow(1 + text.count("\n", 0, rest), "text after the JSON object", True)
+        yield Broken(1 + text.count("\n", 0, rest), "text after the JSON object", True)
         return
-    if isinstance(row, BrokenRow):
+    if isinstance(row, Broken):
         yield row
         return
     for key in ROW_LISTS:
@@ -89,15 +90,15 @@ def _rows_of_object(text: str, start: int, depth: int) -> Iterator[Row | BrokenR
     yield row
 
 
-def _rows_of_list(values: list[Any], line: int) -> Iterator[Row | BrokenRow]:
+def _rows_of_list(values: list[Any], line: int) -> Iterator[Row | Broken]:
     for number, value in enumerate(values, start=1):
         if isinstance(value, dict):
             yield Row(line, number, value)
         else:
-            yield BrokenRow(line, f"row {number} is not an object")
+            yield Broken(line, f"row {number} is not an object")
 
 
-def _rows_of_array(text: str, start: int, depth: int) -> Iterator[Row | BrokenRow]:
+def _rows_of_array(text: str, start: int, depth: int) -> Iterator[Row | Broken]:
     position, line, number = _skip_space(text, start + 1), 1, 0
     counted = 0
     if text[position : position + 1] == "]":
@@ -109,7 +110,7 @@ def _rows_of_array(text: str, start: int, depth: int) -> Iterator[Row | BrokenRo
         number += 1
         end, problem = _end_of_value(text, position, depth)
         if problem:
-            yield BrokenRow(line, f"row {number}: {problem}", True)
+            yield Broken(line, f"row {number}: {problem}", True)
             return
         yield _row(text[position:end], line, number)
         position = _skip_space(text, end)
@@ -119,15 +120,15 @@ def _rows_of_array(text: str, start: int, depth: int) -> Iterator[Row | BrokenRo
             return
         if mark != ",":
             line += text.count("\n", counted, position)
-            yield BrokenRow(line, f"a comma or ] must follow row {number}", True)
+            yield Broken(line, f"a comma or ] must follow row {number}", True)
             return
         position = _skip_space(text, position + 1)
 
 
-def _after(text: str, position: int) -> Iterator[BrokenRow]:
+def _after(text: str, position: int) -> Iterator[Broken]:
     rest = _skip_space(text, position)
     if rest < len(text):
-        yield BrokenRow(1 + text.count("\n", 0, rest), "text after the JSON array", True)
+        yield Broken(1 + text.count("\n", 0, rest), "text after the JSON array", True)
 
 
 def _end_of_value(text: str, start: int, most: int) -> tuple[int, str | None]:
@@ -152,16 +153,16 @@ def _end_of_value(text: str, start: int, most: int) -> tuple[int, str | None]:
     return start, "the JSON ends too early"
 
 
-def _row(text: str, line: int, number: int) -> Row | BrokenRow:
+def _row(text: str, line: int, number: int) -> Row | Broken:
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        return BrokenRow(line + error.lineno - 1, f"not JSON: {error.msg} (column {error.colno})")
+        return Broken(line + error.lineno - 1, f"not JSON: {error.msg} (column {error.colno})")
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        return BrokenRow(line, f"not JSON: {reason}")
+        return Broken(line, f"not JSON: {reason}")
     if not isinstance(value, dict):
-        return BrokenRow(line, f"row {number} is not an object")
+        return Broken(line, f"row {number} is not an object")
     return Row(line, number, value)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from memory_store.importing.encoding import Broken
 from memory_store.importing.readers.json import holds_lines, row_of_line
 from memory_store.importing.readers.reader import Reader
-from memory_store.importing.readers.rows import BrokenRow, Row, items_of
+from memory_store.importing.readers.rows import Row, items_of
 from memory_store.importing.source_file import Item, Limits, SourceFile
 
 
@@ -16,10 +16,10 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
     yield from items_of(file, _rows(file, limits))
 
 
-def _rows(file: SourceFile, limits: Limits) -> Iterator[Row | BrokenRow]:
+def _rows(file: SourceFile, limits: Limits) -> Iterator[Row | Broken]:
     for number, line in file.lines():
         if isinstance(line, Broken):
-            yield BrokenRow(number, line.reason)
+            yield line
         elif line.strip():
             yield row_of_line(line, number, limits.depth)
 

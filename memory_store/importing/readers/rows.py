@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.importing.drafts import with_text_topics
+from memory_store.importing.encoding import Broken
 from memory_store.importing.fields import FieldError, Record
 from memory_store.importing.source_file import Failure, Item, Skip, SourceFile
 from memory_store.records import MemoryDraft
@@ -34,20 +35,11 @@ class Row(Struct, frozen=True):
     table: str | None = None
 
 
-class BrokenRow(Struct, frozen=True):
-    """A row, or (``where`` is None) a whole table, that cannot be read; ``last``: nor what is
-    behind it."""
-
-    where: int | str | None
-    reason: str
-    last: bool = False
-
-
-def items_of(file: SourceFile, rows: Iterable[Row | BrokenRow]) -> Iterator[Item]:
+def items_of(file: SourceFile, rows: Iterable[Row | Broken]) -> Iterator[Item]:
     """The memories of a file's rows."""
     for row in rows:
         where = file.name if row.where is None else f"{file.name}:{row.where}"
-        if isinstance(row, BrokenRow):
+        if isinstance(row, Broken):
             yield Failure(where, row.reason + (NOT_READ if row.last else ""))
         else:
             yield _item(file, where, row)

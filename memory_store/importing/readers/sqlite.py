@@ -13,9 +13,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from memory_store.importing.encoding import Broken
 from memory_store.importing.readers.reader import Reader
 from memory_store.importing.readers.rows import (
-    BrokenRow,
     Row,
     items_of,
     no_text_column,
@@ -51,12 +51,12 @@ def sniff(head: bytes) -> bool:
     return head.startswith(b"SQLite format 3\0")
 
 
-def _rows_of_database(file: SourceFile, limits: Limits) -> Iterator[Row | BrokenRow]:
+def _rows_of_database(file: SourceFile, limits: Limits) -> Iterator[Row | Broken]:
     try:
         with closing(_open(file.path, limits)) as connection:
             yield from _rows(connection, file.table, file.text_columns)
     except sqlite3.Error as error:
-        yield BrokenRow(None, f"SQLite: {error}")
+        yield Broken(None, f"SQLite: {error}")
 
 
 def _open(path: Path, limits: Limits) -> sqlite3.Connection:
@@ -76,17 +76,17 @@ def _decode(data: bytes) -> str:
 
 def _rows(
     connection: sqlite3.Connection, table: str | None, text_columns: tuple[str, ...]
-) -> Iterator[Row | BrokenRow]:
+) -> Iterator[Row | Broken]:
     tables = _tables(connection)
     if table is None and len(tables) == 1:
         table = tables[0]
     if table is None or table not in tables:
-        yield BrokenRow(None, _which_table(table, tables))
+        yield Broken(None, _which_table(table, tables))
         return
     columns, keys = _columns(connection, table)
     column = text_column(columns, text_columns)
     if column is None:
-        yield BrokenRow(None, f"table {table!r}: {no_text_column(columns, text_columns)}")
+        yield Broken(None, f"table {table!r}: {no_text_column(columns, text_columns)}")
         return
     if not keys:
         keys = [_row_number_name(columns)]
@@ -138,15 +138,15 @@ def _quoted(name: str) -> str:
 
 def _row(
     table: str, number: int, cells: dict[str, Any], column: str, keys: list[str]
-) -> Row | BrokenRow:
+) -> Row | Broken:
     """One row: its text and the other columns, but neither BLOBs nor NULLs."""
     ref = ",".join(_key_text(cells[key]) for key in keys)
     text = cells.get(column)
     if isinstance(text, bytes):
-        return BrokenRow(ref, f"the column {column!r} holds binary data")
+        return Broken(ref, f"the column {column!r} holds binary data")
     for name, value in cells.items():
         if isinstance(value, str) and not _is_valid(value):
-            return BrokenRow(ref, f"the column {name!r} is not valid UTF-8")
+            return Broken(ref, f"the column {name!r} is not valid UTF-8")
     left = {
         name: _json_value(value)
         for name, value in cells.items()
