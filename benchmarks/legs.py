@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from benchmarks.measuring import side_by_side
 from benchmarks.report import Line, Proportion
+from memory_store.records import search_request
 from memory_store.search.legs.retrieval import fetch
-from memory_store.search.options import search_options
 from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse
 from memory_store.search.query.plan import make_plan
@@ -24,13 +26,16 @@ def leg_lines(store: MemoryStore, queries: Sequence[str], size: int) -> Iterator
     All get the same query, mask and depth, and the vector leg embeds the query each time. The peer
     is the leg that takes longest when nothing runs beside it.
     """
-    context, options = store.search_context(), search_options(rerank=False, type="note")
-    plan = make_plan(queries[0], "hybrid", options)
+    context, options = store.search_context(), search_request(rerank=False, type="note")
+    plan = make_plan("hybrid", options)
 
     def run(*legs: str) -> Callable[[Any], object]:
         return lambda asked: fetch(asked, context, plan.recipe, legs, plan.depths)
 
-    asked = [analyse(parse(query, options), context, options, plan.legs) for query in queries]
+    asked = [
+        analyse(parse(replace(options, query=query)), context, options, plan.legs)
+        for query in queries
+    ]
     alone = {leg: run(leg) for leg in plan.legs}
     taken = side_by_side({"together": run(*plan.legs), **alone}, asked * TURNS)
     slowest = max(alone, key=lambda leg: taken[leg].wall)

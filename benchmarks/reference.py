@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memory_store.records import SearchOptions
+from memory_store.records import search_request
 from memory_store.search.context import SearchContext
 from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse
@@ -60,8 +60,8 @@ class PlainKeywords:
         A word that has one stem in each language of the vault is one term to ours and several to
         FTS5, so vaults of several languages are scored word by word from FTS5's own statistics.
         """
-        options = SearchOptions()
-        keywords = analyse(parse(query, options), self._context, options).keywords
+        options = search_request(query)
+        keywords = analyse(parse(options), self._context, options).keywords
         totals: dict[str, float] = {}
         for word in keywords:
             stems = {_token(code, term(word, code)) for code in self._languages} & self._held.keys()
@@ -89,7 +89,7 @@ class PlainKeywords:
 
 def is_plain(query: str) -> bool:
     """Whether a query is words alone: no phrase, exclusion or filter narrows what is ranked."""
-    parsed = parse(query, SearchOptions())
+    parsed = parse(search_request(query))
     narrowed = (parsed.required, parsed.excluded, parsed.topics, parsed.types, parsed.collections)
     return not any((*narrowed, parsed.since, parsed.until))
 

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from benchmarks.development_sets import Part
 from benchmarks.remembering import recorded, remembering
 from memory_store.errors import ModelUnavailableError
-from memory_store.records import Ranking, Reference
+from memory_store.records import Ranking, Reference, search_request
 from memory_store.search.context import SearchContext
 from memory_store.search.fusion.rank_fusion import rrf
-from memory_store.search.options import search_options
 from memory_store.search.pipeline import rank
 from memory_store.store import MemoryStore
 
@@ -47,7 +46,7 @@ class Ranker:
             found = self.rank(query, depth=depth)
             if not found.opened:  # nothing was read, so fusion alone decided
                 return found
-        return rank(self.context, query, search_options(**options), depth)
+        return rank(self.context, search_request(query, **options), depth)
 
     def _equal(self, query: str, depth: int, options: dict[str, Any]) -> Ranking:
         legs = [self.rank(query, depth=depth, mode=mode) for mode in ("keyword", "vector")]

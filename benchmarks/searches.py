@@ -52,9 +52,8 @@ def keyword_lines(
 ) -> Iterator[Line]:
     """Eight words: the ranking alone, beside each peer's, in turn with them and in a row."""
     context = store.search_context()
-    options = SearchOptions(mode="keyword")
     works: dict[str, Callable[[Any], object]] = {
-        "ours": lambda query: rank(context, query, options, NEAREST),
+        "ours": lambda query: rank(context, SearchOptions(query, mode="keyword"), NEAREST),
         "FTS5 bm25": fts5.rank,
         "NumPy postings": NumpyPostings(context, queries).rank,
     }
@@ -104,12 +103,12 @@ def hybrid_lines(
 def like_lines(store: MemoryStore, queries: Sequence[str], size: int) -> Iterator[Line]:
     """More like this: what a memory is searched by, looked up, and the ranking by its words."""
     context = store.search_context()
-    found = [rank(context, query, SearchOptions(mode="keyword"), 1) for query in queries]
+    found = [rank(context, SearchOptions(query, mode="keyword"), 1) for query in queries]
     ids = [one.results[0][0] for one in found if one.results]
     options = {one: SearchOptions(mode="keyword", like=one) for one in ids}
     works = {
         "looked up": lambda one: likeness(context.snapshot, one),
-        "ranked": lambda one: rank(context, "", options[one], NEAREST),
+        "ranked": lambda one: rank(context, options[one], NEAREST),
     }
     taken = side_by_side(works, ids)
     yield Line("more like this, words and topics looked up", size, taken["looked up"])

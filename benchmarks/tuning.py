@@ -32,12 +32,12 @@ from benchmarks.development_sets import DevelopmentSet, development_sets
 from benchmarks.sealed import Ranker, SealedPart
 from memory_store.evaluation import MEASURES
 from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
-from memory_store.records import SearchOptions
+from memory_store.records import SearchRequest, search_request
 from memory_store.search.fusion.pool import is_conditional
 from memory_store.search.fusion.rank_fusion import merge
 from memory_store.search.legs.retrieval import fetch
 from memory_store.search.query.analysis import analyse
-from memory_store.search.query.language import checked, parse, resolve_mode
+from memory_store.search.query.language import parse, resolve_mode
 from memory_store.search.query.plan import make_plan
 from memory_store.search.recipes import DEFAULT, Recipe
 from memory_store.search.reranking.cross_encoder import in_fusion_order
@@ -52,7 +52,6 @@ GRID: Mapping[str, Sequence[Any]] = {
 CHOSEN_BY = 1_966  # any number: the same queries every time
 MOST_QUERIES = 150  # of a set: all sets in a few minutes, means to about ± .03
 MODE = "hybrid"
-OPTIONS = SearchOptions()
 
 
 class Trial(Struct, frozen=True):
@@ -97,7 +96,7 @@ def trial(wanted: DevelopmentSet, folder: Path, most: int) -> Trial:
         catalogue = Catalogue(sealed.references())
         for query in asked[number]:
             grades = catalogue.judged(part.judgements[query])
-            rankings = fused_by_each(sealed, part.queries[query], recipes)
+            rankings = fused_by_each(sealed, search_request(part.queries[query]), recipes)
             measure = MEASURES[wanted.measure]
             found.append([measure(catalogue.units(ids), grades) for ids in rankings])
         sealed.close()
@@ -106,12 +105,12 @@ def trial(wanted: DevelopmentSet, folder: Path, most: int) -> Trial:
 
 
 def fused_by_each(
-    sealed: Ranker, query: str, recipes: Sequence[Recipe], options: SearchOptions = OPTIONS
+    sealed: Ranker, request: SearchRequest, recipes: Sequence[Recipe]
 ) -> Iterator[tuple[str, ...]]:
     """The ids that each recipe ranks, best first. The legs run once for each neighbour setting."""
     context = sealed.context
-    analysis = analyse(parse(checked(query, options), options), context, options)
-    plan = make_plan(query, MODE, options, depth=DEFAULT_DEPTH)
+    analysis = analyse(parse(request), context, request)
+    plan = make_plan(MODE, request, depth=DEFAULT_DEPTH)
     fetched: dict[tuple[float, ...], Any] = {}
     for recipe in recipes:
         beside = recipe.neighbour_weights
@@ -135,10 +134,8 @@ def _asked(wanted: DevelopmentSet, most: int) -> list[list[str]]:
 
 def _by_fusion(query: str) -> bool:
     """Whether nothing must be opened to rank a query's answers."""
-    clean = checked(query, OPTIONS)
-    return resolve_mode(clean, OPTIONS.mode) == MODE and not is_conditional(
-        parse(clean, OPTIONS), OPTIONS
-    )
+    request = search_request(query)
+    return resolve_mode(request) == MODE and not is_conditional(parse(request), request)
 
 
 def best_for(trials: Sequence[Trial]) -> int:

@@ -20,11 +20,11 @@ from sqlite_utils.cli import output_options
 from sqlite_utils.cli import query as query_command
 
 from memory_store.cli.failures import said_plainly
-from memory_store.cli.options import key_value_pairs, scope_options
+from memory_store.cli.options import SCOPE, request_options
 from memory_store.cli.search import QueryCommand
 from memory_store.cli.terminal import printable_line
 from memory_store.errors import MemoryStoreError
-from memory_store.records import DEFAULT_LIMIT, MODES, RESULT_COLUMNS, SearchResponse
+from memory_store.records import RESULT_COLUMNS, SearchResponse
 from memory_store.unlocking import open_store
 
 TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "id")
@@ -41,22 +41,7 @@ OUTPUT = frozenset(
 )
 @click.argument("q", default="")
 @click.option("-c", "--column", multiple=True, help="Columns to return")
-@click.option(
-    "-n",
-    "--limit",
-    type=int,
-    default=DEFAULT_LIMIT,
-    show_default=True,
-    help="Number of rows to return",
-)
-@click.option("--mode", type=click.Choice(MODES), default="hybrid", help="How to search")
-@click.option("--deep", is_flag=True, help="Wider pool, no shortcuts; needs two words or more")
-@scope_options
-@click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata that must match")
-@click.option("--like", metavar="ID", help="Memories like this one, with or without a query")
-@click.option("--min-score", type=float, metavar="0-1", help="Leave out results scored below")
-@click.option("--recipe", default="default", help="Ranking recipe")
-@click.option("--sealed", is_flag=True, help="Open exactly the memories that are returned")
+@request_options("limit", "mode", "deep", *SCOPE, "meta", "like", "min_score", "recipe", "sealed")
 @output_options  # type: ignore[untyped-decorator, unused-ignore]
 @click.option(
     "--key-file",
@@ -95,7 +80,6 @@ def hybrid_search(
 
 def _found(path: str, q: str, key_file: Path | None, options: dict[str, Any]) -> SearchResponse:
     try:
-        options["meta"] = key_value_pairs(options["meta"], "meta")
         with open_store(path, key_file=key_file) as store:
             return store.search(q, **options)
     except MemoryStoreError as error:

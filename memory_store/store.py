@@ -28,7 +28,9 @@ from memory_store.records import (
     Answer,
     Memory,
     Ranking,
+    SearchRequest,
     SearchResponse,
+    search_request,
 )
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.creation import create_vault
@@ -49,9 +51,9 @@ if TYPE_CHECKING:
 
 
 SearchElsewhere = Callable[
-    [tuple[tuple[Scope, Scope], ...], str, str, dict[str, Any]], SearchResponse | None
+    [tuple[tuple[Scope, Scope], ...], str, SearchRequest], SearchResponse | None
 ]
-"""From views, a method, a query and its options to the answer; ``None``: nobody is free."""
+"""From views, a method and a request to the answer; ``None``: no process is free."""
 
 
 class Opening(Struct, frozen=True):
@@ -279,19 +281,20 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
     # -- searching ----------------------------------------------------------------------
 
     @inside
-    def search(self, query: str = "", **options: Any) -> SearchResponse:
-        """Search. Keywords are the fields of :class:`SearchOptions`.
+    def search(self, query: str | SearchRequest = "", **options: Any) -> SearchResponse:
+        """Search. Keywords are the fields of :class:`SearchRequest`, or it is given whole.
 
         Raises BadInputError naming the parameter, LockedError after a lock.
         """
-        found = self._found_elsewhere("search", query, options)
-        found = found or self._searched(self.search_context, query, options)
+        request = search_request(query, **options)
+        found = self._found_elsewhere("search", request)
+        found = found or self._searched(self.search_context, request)
         warning = self._vault.untold()
         return replace(found, degraded=(warning, *found.degraded)) if warning else found
 
     @inside
-    def search_by_places(self, query: str = "", **options: Any) -> SearchResponse:
-        """The same for somebody who may not read: order and scores follow from places alone.
+    def search_by_places(self, request: SearchRequest) -> SearchResponse:
+        """The same for an asker who may not read: order and scores follow from places alone.
 
         How near a memory is to chosen queries tells its vector, and the vector what it says.
         The similarities themselves are still in the response. Raises as :meth:`search`.
@@ -300,20 +303,16 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
         def context() -> SearchContext:
             return replace(self.search_context(), by_places=True)
 
-        found = self._found_elsewhere("search_by_places", query, options)
-        return found or self._searched(context, query, options)
+        found = self._found_elsewhere("search_by_places", request)
+        return found or self._searched(context, request)
 
     def _searched(
-        self, context: Callable[[], SearchContext], query: str, options: dict[str, Any]
+        self, context: Callable[[], SearchContext], request: SearchRequest
     ) -> SearchResponse:
-        return searches.search(self._vault, self._embedders, context, query, options)
+        return searches.search(self._vault, self._embedders, context, request)
 
-    def _found_elsewhere(
-        self, method: str, query: str, options: dict[str, Any]
-    ) -> SearchResponse | None:
-        if self.elsewhere is None:
-            return None
-        return self.elsewhere(self._views, method, query, options)
+    def _found_elsewhere(self, method: str, request: SearchRequest) -> SearchResponse | None:
+        return None if self.elsewhere is None else self.elsewhere(self._views, method, request)
 
     def lend(self, take: Callable[[Opening, bytearray], None]) -> None:
         """Give what opens this vault once more to a process of our own. Raises LockedError."""
@@ -372,9 +371,10 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
         return reads.found_again(self._vault, ids)
 
     @inside
-    def rank(self, query: str, *, depth: int = 100, **options: Any) -> Ranking:
+    def rank(self, query: str | SearchRequest, *, depth: int = 100, **options: Any) -> Ranking:
         """The order of the same search to ``depth``, for evaluation. Raises as :meth:`search`."""
-        return searches.rank(self._vault, self.search_context, query, depth, options)
+        request = search_request(query, **options)
+        return searches.rank(self._vault, self.search_context, request, depth)
 
     def search_context(self) -> SearchContext:
         """One consistent view of the vault for one search."""

@@ -83,7 +83,7 @@ def test_it_ranks_as_the_product_does(small_set: DevelopmentSet, tmp_path: Path)
         asked = sealed.store.search(like=one.id)
         found = ranked.rank(one.ref or "", **likeness.RUNS["default"])
         assert [row.id for row in asked.rows] == [id_ for id_, _ in found.results]
-        (again,) = fused_by_each(sealed, "", [DEFAULT], SearchOptions(like=one.id))
+        (again,) = fused_by_each(sealed, SearchOptions(like=one.id), [DEFAULT])
         assert list(again) == [row.id for row in asked.rows]
     sealed.close()
 

@@ -17,6 +17,7 @@ from benchmarks.development_sets import DevelopmentSet, Gate, tidy
 from benchmarks.gates import Figures, Reranking, failures
 from benchmarks.sealed import SealedPart
 from memory_store.evaluation import Estimate, compare, evaluate
+from memory_store.records import SearchOptions
 
 TEXTS = {
     "lease": "The lease of the flat ends in May. The landlord wants the deposit settled.",
@@ -141,7 +142,7 @@ def test_tuning_ranks_as_the_product_does(small_set: DevelopmentSet, tmp_path: P
     sealed = SealedPart(part, tmp_path / "small.db")
     found = evaluate(sealed, words, {q: QUERIES[q][1] for q in words}, {"default": {}})
     for name, ranking in found.run("default").rankings.items():
-        (shipped,) = tuning.fused_by_each(sealed, words[name], tuning.settings()[:1])
+        (shipped,) = tuning.fused_by_each(sealed, SearchOptions(words[name]), tuning.settings()[:1])
         assert list(shipped) == [place.id for place in ranking]
     sealed.close()
     tried = tuning.trial(small_set, tmp_path, most=10)

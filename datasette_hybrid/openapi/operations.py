@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory_store.importing.job import DIFFERING
-from memory_store.records import LISTED_IDS, MAX_QUERY_CHARACTERS, STATUSES
-from memory_store.sql.options import OPTION_NAMES
+from memory_store.records import LISTED_IDS, MAX_QUERY_CHARACTERS, OPTION_NAMES, STATUSES
 from memory_store.vault.members import ROLES
 
 from ..audit.pages import MOST

@@ -10,26 +10,25 @@ import types
 from collections.abc import Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 from msgspec import Struct
 
 from memory_store.actions.trail import Total
 from memory_store.records import (
     DONE_SUFFIX,
-    LIMIT_DEEP,
-    MAX_QUERY_CHARACTERS,
-    MODES,
-    STATUSES,
+    OPTION_NAMES,
+    OPTIONS,
     TYPES,
     Memory,
     MemoryDraft,
     MemoryEdit,
     Passage,
-    SearchOptions,
+    SearchRequest,
     SearchResponse,
     SearchResult,
 )
+from memory_store.records.request import NO, YES
 from memory_store.search.recipes import RECIPES
-from memory_store.sql.options import NO, OPTION_NAMES, YES
 from memory_store.sql.permitted import SHOWN
 from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.members import ROLES
@@ -45,33 +44,9 @@ TIME = "ISO 8601, in UTC"
 SCALARS: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 MEMORY_TYPES = [*TYPES, *(f"{name}{DONE_SUFFIX}" for name in TYPES)]
 
-OPTIONS: Mapping[str, tuple[str, Schema]] = {
-    "mode": ("How to search", {"enum": list(MODES)}),
-    "deep": ("A wider candidate pool; needs two keywords at least", {}),
-    "limit": ("Results of a page: up to 32, deep up to 100", {"minimum": 1, "maximum": LIMIT_DEEP}),
-    "collection": ("Names or ids of collections", {}),
-    "type": ("Types of memories", {}),
-    "topic": ("Topics, any of which a memory has", {}),
-    "status": ("Open memories, done ones, or all", {"enum": list(STATUSES)}),
-    "meta": ("Metadata: KEY=VALUE", {}),
-    "since": ("Created from then on: a date, a time, or a span such as 7d", {}),
-    "until": ("Created until then", {}),
-    "min_score": ("Least score of a result", {"minimum": 0, "maximum": 1}),
-    "narrow": ("Values of facets: FACET:VALUE", {}),
-    "recipe": ("The ranking", {"enum": list(RECIPES)}),
-    "reranker": ("A reranking model, by its name", {}),
-    "rerank": ("Whether to rerank where the recipe does", {}),
-    "expander": ("The language model that the server's configuration names, or none", {}),
-    "expand": ("Whether to ask a language model for other wordings, where one is configured", {}),
-    "sealed": ("Open the memories that are returned, and no other", {}),
-    "like": ("Id of a memory: others like it", {}),
-    "budget": ("Most tokens of all texts returned", {"minimum": 1}),
-    "budget_ms": ("Most milliseconds to take", {"minimum": 1}),
-    "continue": ("`next` of the page before", {}),
-    "explain": ("Tell what each stage did", {}),
-    "why": ("Id of a memory: say why it is, or is not, among the results", {}),
-}
-"""Each option of a search: what it is, and what its schema holds besides its type."""
+REQUEST: Schema = msgspec.json.schema_components([SearchRequest])[1][SearchRequest.__name__]
+PATTERNS = {"meta": "^[^=]+=", "narrow": "^[a-z]+:"}
+"""Of texts that a query string holds of an option."""
 
 FOR_PAGES = ("title_highlights", "holding")
 """Fields of an answer that no JSON has."""
@@ -124,43 +99,41 @@ def of_record(record: type[Struct], *, sealed: bool = False) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
+def _asked(name: str) -> Schema:
+    """A field of the request as the record has it, and what only a server knows of it."""
+    schema: Schema = dict(REQUEST["properties"][name])
+    del schema["default"]
+    return schema | {"recipe": {"enum": list(RECIPES)}}.get(name, {})
+
+
 def option(name: str) -> Schema:
-    """The schema of a search's option in a JSON body."""
-    field = "continue_" if name == "continue" else name
-    annotation = get_type_hints(SearchOptions)[field]
-    description, more = OPTIONS[name]
-    if name == "meta":
-        return {"type": "object", "additionalProperties": {"type": "string"}}
-    if annotation is bool:
-        return {"enum": [True, False, 1, 0, None], "description": description}
-    said = {**of_type(annotation), **more}
-    if "enum" in said:  # null, as everywhere, is "not said"
-        said = {"enum": [*said["enum"], None]}
-    return {**nullable(said), "description": description} if "type" in said else said
+    """The schema of a search's option in a JSON body: null, as everywhere, is "not said"."""
+    schema = _asked(name)
+    if OPTIONS[name].pairs:
+        schema |= {"type": "object", "additionalProperties": {"type": "string"}}
+        return nullable({key: schema[key] for key in schema if key != "items"})
+    if OPTIONS[name].kind is bool:
+        return {"enum": [True, False, 1, 0, None], "description": schema["description"]}
+    if "enum" in schema:
+        return schema | {"enum": [*schema["enum"], None], "type": ["string", "null"]}
+    return schema if "anyOf" in schema else nullable(schema)
 
 
 def option_parameter(name: str) -> Schema:
     """The same option in a query string."""
-    field = "continue_" if name == "continue" else name
-    annotation = get_type_hints(SearchOptions)[field]
-    description, more = OPTIONS[name]
-    said: Schema
-    if annotation is bool:
-        said = {"enum": sorted((YES | NO) - {""})}
-    elif get_origin(annotation) is tuple:
-        said = {"type": "array", "items": {"type": "string"}}
-        if name == "meta":
-            said["items"]["pattern"] = "^[^=]+="
-        elif name == "narrow":
-            said["items"]["pattern"] = "^[a-z]+:"
-    else:
-        held = [one for one in get_args(annotation) or (annotation,) if one in SCALARS]
-        said = {"type": SCALARS[held[0]], **more}
-    return {"name": name, "in": "query", "description": description, "schema": said}
+    schema = _asked(name)
+    description = schema.pop("description")
+    if "anyOf" in schema:
+        schema = schema["anyOf"][0]
+    if OPTIONS[name].kind is bool:
+        schema = {"enum": sorted((YES | NO) - {""})}
+    elif name in PATTERNS:
+        schema["items"] = {"type": "string", "pattern": PATTERNS[name]}
+    return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
 def _search_request() -> Schema:
-    query = {"type": "string", "maxLength": MAX_QUERY_CHARACTERS, "description": "The query"}
+    query = {key: value for key, value in REQUEST["properties"]["q"].items() if key != "default"}
     properties = {"q": query, **{name: option(name) for name in OPTION_NAMES}}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 

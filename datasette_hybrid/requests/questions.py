@@ -31,12 +31,9 @@ from memory_store.errors import (
     StorageError,
     WrongKeyError,
 )
-from memory_store.records import SearchResponse
-from memory_store.search.options import search_options as store_options
-from memory_store.search.query.language import asks_by_itself
+from memory_store.records import OPTION_NAMES, SearchRequest, SearchResponse, read_request
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
-from memory_store.sql.options import OPTION_NAMES, search_options
 from memory_store.text.plain_json import read_json
 
 from .. import compat
@@ -90,16 +87,10 @@ class TooSlowError(BadInputError):
 
 @dataclass(frozen=True)
 class Question:
-    """A search as asked: the query, its options, and the parameters they were read from."""
+    """A search as asked, and the parameters it was read from."""
 
-    query: str
-    options: Mapping[str, Any]
-    given: Mapping[str, list[str]]
-
-    @property
-    def asks(self) -> bool:
-        """Whether there is anything to answer: words, filters, or a memory to find others like."""
-        return bool(self.query.strip()) or asks_by_itself(store_options(**self.options))
+    request: SearchRequest
+    given: Mapping[str, Any]
 
 
 def status_of(error: Exception) -> int:
@@ -240,8 +231,6 @@ def question(given: Mapping[str, Any], *, strict: bool) -> Question:
     query = named.pop("q", named.pop("query", ""))
     if isinstance(query, list):
         query = query[-1] if query else ""
-    if not isinstance(query, str):
-        raise BadInputError("q: text expected", "q")
     if not strict:
         # a form sends its empty fields too
         named = {
@@ -249,7 +238,7 @@ def question(given: Mapping[str, Any], *, strict: bool) -> Question:
             for name, value in named.items()
             if name in OPTION_NAMES
         }
-    return Question(query, search_options(named), given)
+    return Question(read_request({**named, "q": query}), given)
 
 
 async def search(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
@@ -273,7 +262,7 @@ async def in_turn(call: Callable[[], Answer]) -> Answer:
 def answer(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
     """The answer as the asker may see it, for :func:`in_turn`."""
     store = vault.use(grants.search, readable=grants.decrypt)
-    return permitted.search(store, grants, asked.query, asked.options)
+    return permitted.search(store, grants, asked.request)
 
 
 def report_fault(error: Exception) -> str:

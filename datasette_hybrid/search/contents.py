@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
 from memory_store.records import SearchResponse
 from memory_store.sql import permitted
@@ -45,7 +47,7 @@ class LookedUp:
 def looked_up(vault: Vault, grants: Grants, asked: questions.Question) -> LookedUp:
     """The answer and the collections. Raises what the store raises, but for a question's faults."""
     collections = vault.use(grants.decrypt).analysers() if grants.decrypt else ()
-    if not asked.asks:
+    if not asked.request.asks:
         return LookedUp(collections)
     try:
         return LookedUp(collections, response=questions.answer(vault, grants, asked))
@@ -91,7 +93,7 @@ async def answered(
     context: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The answer to a question, and ways out where it is empty."""
-    path, like = context["path"], asked.options.get("like")
+    path, like = context["path"], asked.request.like
     more = _answer(response, grants, asked, context)
     if like and grants.decrypt:
         title = await work.run(lambda: _title_of(vault, grants, like))
@@ -107,14 +109,14 @@ def _answer(
     given, path = asked.given, context["path"]
     # in a private search nothing of the question may stand in an address
     addresses = Asked(path, {} if context["private_queries"] else given)
-    explaining = bool(asked.options.get("explain"))
+    explaining = asked.request.explain
     results = result_views.results(response, grants, addresses, context["code_collections"])
     return {
         "response": response,
         "results": results,
         "found": facets.found(response, given),
         "holding": facets.holding(response),
-        "understood": understood(response.query, response.mode, asked.options.get("mode", "")),
+        "understood": understood(response.query, response.mode, asked.request.mode),
         "continued": forms.last(given, "continue"),
         **result_views.remarks(response, grants),
         "facets": facets.facets(response, given, addresses),
@@ -149,9 +151,9 @@ def _ways_out(
     store = vault.use(grants.search)
     for label, given in facets.relaxed(asked.given)[:MOST_RELAXED]:
         try:
-            question = questions.question(given, strict=False)
-            options = {**question.options, "limit": 1, "rerank": False, "explain": False}
-            response = permitted.search(store, grants, question.query, options)
+            wider = questions.question(given, strict=False).request
+            one = replace(wider, limit=1, rerank=False, explain=False)
+            response = permitted.search(store, grants, one)
         except MemoryStoreError:  # nothing is left to search for
             continue
         if response.rows:

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from datasette import NotFound, Response
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, MemoryStoreError
+from memory_store.records import SearchRequest
 
 from ..permissions.grants import asker, may_see
 from ..requests import private_searches, questions
@@ -84,7 +86,7 @@ def _asked(given: Mapping[str, Any]) -> tuple[questions.Question, BadInputError 
     try:
         return questions.question(given, strict=False), None
     except BadInputError as error:
-        return questions.Question("", {}, given), error
+        return questions.Question(SearchRequest(), given), error
 
 
 async def _section(
@@ -107,10 +109,10 @@ async def _section(
         "degraded": [],
         "no_reranker": None,
     }
-    if section["searchable"] and not asked.asks:
+    if section["searchable"] and not asked.request.asks:
         section["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
     elif section["searchable"]:
-        few = questions.Question(asked.query, {**asked.options, "limit": PER_VAULT}, asked.given)
+        few = questions.Question(replace(asked.request, limit=PER_VAULT), asked.given)
         try:
             response = await asyncio.wait_for(questions.search(vault, grants, few), timeout=30)
         except (MemoryStoreError, QueueFullError, TimeoutError) as error:

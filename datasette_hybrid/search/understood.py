@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memory_store.errors import BadInputError
-from memory_store.records import TYPES, SearchOptions
+from memory_store.records import TYPES, SearchRequest
 from memory_store.search.query.language import ParsedQuery, parse
 
 from .addresses import address
@@ -46,7 +46,7 @@ def understood(query: str, mode: str, asked: str) -> list[str]:
     if mode == LITERAL:
         return ["taken for exact text or a pattern"] if asked == "auto" else []
     try:
-        parsed = parse(query, SearchOptions())
+        parsed = parse(SearchRequest(query))
     except BadInputError:
         return []
     parts = list(_parts(parsed))

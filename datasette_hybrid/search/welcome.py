@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_store.errors import MemoryStoreError
+from memory_store.records import SearchRequest
 from memory_store.sql.functions import Grants
 
 from ..requests import questions
@@ -66,7 +67,7 @@ def _kept(vault: Vault, grants: Grants, path: str) -> Welcome:
 
 
 def _made(vault: Vault, grants: Grants, path: str) -> Welcome:
-    question = questions.Question(EVERYTHING, {"limit": OPENED}, {})
+    question = questions.Question(SearchRequest(EVERYTHING, limit=OPENED), {})
     try:
         response = questions.answer(vault, grants, question)
     except MemoryStoreError:  # times are sealed in a strict vault

@@ -8,15 +8,20 @@ and formats; the order of the ranking is the search page's.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from datasette.filters import FilterArguments
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, MemoryStoreError, NotAVaultError
-from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, SearchResponse
+from memory_store.records import (
+    LIMIT_DEEP,
+    LIMIT_STANDARD,
+    SearchRequest,
+    SearchResponse,
+    read_request,
+)
 from memory_store.sql.functions import Grants
-from memory_store.sql.options import search_options
 
 from ..permissions.grants import asker
 from ..requests import questions
@@ -84,8 +89,10 @@ async def _found(
     if not grants.search:
         return [], "not searched: this needs the permission hybrid-search"
     try:
-        options = search_options(options_asked(request))
-        response = await _widely(vault, grants, query, options)
+        options = options_asked(request)
+        asked = read_request({**options, "q": query})
+        sized = bool({"deep", "limit"}.intersection(options))
+        response = await _widely(vault, grants, asked, sized=sized)
     except (MemoryStoreError, QueueFullError) as error:
         return [], f"not searched: {error}"
     more = f" (the best {len(response.rows)})" if response.next else ""
@@ -93,18 +100,18 @@ async def _found(
 
 
 async def _widely(
-    vault: Vault, grants: Grants, query: str, options: Mapping[str, Any]
+    vault: Vault, grants: Grants, asked: SearchRequest, *, sized: bool
 ) -> SearchResponse:
     """A deep search, so that filters and facets have something to choose from.
 
     One word is too little for a deep search; that is a standard one with its full limit.
     """
-    if not {"deep", "limit"}.intersection(options):
-        wide = {**options, "deep": True, "limit": LIMIT_DEEP}
+    if not sized:
+        wide = replace(asked, deep=True, limit=LIMIT_DEEP)
         try:
-            return await questions.search(vault, grants, questions.Question(query, wide, {}))
+            return await questions.search(vault, grants, questions.Question(wide, {}))
         except BadInputError as error:
             if error.parameter != "deep":
                 raise
-        options = {**options, "limit": LIMIT_STANDARD}
-    return await questions.search(vault, grants, questions.Question(query, options, {}))
+        asked = replace(asked, limit=LIMIT_STANDARD)
+    return await questions.search(vault, grants, questions.Question(asked, {}))

@@ -1,4 +1,4 @@
-"""Searching an opened vault: what a search runs on, its options checked, its models loaded late.
+"""Searching an opened vault: what a search runs on, its models loaded late.
 
 Boundary: the context hands out what opens memories; only :mod:`memory_store.search.opening` and
 what names a memory to explain use it.
@@ -9,15 +9,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
 from memory_store.actions.reads import open_all, resolve
 from memory_store.errors import ModelUnavailableError, NotFoundError, SupersededError
-from memory_store.records import Memory, Ranking, SearchOptions, SearchResponse
+from memory_store.records import Memory, Ranking, SearchRequest, SearchResponse
 from memory_store.search.legs.more_like_this import unknown
-from memory_store.search.options import search_options
 from memory_store.search.query.language import resolve_mode
 from memory_store.session.held_vectors import HeldVectors
 from memory_store.session.opened_vault import OpenVault
@@ -37,45 +36,42 @@ def search(
     vault: OpenVault,
     embedders: Embedders,
     context: Callable[[], SearchContext],
-    query: str,
-    options: dict[str, Any],
+    wanted: SearchRequest,
 ) -> SearchResponse:
     """One search. Raises BadInputError naming the parameter, LockedError after a lock.
 
     The first search of all needs the index and the model: each is loaded beside the other.
     """
     started = monotonic()  # a time limit counts the loading of the index and of the models
-    wanted = _checked(options)
+    _check_reranker(wanted.reranker)
     if wanted.why is not None:
         with contextlib.suppress(NotFoundError):  # the answer itself says so
             wanted = replace(wanted, why=resolve(vault, wanted.why))
     wanted = _with_whole_id(vault, wanted)
-    first = not vault.index_loaded and _is_embedded(query, wanted)
+    first = not vault.index_loaded and _is_embedded(wanted)
     with embedders.loading_ahead() if first else contextlib.nullcontext():
         from memory_store.search.pipeline import run
 
-        response = _on_newest(context, lambda one: run(one, query, wanted, started=started))
+        response = _on_newest(context, lambda one: run(one, wanted, started=started))
     return replace(response, degraded=_runnable(response.degraded, vault))
 
 
-def _is_embedded(query: str, options: SearchOptions) -> bool:
-    if not isinstance(query, str):  # refused by whoever reads it
-        return False
-    return bool(query.strip()) and resolve_mode(query, options.mode) in ("hybrid", "vector")
+def _is_embedded(request: SearchRequest) -> bool:
+    return bool(request.query.strip()) and resolve_mode(request) in ("hybrid", "vector")
 
 
 def rank(
     vault: OpenVault,
     context: Callable[[], SearchContext],
-    query: str,
+    wanted: SearchRequest,
     depth: int,
-    options: dict[str, Any],
 ) -> Ranking:
     """The order of the same search to ``depth``. Raises as :func:`search`."""
     from memory_store.search.pipeline import rank as ranked
 
-    wanted = _with_whole_id(vault, _checked(options))
-    ranking = _on_newest(context, lambda one: ranked(one, query, wanted, depth))
+    _check_reranker(wanted.reranker)
+    wanted = _with_whole_id(vault, wanted)
+    ranking = _on_newest(context, lambda one: ranked(one, wanted, depth))
     return replace(ranking, degraded=_runnable(ranking.degraded, vault))
 
 
@@ -127,14 +123,7 @@ def search_context(
     )
 
 
-def _checked(options: dict[str, Any]) -> SearchOptions:
-    wanted = search_options(**options)
-    if wanted.reranker is not None:
-        _check_reranker(wanted.reranker)
-    return wanted
-
-
-def _with_whole_id(vault: OpenVault, options: SearchOptions) -> SearchOptions:
+def _with_whole_id(vault: OpenVault, options: SearchRequest) -> SearchRequest:
     """The options with the whole id of the memory that others should be like."""
     if options.like is None:
         return options
@@ -144,8 +133,10 @@ def _with_whole_id(vault: OpenVault, options: SearchOptions) -> SearchOptions:
         raise unknown(options.like) from None
 
 
-def _check_reranker(name: str) -> None:
+def _check_reranker(name: str | None) -> None:
     """Raise BadInputError for a name that no model has. A merely absent one degrades the search."""
+    if name is None:
+        return
     from memory_store.models.maxsim import NAME as MAXSIM
     from memory_store.models.reranker import locate_reranker
 

@@ -14,10 +14,11 @@ import click
 
 from memory_store.cli.answers import SHORT_ID, opened_line, print_answer, title_of
 from memory_store.cli.options import (
+    SCOPE,
     database_argument,
-    expansion_options,
     json_option,
-    scope_options,
+    request_option,
+    request_options,
     text_or_stdin,
     with_store,
 )
@@ -41,25 +42,14 @@ if TYPE_CHECKING:
 @database_argument
 @click.argument("question")
 @click.option("--model", metavar="MODEL", help="Language model (default: the default model of llm)")
-@click.option(
-    "-n",
-    "--limit",
-    type=int,
-    default=ANSWER_SOURCES,
-    show_default=True,
-    help="How many memories to send, at most",
-)
-@click.option(
-    "--budget",
-    type=int,
+@request_option("limit", default=ANSWER_SOURCES, help="How many memories to send, at most")
+@request_option(
+    "budget",
     default=ANSWER_BUDGET,
     show_default=True,
-    metavar="TOKENS",
     help="Ceiling for the text that is sent: long memories are cut",
 )
-@scope_options
-@click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
-@expansion_options
+@request_options(*SCOPE, "recipe", "expander", "expand")
 @json_option("Print the answer and its sources as one JSON object")
 @with_store
 def ask(
@@ -67,7 +57,6 @@ def ask(
     question: str,
     model: str | None,
     budget: int,
-    no_expand: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -84,7 +73,7 @@ def ask(
     - for standard input.
     """
     asked = text_or_stdin(question).strip() if question == "-" else question
-    response = _found(store, asked, expand=not no_expand, **options)
+    response = _found(store, asked, **options)
     streaming = not as_json and sys.stdout.isatty()
     try:
         answer = store.answer(

@@ -16,10 +16,9 @@ import click
 from memory_store.cli.evaluation_report import evaluation_lines, evaluation_object
 from memory_store.cli.options import (
     database_argument,
-    expansion_options,
     json_option,
     judgement_options,
-    reranker_options,
+    request_options,
     text_or_stdin,
     with_store,
 )
@@ -46,8 +45,7 @@ EVALUATED_MODES = ("hybrid", "keyword", "vector")  # literal search has no order
     type=click.Choice(EVALUATED_MODES),
     help="A mode to measure, with the default recipe (repeatable)",
 )
-@reranker_options
-@expansion_options
+@request_options("reranker", "rerank", "expander", "expand")
 @click.option("--depth", type=int, default=100, show_default=True, help="How far down to rank")
 @click.option(
     "--losses",

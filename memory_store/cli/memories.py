@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_store.cli.options import (
+    SCOPE,
     TYPE_NAMES,
     database_argument,
     json_option,
     key_value_pairs,
     one_format,
+    request_options,
     row_options,
-    scope_options,
     text_or_stdin,
     with_store,
 )
@@ -75,7 +76,7 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
 
 @click.command("list")
 @database_argument
-@scope_options
+@request_options(*SCOPE)
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many")
 @json_option("Print an array of memories as JSON")

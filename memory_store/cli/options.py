@@ -18,7 +18,7 @@ import click
 
 from memory_store.cli.terminal import printable_line
 from memory_store.errors import BadInputError, LockedError
-from memory_store.records import STATUSES, TYPES
+from memory_store.records import OPTIONS, TYPES
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
@@ -134,38 +134,40 @@ def asked_passphrase(database: Path) -> str:
     return answer
 
 
-def scope_options(function: Function) -> Function:
-    """The filters of ``search`` and ``list``."""
-    for option in reversed(
-        [
-            click.option(
-                "--collection",
-                multiple=True,
-                metavar="NAME",
-                help="Only this collection (repeatable)",
-            ),
-            click.option(
-                "--type",
-                multiple=True,
-                metavar="NAME",
-                help=f"Only this type (repeatable): {TYPE_NAMES}",
-            ),
-            click.option(
-                "--topic", multiple=True, metavar="NAME", help="Only with this topic (repeatable)"
-            ),
-            click.option(
-                "--status",
-                type=click.Choice(STATUSES),
-                default="all",
-                show_default=True,
-                help="Open or completed memories",
-            ),
-            click.option("--since", metavar="WHEN", help="Created at or after: 2024-05-01, 7d, 3w"),
-            click.option("--until", metavar="WHEN", help="Created at or before"),
-        ]
-    ):
-        function = option(function)
-    return function
+SCOPE = ("collection", "type", "topic", "status", "since", "until")
+"""The filters of ``search`` and ``list``."""
+
+
+def request_options(*names: str) -> Callable[[Function], Function]:
+    """Options of a search, by name: in the order that a command's help shows them."""
+
+    def with_options(function: Function) -> Function:
+        for name in reversed(names):
+            function = request_option(name)(function)
+        return function
+
+    return with_options
+
+
+def request_option(name: str, **other: Any) -> Callable[[Function], Function]:
+    """One field of :class:`SearchRequest` as an option; ``other`` settings replace its own.
+
+    A field that is on by itself becomes ``--no-…``.
+    """
+    option = OPTIONS[name]
+    dashed = name.replace("_", "-")
+    settings: dict[str, Any] = {"help": option.description, "metavar": option.value}
+    if option.off:
+        return click.option(f"--no-{dashed}", is_flag=True, help=option.off)
+    if option.kind is bool:
+        settings["is_flag"] = True
+    elif option.several:
+        settings |= {"multiple": True, "help": f"{option.description} (repeatable)"}
+    else:
+        settings["type"] = click.Choice(option.choices) if option.choices else option.kind
+        settings |= {"default": option.default, "show_default": option.default is not None}
+    short = ("-n",) if name == "limit" else ()
+    return click.option(*short, f"--{dashed}", option.field, **settings | other)
 
 
 def row_options(function: Function) -> Function:
@@ -202,28 +204,6 @@ def judgement_options(*, stdin: bool = False) -> Callable[[Function], Function]:
         )(function)
 
     return judged
-
-
-def reranker_options(function: Function) -> Function:
-    """``--reranker`` and ``--no-rerank``: who reads the pool, if anybody."""
-    function = click.option("--no-rerank", is_flag=True, help="Keep the order of the fusion")(
-        function
-    )
-    return click.option(
-        "--reranker", metavar="NAME", help="Reranking model, a folder that holds one, or maxsim"
-    )(function)
-
-
-def expansion_options(function: Function) -> Function:
-    """``--expander`` and ``--no-expand``: who words queries in other ways, if anybody."""
-    function = click.option("--no-expand", is_flag=True, help="Search for the words as they are")(
-        function
-    )
-    return click.option(
-        "--expander",
-        metavar="MODEL",
-        help="Model that queries are sent to for other wordings (default: MEMORY_STORE_EXPANDER)",
-    )(function)
 
 
 def json_option(help: str) -> Callable[[Function], Function]:

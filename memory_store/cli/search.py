@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
 
 from memory_store.cli.options import (
+    SCOPE,
     database_argument,
-    expansion_options,
     json_option,
-    key_value_pairs,
     one_format,
-    reranker_options,
+    request_options,
     row_options,
-    scope_options,
     text_or_stdin,
     with_store,
 )
 from memory_store.cli.rows import write_json, write_rows
 from memory_store.cli.terminal import printable_line
 from memory_store.errors import BadInputError
-from memory_store.records import (
-    DEFAULT_LIMIT,
-    LIMIT_DEEP,
-    LIMIT_STANDARD,
-    MODES,
-    RESULT_COLUMNS,
-)
+from memory_store.records import RESULT_COLUMNS, search_request
 
 if TYPE_CHECKING:
-    from memory_store.records import SearchResponse, SearchResult
+    from memory_store.records import SearchRequest, SearchResponse, SearchResult
     from memory_store.store import MemoryStore
 
 _TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "topics", "id")
@@ -53,74 +44,18 @@ class QueryCommand(click.Command):
 @click.command(cls=QueryCommand)
 @database_argument
 @click.argument("query", default="")
-@click.option(
-    "--mode", type=click.Choice(MODES), default="hybrid", show_default=True, help="How to search"
-)
-@click.option("--deep", is_flag=True, help="Wider pool, no shortcuts; needs two words or more")
-@click.option(
-    "-n",
-    "--limit",
-    type=int,
-    default=DEFAULT_LIMIT,
-    show_default=True,
-    help=f"How many results, at most {LIMIT_STANDARD} (--deep: {LIMIT_DEEP})",
-)
-@scope_options
-@click.option(
-    "--like",
-    metavar="ID",
-    help="Find memories like this one (id, its beginning, or ref), with or without a QUERY",
-)
-@click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata that must match")
-@click.option("--min-score", type=float, metavar="0-1", help="Leave out results scored below")
-@click.option(
-    "--narrow",
-    multiple=True,
-    metavar="FACET:VALUE",
-    help="Of what was found show only these: type:task, topic:garden, created:2025",
-)
-@click.option("--recipe", default="default", show_default=True, help="Ranking recipe")
-@reranker_options
-@expansion_options
-@click.option("--sealed", is_flag=True, help="Open exactly the memories that are returned")
-@click.option(
-    "--budget",
-    type=int,
-    metavar="TOKENS",
-    help="Ceiling for titles and previews: what does not fit comes on the next page",
-)
-@click.option(
-    "--budget-ms",
-    type=int,
-    metavar="MS",
-    help="Time limit: the reranker reads as many as fit",
-)
+@request_options("mode", "deep", "limit", *SCOPE, "like", "meta", "min_score", "narrow", "recipe")
+@request_options("reranker", "rerank", "expander", "expand", "sealed", "budget", "budget_ms")
 @click.option(
     "--page", type=click.IntRange(min=1), default=1, help="This page, each of --limit results"
 )
-@click.option(
-    "--continue",
-    "continue_",
-    metavar="TOKEN",
-    help="The next page, by next of the JSON before: nothing twice, whoever writes meanwhile",
-)
-@click.option(
-    "--explain", is_flag=True, help="Show what each stage did, and why each result is where it is"
-)
-@click.option(
-    "--why",
-    metavar="ID",
-    help="Say why this memory (id, its beginning, or ref) was or was not found",
-)
+@request_options("continue", "explain", "why")
 @json_option("Print the object of the JSON API")
 @row_options
 @with_store
 def search(
     store: MemoryStore,
     query: str,
-    meta: tuple[str, ...],
-    no_rerank: bool,
-    no_expand: bool,
     as_json: bool,
     nl: bool,
     csv: bool,
@@ -140,13 +75,7 @@ def search(
     QUERY may be - for standard input.
     """
     form = one_format(as_json, nl, csv, table)
-    asked = {
-        **options,
-        "query": text_or_stdin(query).strip() if query == "-" else query,
-        "meta": key_value_pairs(meta, "meta"),
-        "rerank": not no_rerank,
-        "expand": not no_expand,
-    }
+    asked = search_request(text_or_stdin(query).strip() if query == "-" else query, **options)
     response = _page(store, asked, page)
     if form == "text":
         from memory_store.cli.answers import print_answer
@@ -167,14 +96,14 @@ def search(
         click.echo(printable_line(line), err=True)
 
 
-def _page(store: MemoryStore, asked: Mapping[str, Any], page: int) -> SearchResponse:
+def _page(store: MemoryStore, asked: SearchRequest, page: int) -> SearchResponse:
     """A page of a search. It is known by the one before it, so each is searched, and counted."""
-    response = store.search(**asked)
+    response = store.search(asked)
     for number in range(2, page + 1):
         if not response.next:
             pages = "is 1 page" if number == 2 else f"are {number - 1} pages"
             raise BadInputError(f"--page {page}: there {pages}", "page")
-        following = store.search(**{**asked, "continue_": response.next})
+        following = store.search(replace(asked, continue_=response.next))
         response = replace(
             following,
             opened=response.opened + following.opened,
@@ -183,12 +112,12 @@ def _page(store: MemoryStore, asked: Mapping[str, Any], page: int) -> SearchResp
     return response
 
 
-def _more(response: SearchResponse, asked: Mapping[str, Any], page: int) -> str:
+def _more(response: SearchResponse, asked: SearchRequest, page: int) -> str:
     """How to see more. The token is some hundred characters: for those who asked with one."""
     if not response.next:
         return ""
     token = f"more: --continue {response.next}"
-    return token if asked["continue_"] else f"more: --page {page + 1}"
+    return token if asked.continue_ else f"more: --page {page + 1}"
 
 
 def _for_people(row: SearchResult) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from memory_store.models.calibration import (
     reliability,
 )
 from memory_store.models.maxsim import asks_for_maxsim
-from memory_store.records import SearchOptions
+from memory_store.records import search_request
 from memory_store.search.candidates import Candidate
 from memory_store.search.opening import Opened
 from memory_store.search.query.analysis import analyse
@@ -189,8 +189,8 @@ class _Task:
 
     def _read(self, text: str, ids: Sequence[str]) -> dict[str, float]:
         """The model's raw score of each memory."""
-        options, context = SearchOptions(), self._store.search_context()
-        analysis, snapshot = analyse(parse(text, options), context, options), context.snapshot
+        request, context = search_request(text), self._store.search_context()
+        analysis, snapshot = analyse(parse(request), context, request), context.snapshot
         places = {id_: ordinal for id_ in ids if (ordinal := snapshot.ordinal_of(id_)) is not None}
         memories = {m.id: m for m in context.open_memories(list(places.values()))}
         opened = [

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from memory_store.actions import collections, members, reads, topics
 from memory_store.facade.opened import OpenedStore, inside
-from memory_store.records import CollectionInfo
-from memory_store.search.options import several
+from memory_store.records import CollectionInfo, several
 from memory_store.vault.settings import AUTO
 
 

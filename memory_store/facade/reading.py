@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from memory_store.actions import reads
 from memory_store.facade.opened import OpenedStore, inside
-from memory_store.records import Memory, MemoryHead, Reference
-from memory_store.search.options import several
+from memory_store.records import Memory, MemoryHead, Reference, several
 
 
 class Reading(OpenedStore):

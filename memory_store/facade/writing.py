@@ -19,10 +19,10 @@ from memory_store.records import (
     MemoryDraft,
     MemoryEdit,
     Progress,
+    several,
     unheard,
 )
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.search.options import several
 from memory_store.vault.damage import vault_faults
 
 if TYPE_CHECKING:

@@ -27,22 +27,33 @@ from memory_store.records.memories import (
     Reference,
     SealedMemory,
 )
-from memory_store.records.searches import (
+from memory_store.records.request import (
     DEFAULT_LIMIT,
     LIMIT_DEEP,
     LIMIT_STANDARD,
     MAX_QUERY_CHARACTERS,
     MODES,
-    RESULT_COLUMNS,
+    OPTION_NAMES,
+    OPTIONS,
     STATUSES,
+    Option,
+    SearchRequest,
+    read_request,
+    search_request,
+    several,
+)
+from memory_store.records.searches import (
+    RESULT_COLUMNS,
     Passage,
     Ranking,
-    SearchOptions,
     SearchResponse,
     SearchResult,
     StageReport,
 )
 from memory_store.records.vaults import VaultSettings
+
+SearchOptions = SearchRequest
+"""The name that Python users know."""
 
 __all__ = [
     "ANSWER_BUDGET",
@@ -54,6 +65,8 @@ __all__ = [
     "LISTED_IDS",
     "MAX_QUERY_CHARACTERS",
     "MODES",
+    "OPTIONS",
+    "OPTION_NAMES",
     "RESULT_COLUMNS",
     "STATUSES",
     "TYPES",
@@ -67,15 +80,20 @@ __all__ = [
     "MemoryDraft",
     "MemoryEdit",
     "MemoryHead",
+    "Option",
     "Passage",
     "Progress",
     "Ranking",
     "Reference",
     "SealedMemory",
     "SearchOptions",
+    "SearchRequest",
     "SearchResponse",
     "SearchResult",
     "StageReport",
     "VaultSettings",
+    "read_request",
+    "search_request",
+    "several",
     "unheard",
 ]

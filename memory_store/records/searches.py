@@ -1,4 +1,4 @@
-"""What a search is asked, and what it answers.
+"""What a search answers.
 
 Boundary: results and passages hold opened (plain) text. They live for one call, are never cached by
 this package and never logged.
@@ -12,52 +12,6 @@ from typing import Any
 from msgspec import Struct, field
 
 from memory_store.titles import shown_title
-
-MODES = ("hybrid", "keyword", "vector", "literal", "structural", "auto")
-STATUSES = ("open", "done", "all")
-
-LIMIT_STANDARD = 32  # Gnosis, "Two Search Modes": up to 32 results
-LIMIT_DEEP = 100  # Gnosis, "Two Search Modes": up to 100 results
-DEFAULT_LIMIT = 10
-MAX_QUERY_CHARACTERS = 8_192  # a longer query is an error: it is a document, not a question
-
-
-class SearchOptions(Struct, frozen=True):
-    """Everything a search can be asked for: the CLI's options with underscores.
-
-    ``since``/``until`` are ISO 8601 dates or spans such as ``7d``, ``3w``; ``meta`` holds
-    ``(key, value)`` pairs; ``min_score`` is 0–1; ``budget`` is in tokens, ``budget_ms`` in
-    milliseconds. ``continue_`` is the ``next`` token of an earlier response. ``expander`` names
-    the language model that may word the query in other ways; it is then sent the query's words.
-    ``narrow`` holds ``FACET:VALUE`` texts: what of the result is shown, by its facets.
-    ``like`` is the id of a memory (or its beginning): others like it are wanted, by themselves or
-    together with the query.
-    """
-
-    mode: str = "hybrid"
-    deep: bool = False
-    limit: int = DEFAULT_LIMIT
-    collection: tuple[str, ...] = ()
-    type: tuple[str, ...] = ()
-    topic: tuple[str, ...] = ()
-    status: str = "all"
-    meta: tuple[tuple[str, str], ...] = ()
-    since: str | None = None
-    until: str | None = None
-    min_score: float | None = None
-    narrow: tuple[str, ...] = ()
-    recipe: str = "default"
-    reranker: str | None = None
-    rerank: bool = True
-    expander: str | None = None
-    expand: bool = True
-    sealed: bool = False
-    like: str | None = None
-    budget: int | None = None
-    budget_ms: int | None = None
-    continue_: str | None = None
-    explain: bool = False
-    why: str | None = None
 
 
 class Passage(Struct, frozen=True):

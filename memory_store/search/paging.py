@@ -17,7 +17,7 @@ import binascii
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from memory_store.errors import BadInputError, FormatError, TamperedError
-from memory_store.records import SearchOptions
+from memory_store.records import SearchRequest
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot
@@ -41,7 +41,7 @@ _AFTER = struct.Struct(">dQQ")
 _TAG_BYTES = 5  # 40 bits, see ID_TAG_BITS
 
 # What may differ between two pages of one search.
-_FREE = frozenset({"limit", "continue_", "explain", "why", "budget", "budget_ms"})
+_FREE = frozenset({"query", "limit", "continue_", "explain", "why", "budget", "budget_ms"})
 
 
 class Place(Struct, frozen=True):
@@ -67,7 +67,7 @@ class Members(Struct, frozen=True):
     done: frozenset[int]
 
 
-def continue_place(keys: PageKeys, query: str, options: SearchOptions) -> Place | None:
+def continue_place(keys: Callable[[], PageKeys], options: SearchRequest) -> Place | None:
     """Where this search goes on by its ``continue`` token; ``None`` at the top.
 
     Raises :class:`BadInputError` (parameter ``continue``) for a token that is damaged, or belongs
@@ -83,14 +83,14 @@ def continue_place(keys: PageKeys, query: str, options: SearchOptions) -> Place 
         raise refusal
     try:
         blob = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-        return _unpacked(keys.unseal(_search(query, options), blob))
+        return _unpacked(keys().unseal(_search(options), blob))
     except (binascii.Error, ValueError, struct.error, TamperedError, FormatError):
         raise refusal from None
 
 
-def continue_token(keys: PageKeys, query: str, options: SearchOptions, place: Place) -> str:
+def continue_token(keys: PageKeys, options: SearchRequest, place: Place) -> str:
     """The token that leads to ``place``."""
-    sealed = keys.seal(_search(query, options), _packed(place))
+    sealed = keys.seal(_search(options), _packed(place))
     return base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
@@ -229,10 +229,10 @@ def _unpacked(content: bytes) -> Place:
     return Place(shown, tried, tuple(tags[:waiting]), tuple(tags[waiting:]), after)
 
 
-def _search(query: str, options: SearchOptions) -> str:
+def _search(options: SearchRequest) -> str:
     """The name of a search: a digest of all that makes it another search. Never leaves here."""
     asked: Mapping[str, object] = {
         name: value for name, value in asdict(options).items() if name not in _FREE
     }
-    text = json.dumps([query, asked], sort_keys=True, default=str)
+    text = json.dumps([options.query, asked], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -16,7 +16,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
-from memory_store.records import Ranking, SearchOptions, SearchResponse
+from memory_store.records import Ranking, SearchRequest, SearchResponse
 from memory_store.search.answer.meaning_only import meaning_alone
 from memory_store.search.answer.response import Outcome, Page, Why, respond
 from memory_store.search.candidates import Fetched, LegList
@@ -37,7 +37,7 @@ from memory_store.search.opening import Opening
 from memory_store.search.paging import continue_place, members, not_yet_listed
 from memory_store.search.query.analysis import Analysis, analyse
 from memory_store.search.query.expansion import expansion
-from memory_store.search.query.language import checked, parse, resolve_mode
+from memory_store.search.query.language import parse, refuse_nothing, resolve_mode
 from memory_store.search.query.plan import NO_CUT, Plan, check_deep, make_plan
 from memory_store.search.recipes import by_places
 from memory_store.search.reranking.pool_order import Reading
@@ -47,21 +47,17 @@ STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for pa
 
 
 def run(
-    context: SearchContext,
-    query: str,
-    options: SearchOptions,
-    *,
-    started: float | None = None,
+    context: SearchContext, request: SearchRequest, *, started: float | None = None
 ) -> SearchResponse:
-    """Answer a query.
+    """Answer a request.
 
     The time limit runs from ``started`` (:func:`time.monotonic`), by default from now.
     Raises :class:`BadInputError` naming the parameter at fault, and what the vault raises when it
     is locked or damaged. A missing model never fails a hybrid search; it is a line in
     ``degraded``.
     """
-    trace = Trace(following=options.explain or options.why is not None)
-    plan = _plan(context, query, options, started=started)
+    trace = Trace(following=request.explain or request.why is not None)
+    plan = _plan(context, request, started=started)
     if plan.mode == "literal":
         from memory_store.search.literal import search_literally
 
@@ -71,14 +67,14 @@ def run(
     return respond(context, plan, outcome, trace)
 
 
-def rank(context: SearchContext, query: str, options: SearchOptions, depth: int = 100) -> Ranking:
+def rank(context: SearchContext, request: SearchRequest, depth: int = 100) -> Ranking:
     """The first ``depth`` memories of the same search, for evaluation.
 
     Legs and pool are at least ``depth`` deep. Only what a reranker or a condition must read is
     opened: nothing at all in fusion's own order.
     Raises :class:`BadInputError` for literal search, which has no order to measure.
     """
-    plan = _plan(context, query, options, depth=depth)
+    plan = _plan(context, request, depth=depth)
     if plan.mode == "literal":
         raise BadInputError("mode: a literal search has no order to measure", parameter="mode")
     outcome = _search(context, plan, Trace())
@@ -93,30 +89,29 @@ def rank(context: SearchContext, query: str, options: SearchOptions, depth: int 
 
 def _plan(
     context: SearchContext,
-    query: str,
-    options: SearchOptions,
+    request: SearchRequest,
     *,
     depth: int = 0,
     started: float | None = None,
 ) -> Plan:
-    clean = checked(query, options)
-    mode = resolve_mode(clean, options.mode)
+    refuse_nothing(request)
+    mode = resolve_mode(request)
     if mode == "structural":
         raise BadInputError(STRUCTURAL_LATER, parameter="mode")
-    if mode == "literal" and options.like:
+    if mode == "literal" and request.like:
         raise BadInputError(LIKE_NO_PATTERN, parameter="like")
-    place = continue_place(context.page_keys(), clean, options) if options.continue_ else None
-    plan = make_plan(clean, mode, options, depth=depth, started=started, place=place)
+    place = continue_place(context.page_keys, request)
+    plan = make_plan(mode, request, depth=depth, started=started, place=place)
     if context.by_places:
         plan = replace(plan, recipe=by_places(plan.recipe, types=not context.strict))
-    kept = narrowing(context, options.narrow)
+    kept = narrowing(context, request.narrow)
     return plan if kept is None else replace(plan, narrowing=kept, kept=kept.mask)
 
 
 def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     """Keyword, vector and hybrid search."""
     with trace.stage("analyse"):
-        analysis = analyse(parse(plan.query, plan.options), context, plan.options, plan.legs)
+        analysis = analyse(parse(plan.options), context, plan.options, plan.legs)
         check_deep(plan.options, analysis.keywords)
     listed = None if analysis.asks else analysis.mask
     if listed is not None and plan.kept is not None:

@@ -17,10 +17,9 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from time import monotonic
-from typing import Any
 
 from memory_store.errors import LockedError
-from memory_store.records import SearchResponse
+from memory_store.records import SearchRequest, SearchResponse
 from memory_store.searchers.wire import (
     Outcome,
     Question,
@@ -140,7 +139,7 @@ class Searchers:
         self._lock = threading.Lock()
 
     def ask(
-        self, views: tuple[View, ...], method: str, query: str, options: dict[str, Any]
+        self, views: tuple[View, ...], method: str, request: SearchRequest
     ) -> SearchResponse | None:
         """The answer of a process that is free; ``None`` when there is none: search yourself.
 
@@ -153,7 +152,7 @@ class Searchers:
             return None
         asked = monotonic()
         try:
-            outcome = process.ask(Question(views, method, query, options))
+            outcome = process.ask(Question(views, method, request))
         except BaseException as error:  # it may be in the middle of anything
             end = "was stuck" if isinstance(error, TimeoutError) else "died"
             self._replace(process, f"a search process {end}", asked - process.begun)

@@ -71,7 +71,7 @@ def _outcome(store: MemoryStore, question: Question) -> Outcome:
     try:
         for scope, readable in question.views:
             store = store.limited_to(scope, readable=readable)
-        return Outcome(found=getattr(store, question.method)(question.query, **question.options))
+        return Outcome(found=getattr(store, question.method)(question.request))
     except MemoryStoreError as refusal:
         return Outcome(refused=refusal)
     except Exception:  # noqa: BLE001 - the asker tries it himself, and meets it where he can tell

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from memory_store.errors import MemoryStoreError
-from memory_store.records import SearchResponse
+from memory_store.records import SearchRequest, SearchResponse
 from memory_store.scopes import Scope
 
 LENGTH_BYTES = 8
@@ -32,12 +32,11 @@ class Stream(Protocol):
 
 
 class Question(Struct, frozen=True):
-    """A search: in which views, by which of the store's methods, for what."""
+    """A search: in which views, by which of the store's methods, and what is asked."""
 
     views: tuple[View, ...]
     method: str
-    query: str
-    options: dict[str, Any]
+    request: SearchRequest
 
 
 class Outcome(Struct, frozen=True):

@@ -26,11 +26,10 @@ from memory_store.errors import (
     NotFoundError,
     StorageError,
 )
-from memory_store.records import RESULT_COLUMNS, SearchResponse
+from memory_store.records import RESULT_COLUMNS, SearchResponse, read_request
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.sql import permitted
 from memory_store.sql.collecting import nothing_collected
-from memory_store.sql.options import search_options
 from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
 from memory_store.sqlite import sqlite3
 from memory_store.text.plain_json import read_json, write_json
@@ -253,7 +252,7 @@ def _search(resolve: Resolve, query: Any, second: Any, *, explain: bool = False)
         database = values.pop("database", None)
         if database is not None and not isinstance(database, str):
             raise BadInputError("database: a database's name expected", "database")
-        options = search_options(values)
+        request = read_request({**values, "q": str(query)})
         found = resolve(database)
     except MemoryStoreError:
         if not _may_search(resolve):
@@ -262,12 +261,11 @@ def _search(resolve: Resolve, query: Any, second: Any, *, explain: bool = False)
     if found.store is None or not found.grants.search:
         return None
     store = found.store.limited_to(found.grants.search, readable=found.grants.decrypt)
-    options["explain"] = explain or bool(options.get("explain"))
+    request = replace(request, explain=explain or request.explain)
 
     def answer() -> SearchResponse:
-        within = _budget(found.budget_ms, options.get("budget_ms"), time.monotonic() - begun)
-        given = options if within is None else {**options, "budget_ms": within}
-        return permitted.search(store, found.grants, str(query), given)
+        within = _budget(found.budget_ms, request.budget_ms, time.monotonic() - begun)
+        return permitted.search(store, found.grants, replace(request, budget_ms=within))
 
     return _Found(found.run(answer), store.profile == permitted.STRICT)
 

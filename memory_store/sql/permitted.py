@@ -23,16 +23,16 @@ import contextlib
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
 from memory_store.models.expander import chosen_expander
-from memory_store.records import SearchOptions, SearchResponse, SearchResult, StageReport
+from memory_store.records import SearchRequest, SearchResponse, SearchResult, StageReport
 from memory_store.scopes import Scope
 from memory_store.search.degraded import BY_PLACES, NOT_READ, for_searchers
 from memory_store.search.legs.more_like_this import unknown
-from memory_store.search.options import search_options, several
-from memory_store.search.query.language import checked, parse, resolve_mode
+from memory_store.search.query.language import ParsedQuery, parse, refuse_nothing, resolve_mode
 from memory_store.search.recipes import recipe_named
 
 if TYPE_CHECKING:
@@ -121,10 +121,8 @@ class NotPermittedError(MemoryStoreError):
     """The question needs a permission that the asker does not have (HTTP 403)."""
 
 
-def search(
-    store: MemoryStore, grants: Grants, query: str, options: Mapping[str, Any]
-) -> SearchResponse:
-    """The answer to a search as somebody with ``grants`` may see it; ``options`` as for the store.
+def search(store: MemoryStore, grants: Grants, request: SearchRequest) -> SearchResponse:
+    """The answer to a search as an asker with ``grants`` may see it.
 
     The option ``why`` takes an id or its beginning (looking for a ref opens every memory's head);
     whatever else it names is as unknown as what the asker may not read, and what cannot be an id is
@@ -133,51 +131,85 @@ def search(
     """
     if not grants.search:
         raise NotPermittedError("searching needs the permission hybrid-search")
+    refuse_nothing(request)
     strict = store.profile == STRICT
     readable = grants.search & grants.decrypt
-    read = grants.decrypt.covers(_asked(store, grants, query, options))
-    if not read:
+    unread = None if grants.decrypt.covers(grants.search) else _Unread.of(request)
+    if unread is not None and grants.decrypt.covers(_asked(store, grants, unread)):
+        unread = None
+    wanted = request
+    if unread is not None:
         narrow_to = store.limited_to(readable).collection_names() if readable else {}
-        _refuse_to_read(query, options, strict=strict, narrow_to=[*narrow_to.values()])
-    inside = store.limited_to(readable if read else grants.search, readable=grants.decrypt)
-    wanted = dict(options) if read else {**options, "sealed": True}
-    _refuse_folders(wanted.get("reranker"))
+        _refuse_to_read(unread, strict=strict, narrow_to=[*narrow_to.values()])
+        wanted = replace(wanted, sealed=True)
+    inside = store.limited_to(
+        readable if unread is None else grants.search, readable=grants.decrypt
+    )
+    _refuse_folders(wanted.reranker)
     if not grants.models:
-        _refuse_other_models(store, wanted.pop("expander", None))
-    if wanted.get("like"):
-        wanted["like"] = _whole_id(inside, wanted["like"])
-    about = wanted.pop("why", None)
+        _refuse_other_models(store, wanted.expander)
+        wanted = replace(wanted, expander=None)
+    if wanted.like:
+        wanted = replace(wanted, like=_whole_id(inside, wanted.like))
+    about = wanted.why
     if about is not None:
+        wanted = replace(wanted, why=None)
         with contextlib.suppress(NotFoundError):
-            wanted["why"] = inside.find_id(about, refs=False)
-    response = (inside.search if read else inside.search_by_places)(query, **wanted)
-    if about is not None and "why" not in wanted:
+            wanted = replace(wanted, why=inside.find_id(about, refs=False))
+    response = (inside.search if unread is None else inside.search_by_places)(wanted)
+    if about is not None and wanted.why is None:
         from memory_store.search.explain.verdict import no_id
 
         response = replace(response, why=no_id(about))
-    if read:
+    if unread is None:
         return replace(response, explain=tuple(map(_as_asked_here, response.explain)))
-    unread = [BY_PLACES] if _is_ranked(query, options) else []
-    unread += [NOT_READ] if _would_be_read(query, options) else []
     shown = store.limited_to(readable).present([row.id for row in response.rows])
-    response = replace(response, degraded=(*response.degraded, *unread))
+    response = replace(response, degraded=(*response.degraded, *unread.left_out))
     return _sealed(response, strict=strict, readable=shown)
 
 
-def _asked(store: MemoryStore, grants: Grants, query: str, options: Mapping[str, Any]) -> Scope:
+class _Unread(Struct, frozen=True):
+    """A request of an asker who may not read all that may be searched, taken apart once.
+
+    ``parsed`` is ``None`` in a mode that only a reader may use.
+    """
+
+    request: SearchRequest
+    mode: str
+    parsed: ParsedQuery | None
+
+    @classmethod
+    def of(cls, request: SearchRequest) -> _Unread:
+        """Raises :class:`BadInputError` for a query that says nothing."""
+        mode = resolve_mode(request)
+        return cls(request, mode, parse(request) if mode in UNREAD_MODES else None)
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """The collections that it names."""
+        return self.request.collection if self.parsed is None else self.parsed.collections
+
+    @property
+    def left_out(self) -> list[str]:
+        """What a search goes without that opens nothing for its asker, as lines."""
+        asked, words = self.request, bool(self.parsed and self.parsed.reading)
+        lines = [BY_PLACES] if asked.like or words else []
+        wanted = asked.rerank and not (asked.sealed or asked.like) and self.mode == "hybrid"
+        if wanted and words and recipe_named(asked.recipe).rerank:
+            lines.append(NOT_READ)
+        return lines
+
+
+def _asked(store: MemoryStore, grants: Grants, unread: _Unread) -> Scope:
     """The collections that a search is about: all that may be searched, or those that it names.
 
     By their ids, and where the asker may read them by their names. What names none of them is
     left to the search to refuse.
     """
     names = store.limited_to(grants.search, readable=grants.decrypt).collection_names()
-    asked = search_options(**options)
-    clean = checked(query, asked)
-    parsed = resolve_mode(clean, asked.mode) in UNREAD_MODES
-    given = parse(clean, asked).collections if parsed else asked.collection
-    if not given:
+    if not unread.collections:
         return Scope.of(names)
-    wanted = {one.casefold() for one in given}
+    wanted = {one.casefold() for one in unread.collections}
     return Scope.of(one for one, name in names.items() if wanted & {one, name.casefold()})
 
 
@@ -206,15 +238,13 @@ def _as_asked_here(report: StageReport) -> StageReport:
     return replace(report, details=shown)
 
 
-def _refuse_folders(reranker: Any) -> None:
+def _refuse_folders(reranker: str | None) -> None:
     """A model's name will do: who asks over HTTP or SQL must not load files of their choice."""
-    if isinstance(reranker, str) and (
-        set(reranker) & {"/", "\\"} or reranker.startswith((".", "~"))
-    ):
+    if reranker and (set(reranker) & {"/", "\\"} or reranker.startswith((".", "~"))):
         raise BadInputError("reranker: a model's name expected, not a folder", "reranker")
 
 
-def _refuse_other_models(store: MemoryStore, expander: Any) -> None:
+def _refuse_other_models(store: MemoryStore, expander: str | None) -> None:
     """The server's own language model, or none: a query is not sent wherever its asker likes."""
     if expander is not None and expander != chosen_expander(store.expander):
         raise NotPermittedError(
@@ -229,11 +259,9 @@ def without_text(record: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
     return {name: value if name in shown else None for name, value in record.items()}
 
 
-def _refuse_to_read(
-    query: str, options: Mapping[str, Any], *, strict: bool, narrow_to: Sequence[str]
-) -> None:
+def _refuse_to_read(unread: _Unread, *, strict: bool, narrow_to: Sequence[str]) -> None:
     """Refuse what only opened text can answer; ``narrow_to`` names the collections with such."""
-    refused = _only_readers(query, options, strict=strict)
+    refused = _only_readers(unread, strict=strict)
     if refused is None:
         return
     parameter, reason = refused
@@ -244,42 +272,22 @@ def _refuse_to_read(
     )
 
 
-def _only_readers(
-    query: str, options: Mapping[str, Any], *, strict: bool
-) -> tuple[str, str] | None:
+def _only_readers(unread: _Unread, *, strict: bool) -> tuple[str, str] | None:
     """The parameter that only opened text can answer, and why; ``None`` if there is none."""
-    clean = checked(query, search_options(**options))
-    mode = resolve_mode(clean, options.get("mode", "hybrid"))
-    if mode not in UNREAD_MODES:
-        return "mode", f"a {mode} search reads the text of memories"
-    if options.get("meta"):
+    asked, parsed = unread.request, unread.parsed
+    if parsed is None:
+        return "mode", f"a {unread.mode} search reads the text of memories"
+    if asked.meta:
         return "meta", "metadata is sealed"
-    if options.get("budget") is not None:
+    if asked.budget is not None:
         return "budget", "the length of texts is sealed"
     if not strict:
         return None
-    parsed = parse(clean, SearchOptions(**options))
-    by_status = options.get("status", "all") != "all"
-    narrowed = {one.partition(":")[0] for one in several(options.get("narrow"))}
-    by_status = by_status or bool(narrowed & SHOWN_FACETS)
+    narrowed = {one.partition(":")[0] for one in asked.narrow}
+    by_status = asked.status != "all" or bool(narrowed & SHOWN_FACETS)
     if parsed.types or parsed.since or parsed.until or by_status:
         return "type, status, since, until", "types and times are sealed in a strict vault"
     return None
-
-
-def _is_ranked(query: str, options: Mapping[str, Any]) -> bool:
-    """Whether the search is for anything, rather than a list of what filters let through."""
-    asked = search_options(**options)
-    return bool(asked.like or parse(checked(query, asked), asked).reading)
-
-
-def _would_be_read(query: str, options: Mapping[str, Any]) -> bool:
-    """Whether a reranker would be asked, were it somebody's who may read."""
-    asked = search_options(**options)
-    clean = checked(query, asked)
-    wanted = asked.rerank and not (asked.sealed or asked.like) and recipe_named(asked.recipe).rerank
-    by_rank = wanted and resolve_mode(clean, asked.mode) == "hybrid"
-    return by_rank and bool(parse(clean, asked).reading)
 
 
 def _shown(*, strict: bool) -> frozenset[str]:

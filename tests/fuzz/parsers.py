@@ -39,13 +39,11 @@ from memory_store.errors import BadInputError, FormatError, MemoryStoreError, Ta
 from memory_store.importing.readers import read_file
 from memory_store.importing.source_file import Failure, Skip, SourceFile
 from memory_store.index.codec import decode, encode
-from memory_store.records import MemoryDraft, SearchOptions
+from memory_store.records import MemoryDraft, SearchOptions, read_request, search_request
 from memory_store.search import paging
 from memory_store.search.literal import compiled
-from memory_store.search.options import search_options as store_options
 from memory_store.search.query.language import ParsedQuery, parse, resolve_mode
 from memory_store.search.query.regular_expressions import needs
-from memory_store.sql.options import search_options
 from memory_store.text.plain_json import read_json, write_json
 from memory_store.vault.page_keys import PageKeys
 
@@ -58,14 +56,14 @@ def query(data: bytes) -> None:
     """The query language, the choice of a mode, and what a pattern needs."""
     text = text_of(data)
     try:
-        parsed = parse(text, SearchOptions())
+        parsed = parse(search_request(text))
     except BadInputError as error:
         assert error.parameter == "q"
     else:
         assert isinstance(parsed, ParsedQuery)
         assert all(phrase.words for phrase in (*parsed.required, *parsed.excluded))
         parsed.reading.encode("utf-8")
-    assert resolve_mode(text, "auto") in ("hybrid", "literal", "structural")
+    assert resolve_mode(SearchOptions(text, mode="auto")) in ("hybrid", "literal", "structural")
 
 
 def pattern(data: bytes) -> None:
@@ -161,7 +159,7 @@ def continuation(data: bytes) -> None:
     """A token for the next page: as sent by a stranger, and as it would be after unsealing."""
     keys = PageKeys(OneKey(_sealed()[0], None))  # type: ignore[arg-type]
     try:
-        paging.continue_place(keys, "q", SearchOptions(continue_=text_of(data) or None))
+        paging.continue_place(lambda: keys, SearchOptions("q", continue_=text_of(data) or None))
     except BadInputError as error:
         assert error.parameter == "continue"
     try:
@@ -196,12 +194,12 @@ def options(data: bytes) -> None:
     if not isinstance(values, dict):
         return
     try:
-        asked = store_options(**search_options(values))
+        asked = read_request(values)
     except BadInputError as error:
         assert error.parameter in values
     else:
         assert isinstance(asked, SearchOptions)
-        paging._search("q", asked)
+        paging._search(asked)
 
 
 def archive(data: bytes) -> None:
@@ -264,7 +262,7 @@ def _tokens() -> list[bytes]:
         paging.Place(0, after=(float(np.inf), 1, 2), waiting=(5,)),
     ]
     keys = PageKeys(OneKey(_sealed()[0], None))  # type: ignore[arg-type]
-    tokens = [paging.continue_token(keys, "q", SearchOptions(), place) for place in places]
+    tokens = [paging.continue_token(keys, SearchOptions("q"), place) for place in places]
     return [*map(paging._packed, places), *(token.encode() for token in tokens)]
 
 

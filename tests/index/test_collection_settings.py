@@ -12,7 +12,7 @@ import pytest
 from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.errors import BadInputError, LockedError, ModelUnavailableError, NotFoundError
-from memory_store.records import MemoryDraft
+from memory_store.records import MemoryDraft, search_request
 from memory_store.scopes import EVERYTHING
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
@@ -360,7 +360,9 @@ class TestChangingSettings:
         self, two_models: MemoryStore
     ) -> None:
         two_models.set_collection("job", embedder="default")
-        answer = permitted.search(two_models, Grants(search=EVERYTHING), "car", {"rerank": False})
+        answer = permitted.search(
+            two_models, Grants(search=EVERYTHING), search_request("car", rerank=False)
+        )
         assert any("part of the collections" in line for line in answer.degraded)
         for line in answer.degraded:
             assert "job" not in line

@@ -28,7 +28,7 @@ from plugin.uploads import archive
 
 from datasette_hybrid.requests.cross_site import BY_TOKEN
 from datasette_hybrid.serving import routes
-from memory_store.sql.options import OPTION_NAMES
+from memory_store.records import OPTION_NAMES
 
 STRINGS = counted(10_000)
 SECONDS = 5  # of processor time for one request

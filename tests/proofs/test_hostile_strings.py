@@ -27,9 +27,8 @@ from naughty import as_bytes, strings
 from memory_store import llm_plugin
 from memory_store.cli import main
 from memory_store.errors import BadInputError, MemoryStoreError
-from memory_store.records import MODES
+from memory_store.records import MODES, OPTION_NAMES
 from memory_store.sql.functions import ALL_GRANTS, StoreAndGrants, register
-from memory_store.sql.options import OPTION_NAMES
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 from memory_store.text.plain_json import write_json

@@ -25,8 +25,7 @@ from plugin.conftest import Filled
 from scripts import FOR_OTHER_READERS, PAYLOADS
 from servers import ROOT, Server, served_process
 
-from memory_store.records import MemoryDraft
-from memory_store.sql.options import OPTION_NAMES
+from memory_store.records import OPTION_NAMES, MemoryDraft
 from memory_store.store import MemoryStore
 
 pytestmark = MARKS

@@ -78,8 +78,8 @@ class TestVariants:
     def test_evaluation_ranks_what_a_search_would(
         self, notes: MemoryStore, language_models: LanguageModels
     ) -> None:
-        options = SearchOptions(expander="good")
-        ranked = pipeline.rank(notes.search_context(), "my vehicle", options).results
+        options = SearchOptions("my vehicle", expander="good")
+        ranked = pipeline.rank(notes.search_context(), options).results
         assert ranked[0][0] == asked(notes, "my vehicle").rows[0].id
 
     @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ def test_it_looks_for_what_resembles_the_first_results(store: MemoryStore, feedi
 
 
 def test_it_opens_nothing(notes: MemoryStore, feeding: Recipe) -> None:
-    options = SearchOptions(recipe="feeding")
-    ranking = pipeline.rank(notes.search_context(), "spare key", options)
+    options = SearchOptions("spare key", recipe="feeding")
+    ranking = pipeline.rank(notes.search_context(), options)
     assert (len(ranking.results) > 3, ranking.opened) == (True, 0)
     sealed = notes.search("spare key", recipe="feeding", sealed=True, limit=4)
     assert sealed.opened == len(sealed.rows) == 4
@@ -113,9 +113,9 @@ def test_both_indexes_give_the_same_list(
 ) -> None:
     context = notes.search_context()
     index = make_vector_index(context.snapshot, kind)
-    options = SearchOptions(recipe="feeding")
-    ranked = pipeline.rank(replace(context, vector_index=index), "spare key", options).results
-    usual = pipeline.rank(context, "spare key", options).results
+    options = SearchOptions("spare key", recipe="feeding")
+    ranked = pipeline.rank(replace(context, vector_index=index), options).results
+    usual = pipeline.rank(context, options).results
     assert [id_ for id_, _ in ranked] == [id_ for id_, _ in usual]
     index.wipe()
 

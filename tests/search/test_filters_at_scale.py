@@ -184,7 +184,7 @@ def context(
 
 
 def search(context: SearchContext, query: str, **options: Any) -> SearchResponse:
-    return run(context, query, SearchOptions(**{"limit": 32, "rerank": False, **options}))
+    return run(context, SearchOptions(query, **{"limit": 32, "rerank": False, **options}))
 
 
 def wanted(memories: list[Made], *marks: str) -> set[str]:

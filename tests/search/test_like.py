@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from memory_store.cli import main
 from memory_store.errors import BadInputError
 from memory_store.index.documents import terms_of, topics_of
-from memory_store.records import MemoryDraft, SearchResponse
+from memory_store.records import MemoryDraft, SearchResponse, search_request
 from memory_store.scopes import EVERYTHING
 from memory_store.search.legs.more_like_this import MOST_TERMS, spread, telling_terms
 from memory_store.search.recipes import RECIPES
@@ -231,14 +231,17 @@ class TestSealed:
 
     def test_a_searcher_names_it_by_id_alone_and_sees_no_text(self, garden: MemoryStore) -> None:
         searcher, whole = Grants(search=EVERYTHING), id_of(garden, "slugs")
-        answers = [permitted.search(garden, searcher, "", {"like": n}) for n in (whole, whole[:8])]
-        by_places = garden.search_by_places("", like=whole, sealed=True)
+        answers = [
+            permitted.search(garden, searcher, search_request("", like=n))
+            for n in (whole, whole[:8])
+        ]
+        by_places = garden.search_by_places(search_request(like=whole, sealed=True))
         expected = [row.id for row in by_places.rows]
         for answer in answers:
             assert [row.id for row in answer.rows] == expected
             assert not any(row.title or row.preview or row.ref for row in answer.rows)
         with pytest.raises(BadInputError, match="like: there is no memory 'slugs'"):
-            permitted.search(garden, searcher, "", {"like": "slugs"})
+            permitted.search(garden, searcher, search_request("", like="slugs"))
 
 
 class TestWithoutVectors:

@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.errors import BadInputError
-from memory_store.records import MAX_QUERY_CHARACTERS, SearchOptions
+from memory_store.records import MAX_QUERY_CHARACTERS, SearchOptions, search_request
 from memory_store.search.query.language import Variant, parse, resolve_mode
-
-PLAIN = SearchOptions()
 
 
 def test_words_are_kept_in_order_and_as_spelled() -> None:
-    parsed = parse("Where is the Spare key", PLAIN)
+    parsed = parse(search_request("Where is the Spare key"))
     assert parsed.words == ("Where", "is", "the", "Spare", "key")
     assert parsed.text == "Where is the Spare key"
     assert not parsed.has_filters
@@ -26,13 +24,13 @@ def test_words_are_kept_in_order_and_as_spelled() -> None:
     "query", ['rent "spare key" due', "rent “spare key” due", "rent „spare key“ due"]
 )
 def test_a_quoted_phrase_is_a_condition_and_its_words_still_count(query: str) -> None:
-    parsed = parse(query, PLAIN)
+    parsed = parse(search_request(query))
     assert [phrase.words for phrase in parsed.required] == [("spare", "key")]
     assert parsed.words == ("rent", "spare", "key", "due")
 
 
 def test_a_minus_excludes_a_word_or_a_phrase_and_keeps_them_out_of_what_is_embedded() -> None:
-    parsed = parse('garden -moles -"slug pellets" -well-rotted', PLAIN)
+    parsed = parse(search_request('garden -moles -"slug pellets" -well-rotted'))
     assert [phrase.words for phrase in parsed.excluded] == [
         ("moles",),
         ("slug", "pellets"),
@@ -43,19 +41,21 @@ def test_a_minus_excludes_a_word_or_a_phrase_and_keeps_them_out_of_what_is_embed
 
 @pytest.mark.parametrize("query", ["well-rotted", "a - b", "--flag", "-- x"])
 def test_a_hyphen_that_does_not_lead_a_word_excludes_nothing(query: str) -> None:
-    parsed = parse(query, PLAIN)
+    parsed = parse(search_request(query))
     assert parsed.excluded == ()
     assert parsed.words
 
 
 def test_a_lone_quote_is_an_ordinary_character() -> None:
-    parsed = parse('a 5" pipe and "half', PLAIN)
+    parsed = parse(search_request('a 5" pipe and "half'))
     assert parsed.required == ()
     assert parsed.words == ("a", "5", "pipe", "and", "half")
 
 
 def test_prefixes_are_filters_not_words() -> None:
-    parsed = parse('boiler topic:heating topic:"home office" type:task in:house since:7d', PLAIN)
+    parsed = parse(
+        search_request('boiler topic:heating topic:"home office" type:task in:house since:7d')
+    )
     assert parsed.words == ("boiler",)
     assert parsed.topics == ("heating", "home office")
     assert parsed.types == ("task",)
@@ -64,25 +64,27 @@ def test_prefixes_are_filters_not_words() -> None:
 
 
 def test_a_prefix_without_a_value_and_an_unknown_prefix_are_words() -> None:
-    parsed = parse("topic: https://example.org/x", PLAIN)
+    parsed = parse(search_request("topic: https://example.org/x"))
     assert parsed.topics == ()
     assert parsed.words == ("topic", "https", "example", "org", "x")
 
 
 def test_options_filter_where_the_query_says_nothing() -> None:
-    options = SearchOptions(topic=("boat",), type=("task",), since="2024-01-01")
-    parsed = parse("sails topic:winter", options)
+    filters = {"topic": ("boat",), "type": ("task",), "since": "2024-01-01"}
+    parsed = parse(search_request("sails topic:winter", **filters))
     assert parsed.topics == ("winter",)
     assert parsed.types == ("task",)
     assert parsed.since == "2024-01-01"
 
 
 def test_filters_alone_are_a_query() -> None:
-    assert parse("topic:boat", PLAIN).has_filters
+    assert parse(search_request("topic:boat")).has_filters
 
 
 def test_typed_lines_become_variants() -> None:
-    parsed = parse("lex: lease end\nvec: when must we move out\nhyde: The lease ends\nlease", PLAIN)
+    parsed = parse(
+        search_request("lex: lease end\nvec: when must we move out\nhyde: The lease ends\nlease")
+    )
     assert parsed.variants == (
         Variant("lex", "lease end"),
         Variant("vec", "when must we move out"),
@@ -92,34 +94,34 @@ def test_typed_lines_become_variants() -> None:
 
 
 def test_typed_lines_alone_are_read_by_the_reranker_too() -> None:
-    assert parse("lex: lease end\nintent: moving house", PLAIN).reading == "lease end"
+    assert parse(search_request("lex: lease end\nintent: moving house")).reading == "lease end"
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\x00", "\n\n", "!!!", '""', "-moles", '-"a b"'])
 def test_a_query_without_anything_to_look_for_is_refused_by_name(query: str) -> None:
     with pytest.raises(BadInputError) as refusal:
-        parse(query, PLAIN)
+        parse(search_request(query))
     assert refusal.value.parameter == "q"
 
 
 def test_a_minus_before_a_prefix_is_refused() -> None:
     with pytest.raises(BadInputError, match="topic: cannot be excluded"):
-        parse("boat -topic:winter", PLAIN)
+        parse(search_request("boat -topic:winter"))
 
 
 def test_a_megabyte_is_refused_at_once() -> None:
     start = time.process_time()
     for text in ("x" * 1_000_000, '"' * 1_000_000, "-" * 1_000_000, "topic:" * 200_000):
         with pytest.raises(BadInputError, match=r"^q: ") as refusal:
-            parse(text, PLAIN)
+            parse(search_request(text))
         assert refusal.value.parameter == "q"
     assert time.process_time() - start < 1
 
 
 def test_the_longest_query_is_searched_and_one_character_more_is_not() -> None:
-    assert parse("a" * MAX_QUERY_CHARACTERS, PLAIN).words
+    assert parse(search_request("a" * MAX_QUERY_CHARACTERS)).words
     with pytest.raises(BadInputError):
-        parse("a" * (MAX_QUERY_CHARACTERS + 1), PLAIN)
+        parse(search_request("a" * (MAX_QUERY_CHARACTERS + 1)))
 
 
 _PIECES = st.sampled_from(
@@ -144,7 +146,7 @@ _PIECES = st.sampled_from(
 
 def _outcome(query: str) -> str:
     try:
-        parsed = parse(query, PLAIN)
+        parsed = parse(search_request(query))
     except BadInputError as refusal:
         return f"refused {refusal.parameter}"
     return "parsed" if parsed.words or parsed.variants or parsed.has_filters else "empty"
@@ -157,7 +159,7 @@ def test_any_string_is_parsed_or_refused(query: str) -> None:
 
 @given(st.lists(st.from_regex(r"[a-z]{1,8}", fullmatch=True), min_size=1, max_size=12))
 def test_plain_words_survive_parsing_unchanged(words: list[str]) -> None:
-    parsed = parse(" ".join(words), PLAIN)
+    parsed = parse(search_request(" ".join(words)))
     assert parsed.words == tuple(words)
 
 
@@ -185,11 +187,11 @@ def test_plain_words_survive_parsing_unchanged(words: list[str]) -> None:
     ],
 )
 def test_auto_reads_the_shape_of_a_query(query: str, mode: str) -> None:
-    assert resolve_mode(query, "auto") == mode
-    assert resolve_mode(query, "keyword") == "keyword"
+    assert resolve_mode(SearchOptions(query, mode="auto")) == mode
+    assert resolve_mode(SearchOptions(query, mode="keyword")) == "keyword"
 
 
 def test_an_unknown_mode_is_refused_by_name() -> None:
     with pytest.raises(BadInputError) as refusal:
-        resolve_mode("x", "fuzzy")
+        search_request("x", mode="fuzzy")
     assert refusal.value.parameter == "mode"

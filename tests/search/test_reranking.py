@@ -150,8 +150,8 @@ class TestLateInteraction:
             raise error
 
         context = replace(barrels.search_context(), embedder=absent)
-        response = pipeline.run(context, "garden rain barrel", SearchOptions(**LATE))
-        plain = pipeline.run(context, "garden rain barrel", SearchOptions(rerank=False))
+        response = pipeline.run(context, SearchOptions("garden rain barrel", **LATE))
+        plain = pipeline.run(context, SearchOptions("garden rain barrel", rerank=False))
         assert order(response) == order(plain)
         assert any(line.startswith("no reranker") for line in response.degraded)
 
@@ -234,17 +234,17 @@ class TestTimeLimits:
                 return [*model.score(query, passages[:3]), *[None] * len(passages[3:])]
 
         context = replace(notes.search_context(), reranker=lambda name: ThreeInTime())
-        response = pipeline.run(context, "zqzq jxjx", SearchOptions(limit=12, budget_ms=60_000))
+        response = pipeline.run(context, SearchOptions("zqzq jxjx", limit=12, budget_ms=60_000))
         assert read_of(response) == (3, 12)
         assert len(response.rows) == 9  # the three that were read do not fit
         assert {row.rerank_score for row in response.rows} == {None}
 
     def test_the_clock_starts_with_the_search(self, long_notes: MemoryStore, reranker: str) -> None:
         context = long_notes.search_context()
-        options = SearchOptions(budget_ms=60_000)
-        now = pipeline.run(context, "rain barrel", options)
+        options = SearchOptions("rain barrel", budget_ms=60_000)
+        now = pipeline.run(context, options)
         assert not any("budget_ms" in line for line in now.degraded)
-        before = pipeline.run(context, "rain barrel", options, started=monotonic() - 61)
+        before = pipeline.run(context, options, started=monotonic() - 61)
         assert read_of(before) == (0, 64)
 
     def test_time_enough_changes_nothing(self, long_notes: MemoryStore, reranker: str) -> None:
@@ -282,7 +282,7 @@ class TestWhatIsRead:
             MemoryDraft(f"{filler}{told} {filler}Entry {n}.", title=f"Log {n}") for n in range(6)
         )
         context = replace(store.search_context(), reranker=lambda name: Listening())
-        pipeline.run(context, "zeppelin quagmire", SearchOptions())
+        pipeline.run(context, SearchOptions("zeppelin quagmire"))
         assert len(seen) == 6
         assert all(told in passage for passage in seen)
         assert all(len(passage) <= len("Log 0\n") + 800 for passage in seen)

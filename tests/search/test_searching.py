@@ -53,7 +53,7 @@ def test_the_keyword_mode_ranks_as_bm25_does(store: MemoryStore) -> None:
     reference = dict(
         connection.execute("select rowid, bm25(t) from t where t match 'pear OR plum'").fetchall()
     )
-    ranked = pipeline.rank(store.search_context(), "pear plum", SearchOptions(mode="keyword"))
+    ranked = pipeline.rank(store.search_context(), SearchOptions("pear plum", mode="keyword"))
     found = [reference[int(store.get(id_).ref or "")] for id_, _ in ranked.results]
     assert len(found) == len(reference) > 20
     assert found == sorted(reference.values())
@@ -211,9 +211,9 @@ class TestOpening:
             return context.open_memories(ordinals)
 
         watched = replace(context, open_memories=counting)
-        response = pipeline.run(watched, "winter garden", SearchOptions(recipe="gnosis"))
+        response = pipeline.run(watched, SearchOptions("winter garden", recipe="gnosis"))
         assert response.opened == len(opened) == len(set(opened)) == 64
-        deep = pipeline.run(watched, "winter garden", SearchOptions(recipe="gnosis", deep=True))
+        deep = pipeline.run(watched, SearchOptions("winter garden", recipe="gnosis", deep=True))
         assert deep.opened == 256
 
     def test_ranking_for_evaluation_opens_nothing(self, notes: MemoryStore) -> None:
@@ -222,7 +222,7 @@ class TestOpening:
 
         context = replace(notes.search_context(), open_memories=refuse)
         for mode in ("keyword", "vector", "hybrid"):
-            ranked = pipeline.rank(context, "spare key", SearchOptions(mode=mode), 100).results
+            ranked = pipeline.rank(context, SearchOptions("spare key", mode=mode), 100).results
             assert ranked
             assert [score for _, score in ranked] == sorted(
                 (score for _, score in ranked), reverse=True
@@ -289,9 +289,9 @@ class TestReranking:
 
     def test_no_time_is_said_and_costs_no_result(self, notes: MemoryStore, reranker: str) -> None:
         context = notes.search_context()
-        options = SearchOptions(budget_ms=1, limit=12)
-        pipeline.run(context, "spare key", SearchOptions())  # models are loaded
-        response = pipeline.run(context, "spare key", options)
+        options = SearchOptions("spare key", budget_ms=1, limit=12)
+        pipeline.run(context, SearchOptions("spare key"))  # models are loaded
+        response = pipeline.run(context, options)
         assert len(response.rows) == 12
         assert any("budget_ms" in line for line in response.degraded)
 
@@ -306,11 +306,11 @@ class TestModels:
             raise ModelUnavailableError("No model here.", "pip install a-model")
 
         context = replace(notes.search_context(), embedder=absent)
-        response = pipeline.run(context, "spare key", SearchOptions(rerank=False))
+        response = pipeline.run(context, SearchOptions("spare key", rerank=False))
         assert sorted(refs(response)) == ["1", "2"]
         assert response.degraded == ("No model here. Try: pip install a-model",)
         with pytest.raises(ModelUnavailableError):
-            pipeline.run(context, "spare key", SearchOptions(mode="vector"))
+            pipeline.run(context, SearchOptions("spare key", mode="vector"))
 
     def test_memories_without_vectors_are_still_found_by_word(self, store: MemoryStore) -> None:
         store.add_many([MemoryDraft("the spare key")], embed=False)

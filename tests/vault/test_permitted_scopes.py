@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memory_store.errors import BadInputError, NotFoundError
-from memory_store.records import SealedMemory, SearchResponse
+from memory_store.records import SealedMemory, SearchResponse, search_request
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
@@ -39,7 +39,9 @@ def scope(store: MemoryStore, *names: str) -> Scope:
 def ask(
     store: MemoryStore, search: Scope, decrypt: Scope, query: str = "pump", **options: Any
 ) -> SearchResponse:
-    return permitted.search(store, Grants(search, decrypt), query, {"limit": 12, **options})
+    return permitted.search(
+        store, Grants(search, decrypt), search_request(query, **{"limit": 12, **options})
+    )
 
 
 def collections(response: SearchResponse) -> set[str]:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from threads import no_thread_to_be_had
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError, ModelUnavailableError
-from memory_store.records import SearchResponse
+from memory_store.records import SearchResponse, search_request
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.searchers import pool
 from memory_store.searchers.pool import DEPTH, WORTH, Searchers
@@ -82,7 +82,7 @@ class Scene:
     def ask(self, query: str, *scopes: Scope, **options: Any) -> SearchResponse | None:
         """What a process answers; ``None`` if none did."""
         views = tuple((scope, EVERYTHING) for scope in scopes)
-        return self.searchers.ask(views, "search", query, options)
+        return self.searchers.ask(views, "search", search_request(query, **options))
 
 
 @pytest.fixture
@@ -150,7 +150,10 @@ def test_a_process_opens_what_the_asker_may_read_and_no_more(scene: Scene) -> No
     scene.begin()
     work = Scope.of([one.id for one in scene.store.collections() if one.name == "work"])
     for readable, opened in ((NOTHING, 0), (work, 1), (EVERYTHING, 3)):
-        question = ("search_by_places", "pump water", {"sealed": True, "mode": "keyword"})
+        question = (
+            "search_by_places",
+            search_request("pump water", sealed=True, mode="keyword"),
+        )
         elsewhere = scene.searchers.ask(((EVERYTHING, readable),), *question)
         assert elsewhere is not None
         assert (len(elsewhere.rows), elsewhere.opened) == (3, opened)
@@ -172,7 +175,7 @@ def test_the_store_asks_a_process_and_tells_of_it_as_of_its_own_searches(scene: 
     scene.store.heard = lambda method, _: heard.append(method)
     limited = scene.store.limited_to(home)
     assert [row.collection for row in limited.search("pump water").rows] == ["home"]
-    assert limited.search_by_places("pump water").rows
+    assert limited.search_by_places(search_request("pump water")).rows
     assert answered == [("search", True), ("search_by_places", True)]
     assert heard == ["search", "search_by_places"]
 
@@ -180,8 +183,8 @@ def test_the_store_asks_a_process_and_tells_of_it_as_of_its_own_searches(scene: 
 def test_a_refusal_is_the_same_from_a_process(scene: Scene) -> None:
     scene.begin()
     with pytest.raises(BadInputError) as refused:
-        scene.ask("pump", limit=-1)
-    assert refused.value.parameter == "limit"
+        scene.ask("pump", narrow="nothing")
+    assert refused.value.parameter == "narrow"
     assert scene.searchers.ready == 1
 
 
@@ -346,12 +349,13 @@ def test_nobody_waits_for_a_process_that_answers_nonsense(
 ENDS_SUDDENLY = """
 import os, sys, time
 from memory_store.searchers.pool import Searchers
+from memory_store.records import SearchRequest
 from memory_store.store import MemoryStore
 
 store = MemoryStore.open(sys.argv[1], key_file=sys.argv[2])
 searchers = Searchers(store, 1, print)
 while not searchers.ready:
-    searchers.ask((), "search", "pump", {})
+    searchers.ask((), "search", SearchRequest("pump"))
     time.sleep(0.02)
 (process,) = searchers._all
 print(process._process.pid, flush=True)

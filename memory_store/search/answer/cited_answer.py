@@ -21,7 +21,7 @@ from memory_store.records import (
     Answer,
     Citation,
     Memory,
-    SearchOptions,
+    SearchRequest,
     SearchResponse,
 )
 from memory_store.search.query.language import parse
@@ -146,7 +146,7 @@ def prompt(response: SearchResponse, sources: Iterable[Source], mark: str) -> st
         head = f"title: {' '.join(memory.title.split())}\ndate: {memory.created[:10]}"
         name = f"source {source.number} {mark}"
         blocks.append(f"<{name}>\n{head}\ntype: {memory.type}\n\n{source.text}\n</{name}>")
-    parsed = parse(response.query, SearchOptions())
+    parsed = parse(SearchRequest(response.query))
     question = parsed.reading or response.query
     meant = f"\nWhat is meant: {parsed.intent}" if parsed.intent else ""
     return "\n\n".join([*blocks, f"Question: {question}{meant}"])

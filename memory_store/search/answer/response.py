@@ -200,7 +200,7 @@ def _next(context: SearchContext, plan: Plan, outcome: Outcome, spending: Spendi
         waiting=[o for o in ordinals if o in left and o not in gone],
         listing=page.listed is not None,
     )
-    return None if place is None else continue_token(keys, plan.query, plan.options, place)
+    return None if place is None else continue_token(keys, plan.options, place)
 
 
 def _is_sealed(outcome: Outcome) -> bool:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from memory_store.records import SearchOptions
+from memory_store.records import SearchRequest
 from memory_store.search.context import SearchContext
 from memory_store.search.explain.account import FusionAccounts, Search, account, ways_of
 from memory_store.search.explain.leg_places import leg_places, leg_sentence, words_held
@@ -79,7 +79,7 @@ def _is_the_question(search: Search, ordinal: int) -> Told | None:
 
 
 def left_out(
-    parsed: ParsedQuery, context: SearchContext, options: SearchOptions, ordinal: int
+    parsed: ParsedQuery, context: SearchContext, options: SearchRequest, ordinal: int
 ) -> Told | None:
     """Which filters and conditions leave it out, each with what the memory is instead."""
     asked = restrictions(parsed, context, options)

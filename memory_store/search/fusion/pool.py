@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from memory_store.records import SearchOptions
+from memory_store.records import SearchRequest
 from memory_store.search.adjustments import Scored
 from memory_store.search.candidates import Candidate, Fetched
 from memory_store.search.context import SearchContext
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
 
 
-def is_conditional(parsed: ParsedQuery, options: SearchOptions) -> bool:
+def is_conditional(parsed: ParsedQuery, options: SearchRequest) -> bool:
     """Whether only opened text tells which candidates may be answers."""
     return bool(parsed.required or parsed.excluded or options.meta) and not options.sealed
 

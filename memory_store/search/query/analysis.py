@@ -22,7 +22,7 @@ from memory_store.dates import parse_moment
 from memory_store.errors import BadInputError
 from memory_store.index.snapshot import Filters, HashGroup, Mask, TopicGroup
 from memory_store.index.terms import has_pair, has_term
-from memory_store.records import DONE_SUFFIX, TYPES, SearchOptions
+from memory_store.records import DONE_SUFFIX, TYPES, SearchRequest
 from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.more_like_this import Likeness, likeness, twins
@@ -130,7 +130,7 @@ class Blinding:
 def analyse(
     parsed: ParsedQuery,
     context: SearchContext,
-    options: SearchOptions,
+    options: SearchRequest,
     legs: Collection[str] = LEGS,
 ) -> Analysis:
     """Blind the query's words as ``legs`` look them up, and apply its filters and conditions.
@@ -248,7 +248,7 @@ def topic_names(text: str, language: str) -> list[set[str]]:
 
 
 def filters(
-    parsed: ParsedQuery, context: SearchContext, options: SearchOptions, blinding: Blinding
+    parsed: ParsedQuery, context: SearchContext, options: SearchRequest, blinding: Blinding
 ) -> Filters:
     """The filters of query and options, looked up. Every named topic must be carried."""
     now = time.time()

@@ -21,8 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
-from memory_store.records import MAX_QUERY_CHARACTERS, MODES, SearchOptions
-from memory_store.text.canonical import canonical_text
+from memory_store.records import SearchRequest
 from memory_store.text.tokens import query_words
 from memory_store.text.tokens import words as words_of
 
@@ -87,43 +86,20 @@ class ParsedQuery(Struct, frozen=True):
         return self.text or next((variant.text for variant in self.variants), "")
 
 
-def checked(query: object, options: SearchOptions) -> str:
-    """The query in the spelling of stored texts (see :func:`canonical_text`).
-
-    Raises :class:`BadInputError` (parameter ``q``) when it is longer than
-    ``MAX_QUERY_CHARACTERS``, or empty where the options do not ask for anything by themselves; the
-    length is looked at before anything else is done with it.
-    """
-    if not isinstance(query, str):
-        raise BadInputError("q: the query must be text", parameter="q")
-    if len(query) > MAX_QUERY_CHARACTERS:
-        raise BadInputError(
-            f"q: the query has {len(query):,} characters; at most {MAX_QUERY_CHARACTERS:,} are "
-            "searched",
-            parameter="q",
-        )
-    clean = canonical_text(query)
-    if not clean.strip() and not asks_by_itself(options):
+def refuse_nothing(request: SearchRequest) -> None:
+    """Raise :class:`BadInputError` where there is nothing to answer."""
+    if not request.asks:
         raise BadInputError("q: the query is empty", parameter="q")
-    return clean
 
 
-def asks_by_itself(options: SearchOptions) -> bool:
-    """Whether a search with these options needs no query: for a list by filters, or ``like``."""
-    if options.like:
-        return True
-    filters = (options.collection, options.type, options.topic, options.since, options.until)
-    others = (options.meta, options.narrow, options.status != "all")
-    return any((*filters, *others)) and options.mode not in ("literal", "structural")
+def parse(request: SearchRequest) -> ParsedQuery:
+    """Take the query apart and add the other filters; prefixes narrow what those say.
 
-
-def parse(query: str, options: SearchOptions) -> ParsedQuery:
-    """Take a query apart and add the filters of ``options``; prefixes narrow what options say.
-
-    Raises only :class:`BadInputError`: for an empty or over-long query, one without any word or
-    filter, or a minus before a prefix.
+    Raises only :class:`BadInputError`: for an empty query, one without any word or filter, or a
+    minus before a prefix.
     """
-    clean = checked(query, options).translate(_QUOTES)
+    refuse_nothing(request)
+    clean = request.query.translate(_QUOTES)
     variants: list[Variant] = []
     intent: list[str] = []
     plain: list[str] = []
@@ -135,26 +111,24 @@ def parse(query: str, options: SearchOptions) -> ParsedQuery:
             intent.append(typed[2].strip())
         elif typed[2].strip():
             variants.append(Variant(typed[1], typed[2].strip()))
-    parsed = _with_options(_items("\n".join(plain)), options)
+    parsed = _with_options(_items("\n".join(plain)), request)
     if variants or intent:
         parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
-    if not (parsed.words or parsed.variants or parsed.has_filters or asks_by_itself(options)):
+    if not (parsed.words or parsed.variants or parsed.has_filters or request.asks_without_words):
         raise BadInputError("q: the query holds no word to search for", parameter="q")
     return parsed
 
 
-def resolve_mode(query: str, mode: str) -> str:
+def resolve_mode(request: SearchRequest) -> str:
     """The mode to search in; ``auto`` looks at the query's shape.
 
     ``/…/``, or one token with ``_``, ``::``, camelCase or a metacharacter other than a closing
     ``. ? !`` → literal; ``$NAME`` → structural; else hybrid. (prx's published rule, fewer than
     three tokens or any metacharacter → literal, would take nearly every natural question.)
     """
-    if mode not in MODES:
-        raise BadInputError(f"mode: {mode!r} is not one of {', '.join(MODES)}", parameter="mode")
-    if mode != "auto":
-        return mode
-    stripped = query.strip()
+    if request.mode != "auto":
+        return request.mode
+    stripped = request.query.strip()
     if _METAVARIABLE.search(stripped):
         return "structural"
     return "literal" if is_delimited(stripped) or is_symbol_like(stripped) else "hybrid"
@@ -218,21 +192,21 @@ def _phrase(text: str) -> Phrase:
     return Phrase(text, tuple(word.text for word in words_of(text)))
 
 
-def option_filters(options: SearchOptions) -> ParsedQuery:
-    """The filters of ``options`` alone, as a query without words."""
-    return _with_options(ParsedQuery("", ()), options)
+def option_filters(request: SearchRequest) -> ParsedQuery:
+    """The filters of the request alone, as a query without words."""
+    return _with_options(ParsedQuery("", ()), request)
 
 
-def _with_options(parsed: ParsedQuery, options: SearchOptions) -> ParsedQuery:
+def _with_options(parsed: ParsedQuery, request: SearchRequest) -> ParsedQuery:
     """Filters given as options count where the query itself says nothing of the kind."""
-    given = (options.collection, options.type, options.topic, options.since, options.until)
+    given = (request.collection, request.type, request.topic, request.since, request.until)
     if not any(given):
         return parsed
     return replace(
         parsed,
-        collections=parsed.collections or options.collection,
-        types=parsed.types or options.type,
-        topics=parsed.topics or options.topic,
-        since=parsed.since or options.since,
-        until=parsed.until or options.until,
+        collections=parsed.collections or request.collection,
+        types=parsed.types or request.type,
+        topics=parsed.topics or request.topic,
+        since=parsed.since or request.since,
+        until=parsed.until or request.until,
     )

@@ -1,7 +1,4 @@
-"""The plan of one search: options checked, recipe chosen, sizes worked out.
-
-Everything a caller can get wrong without looking at the vault is refused here, naming the option.
-"""
+"""The plan of one search: recipe chosen, sizes worked out."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
-from memory_store.records import LIMIT_DEEP, LIMIT_STANDARD, SearchOptions
+from memory_store.records import SearchRequest
 from memory_store.search.paging import Place
 from memory_store.search.recipes import Depth, Recipe, of_one_leg, recipe_named
 
@@ -39,9 +36,8 @@ class Plan(Struct, frozen=True):
     What is not ``shown`` is ranked to be measured: no row is opened only for being on the page.
     """
 
-    query: str
     mode: str
-    options: SearchOptions
+    options: SearchRequest
     recipe: Recipe
     legs: tuple[str, ...]
     depths: Mapping[str, int]
@@ -53,6 +49,11 @@ class Plan(Struct, frozen=True):
     shown: bool = True
     narrowing: Narrowing | None = None
     kept: Mask | None = None
+
+    @property
+    def query(self) -> str:
+        """The query."""
+        return self.options.query
 
     @property
     def reads(self) -> bool:
@@ -111,28 +112,21 @@ class Plan(Struct, frozen=True):
 
 
 def make_plan(
-    query: str,
     mode: str,
-    options: SearchOptions,
+    options: SearchRequest,
     *,
     depth: int = 0,
     started: float | None = None,
     place: Place | None = None,
 ) -> Plan:
-    """Check ``options`` and work out the sizes.
+    """Choose the recipe and work out the sizes.
 
     With ``depth`` > 0 the order is to be measured as far as that: legs and pool are at least as
     deep, and nothing is shown.
     The time limit runs from ``started`` (:func:`time.monotonic`; by default now).
-    Raises :class:`BadInputError` naming the option at fault.
+    Raises :class:`BadInputError` (parameter ``recipe``) for one that there is not.
     """
     recipe = recipe_named(options.recipe)
-    _check_numbers(options)
-    if options.sealed and options.meta:
-        raise BadInputError(
-            "meta: metadata is sealed, so it cannot be a filter in a sealed search",
-            parameter="meta",
-        )
     legs = (mode,) if mode in SINGLE_LEG else recipe.legs
     limit, deep = options.limit, options.deep
     pool = NO_CUT if recipe.pool is None else recipe.pool.of(limit, deep)
@@ -144,7 +138,6 @@ def make_plan(
     started = monotonic() if started is None else started
     budget_ms = options.budget_ms
     return Plan(
-        query=query,
         mode=mode,
         options=replace(options, limit=depth) if depth else options,
         recipe=recipe,
@@ -158,7 +151,7 @@ def make_plan(
     )
 
 
-def check_deep(options: SearchOptions, keywords: tuple[str, ...]) -> None:
+def check_deep(options: SearchRequest, keywords: tuple[str, ...]) -> None:
     """Deep search needs two different keywords, lest a broad word fill the answer.
 
     (A memory that others should be like is no broad word.)
@@ -167,26 +160,4 @@ def check_deep(options: SearchOptions, keywords: tuple[str, ...]) -> None:
     if options.deep and few and not options.like:
         raise BadInputError(
             f"deep: a deep search needs at least {DEEP_KEYWORDS} keywords", parameter="deep"
-        )
-
-
-def _check_numbers(options: SearchOptions) -> None:
-    most = LIMIT_DEEP if options.deep else LIMIT_STANDARD
-    _check_whole("limit", options.limit, 1, most)
-    if options.min_score is not None and not 0 <= options.min_score <= 1:
-        raise BadInputError("min_score: must be between 0 and 1", parameter="min_score")
-    if options.budget is not None:
-        _check_whole("budget", options.budget, 1, None)
-    if options.budget_ms is not None:
-        _check_whole("budget_ms", options.budget_ms, 1, None)
-
-
-def _check_whole(name: str, value: object, least: int, most: int | None) -> None:
-    """Whether ``value`` is a whole number within bounds."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
-        upper = f" and at most {most}" if most is not None else ""
-        hint = f" (deep: {LIMIT_DEEP})" if name == "limit" and most == LIMIT_STANDARD else ""
-        raise BadInputError(
-            f"{name}: must be a whole number of at least {least}{upper}{hint}", parameter=name
         )

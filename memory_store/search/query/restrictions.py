@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from memory_store.index.snapshot import Filters, Mask
-from memory_store.records import SearchOptions
+from memory_store.records import SearchRequest
 from memory_store.search.context import SearchContext
 from memory_store.search.facets.selection import narrowing
 from memory_store.search.query.analysis import Blinding, filters, holds
@@ -52,14 +52,14 @@ _LACKS = {
 
 
 def restrictions(
-    parsed: ParsedQuery, context: SearchContext, options: SearchOptions
+    parsed: ParsedQuery, context: SearchContext, options: SearchRequest
 ) -> list[Restriction]:
     """The filters and conditions of a search, one by one, in the order they are listed in."""
     return list(_each(parsed, context, options))
 
 
 def _each(
-    parsed: ParsedQuery, context: SearchContext, options: SearchOptions
+    parsed: ParsedQuery, context: SearchContext, options: SearchRequest
 ) -> Iterator[Restriction]:
     blinding = Blinding(context)
     asked = filters(parsed, context, options, blinding)

@@ -151,7 +151,7 @@ def without(bench: Bench, missing: str) -> Any:
         raise ModelUnavailableError("No model here.", "pip install a-model")
 
     context = replace(store.search_context(), **{missing: absent})
-    return pipeline.run(context, "winter garden", SearchOptions(recipe="gno", explain=True))
+    return pipeline.run(context, SearchOptions("winter garden", recipe="gno", explain=True))
 
 
 def ranks(response: Any) -> set[str]:

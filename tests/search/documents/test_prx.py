@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from bench import Bench, Statement, as_said, candidate, each_of, found, steps
 
-from memory_store.records import Memory, MemoryDraft
+from memory_store.records import Memory, MemoryDraft, SearchOptions
 from memory_store.search.adjustments import Scored
 from memory_store.search.answer.token_budget import estimated_tokens, spend
 from memory_store.search.fusion.leg_weights import LegEvidence, leg_weights
@@ -39,7 +39,7 @@ def search(store: Any, query: str = "winter garden", **options: Any) -> Any:
 
 
 def auto(query: str) -> str:
-    return resolve_mode(query, "auto")
+    return resolve_mode(SearchOptions(query, mode="auto"))
 
 
 def bm25_as_said(bench: Bench) -> bool:
