@@ -90,7 +90,7 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
     expander: Annotated[
         str | None,
         _said(
-            "Model that queries are sent to for other wordings (default: the configured one)",
+            "Model that queries are sent to for other wordings (default: MEMORY_STORE_EXPANDER)",
             "MODEL",
         ),
     ] = None
