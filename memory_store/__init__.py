@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         MemoryEdit,
         Passage,
         SearchOptions,
+        SearchRequest,
         SearchResponse,
         SearchResult,
     )
@@ -63,6 +64,7 @@ __all__ = [
     "Passage",
     "ReadOnlyError",
     "SearchOptions",
+    "SearchRequest",
     "SearchResponse",
     "SearchResult",
     "TamperedError",
