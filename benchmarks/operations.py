@@ -18,8 +18,8 @@ from benchmarks.report import Amount, Held, Line, Measured
 from benchmarks.sealing import null_cipher, sealing_lines, warmed
 from benchmarks.searches import answered_line, hybrid_lines, keyword_lines, unlock_line
 from benchmarks.vaults import import_with_random_vectors, new_vault
-from memory_store.index.entries import embedded_text, text_windows
 from memory_store.models.embedder import Embedder
+from memory_store.session.entries import embedded_text, text_windows
 from memory_store.store import MemoryStore
 
 REPEATS = 3

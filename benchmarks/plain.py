@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from benchmarks.remembering import mark
 from benchmarks.sealed import Ranker, SealedPart
-from memory_store.index.entries import Indexable, Windows, embedded_text, index_entries
 from memory_store.index.numpy_vectors import best_windows
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Part, Snapshot
 from memory_store.index.vectors import VectorHits
 from memory_store.records import Memory
+from memory_store.session.entries import Indexable, Windows, embedded_text, index_entries
 from memory_store.text.canonical import normalise_topic
 
 

@@ -20,7 +20,8 @@ from benchmarks.vector_memory import held_lines, query_lines, scan_lines
 from memory_store.index.layout import unit_rows
 from memory_store.index.numpy_vectors import NumpyVectors
 from memory_store.index.snapshot import Mask, Snapshot
-from memory_store.index.vectors import VectorIndex, make_vector_index
+from memory_store.index.vector_engines import make_vector_index
+from memory_store.index.vectors import VectorIndex
 from memory_store.models.embedder import load_embedder
 
 NEAREST = 64

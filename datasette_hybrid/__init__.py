@@ -80,8 +80,9 @@ def actor_from_request(datasette: Any, request: Any) -> Any:
 def register_actions(datasette: Any) -> list[Any]:
     """The four permissions, for 1.0."""
     from .compat import actions
+    from .permissions.resources import CollectionResource
 
-    return actions()
+    return actions(CollectionResource)
 
 
 @hookimpl

@@ -23,7 +23,7 @@ from memory_store.sql.functions import Grants
 from memory_store.vault.members import OWNER_ROLE, ROLES
 
 from . import compat
-from .permissions.grants import asker
+from .permissions.asker import asker
 from .permissions.membership import Membership
 from .requests import questions
 from .requests.admission import work, writing

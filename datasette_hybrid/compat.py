@@ -88,20 +88,20 @@ def configuration(datasette: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def actions() -> list[Any]:
+def actions(on_collections: Any) -> list[Any]:
     """The plugin's actions for 1.0's ``register_actions``; 0.65 needs no such list.
+
+    ``on_collections`` is the class of resources that a collection is.
 
     Asked about a database, an action on collections answers for the database as a whole, as those
     on tables do.
     """
-    from .permissions.resources import CollectionResource
-
     classes = {AUDIT: DatabaseResource}
     return [
         Action(
             name=name,
             description=DESCRIPTIONS[name],
-            resource_class=classes.get(name, CollectionResource),
+            resource_class=classes.get(name, on_collections),
         )
         for name in ACTIONS
     ]

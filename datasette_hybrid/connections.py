@@ -30,7 +30,7 @@ from memory_store.sqlite import sqlite3
 from memory_store.vault.schema import SETTINGS_TABLE
 
 from .compat import ACTIONS
-from .permissions.grants import NOBODY, Asker, asker
+from .permissions.asker import NOBODY, Asker, asker
 from .permissions.tables import SEALED, Access, access_of, needed
 from .vaults import registry
 

@@ -21,8 +21,9 @@ from memory_store.vault.file_access import WITHOUT_SHARING, file_access
 from . import compat
 from .audit.recorder import SQL, surface
 from .connections import is_guarded
-from .permissions.grants import NOBODY, asker, renewing
-from .permissions.sessions import ending_at_logout
+from .permissions.asker import NOBODY, asker
+from .permissions.grants import renewing
+from .permissions.session_cookies import ending_at_logout
 from .requests.admission import seats_in_sql, work
 from .requests.cache_headers import uncached
 from .requests.cookies import refused_cookies

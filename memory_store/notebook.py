@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from memory_store.records import SearchResponse, SearchResult
 from memory_store.titles import shown_title
+
+if TYPE_CHECKING:
+    from memory_store.records import SearchResponse, SearchResult
 
 PREVIEW_CHARACTERS = 280  # about three lines of a notebook cell
 LEAD_CHARACTERS = 60  # context before the first highlighted word

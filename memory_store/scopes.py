@@ -1,4 +1,4 @@
-"""Which collections somebody may do something with: all of them, some, or none."""
+"""A set of collections that a permission covers: all of them, some, or none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scope(Struct, frozen=True):
 
     @classmethod
     def all_or_none(cls, allowed: bool) -> Scope:
-        """Everything for whoever is allowed it, else nothing."""
+        """Everything where it is allowed, else nothing."""
         return EVERYTHING if allowed else NOTHING
 
     def __bool__(self) -> bool:

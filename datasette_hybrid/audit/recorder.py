@@ -22,6 +22,7 @@ from memory_store.sqlite import sqlite3
 from memory_store.vault.audit_events import SERVER, AuditEvent
 
 from ..configuration import AuditSettings
+from ..permissions.asker import asker
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
@@ -106,8 +107,6 @@ class Recorder:
         self, action: str, *, opened: int = 0, returned: int = 0, session: bool | None = None
     ) -> None:
         """Something was done on behalf of whoever is asking."""
-        from ..permissions.grants import asker
-
         asked = asker.get()
         by = surface.get() or surface_of(asked.path)
         if session is None:

@@ -27,7 +27,7 @@ from memory_store.errors import (
 from memory_store.records import CollectionInfo, Memory
 from memory_store.sql.functions import Grants
 
-from ..permissions.grants import asker
+from ..permissions.asker import asker
 from ..requests import cross_site, questions
 from ..requests.admission import QueueFullError, work, writing
 from ..requests.frame import hybrid_path, page, render

@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_store.records import DONE_SUFFIX
 
-from ..permissions.grants import asker
+from ..permissions.asker import asker
 from ..requests.frame import hybrid_path
 from ..vaults.vault import Vault
 

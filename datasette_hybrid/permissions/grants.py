@@ -13,58 +13,25 @@ And once more when the request's body has arrived, which may be long after its h
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from datasette import Request
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memory_store.scopes import Scope
 from memory_store.sql.functions import ALL_GRANTS, NO_GRANTS, Grants
 
 from .. import compat, configuration
-from .membership import Membership, memberships, remembered, rules
-from .sessions import session_unlock
+from ..vaults.memberships import memberships, remembered
+from ..vaults.registry import vaults_of
+from .asker import NOBODY, Asker, asker
+from .membership import Membership, rules
+from .session_cookies import session_unlock
 
 SESSION = replace(ALL_GRANTS, audit=True)
 """Of a browser that unlocked the vault. Still not ``models``: the server pays for those."""
-
-
-class Asker(Struct, frozen=True, eq=False):
-    """Who is behind the running request: what they may do, by database name. One per request.
-
-    ``actor_id`` is the id of Datasette's actor as text. ``databases`` holds the actions that they
-    may do on a database as a whole, whether or not its vault is open. ``sessions`` are those that
-    this browser has unlocked; ``path`` is the request's. ``again`` recognises it anew. ``visible``
-    says of each database with a vault whether ``actor`` may see it; ``others`` what was found of
-    other actors meanwhile, by actor and database.
-    """
-
-    grants: Mapping[str, Grants]
-    actor_id: str | None = None
-    databases: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    sessions: frozenset[str] = frozenset()
-    path: str = ""
-    actor: Any = None
-    visible: Mapping[str, bool] = field(default_factory=dict)
-    again: Callable[[], Coroutine[Any, Any, Asker]] | None = None
-    others: dict[tuple[str, str], Asker] = field(default_factory=dict)
-
-    def on(self, database: str | None) -> Grants:
-        """Their grants on one database."""
-        return self.grants.get(database, NO_GRANTS) if database else NO_GRANTS
-
-    def at(self, database: str) -> frozenset[str]:
-        """The actions they may do on a database as a whole, so also in collections yet to come."""
-        return self.databases.get(database, frozenset())
-
-
-NOBODY = Asker({})
-asker: ContextVar[Asker] = ContextVar("hybrid_asker", default=NOBODY)
-"""Set per request and reset after it; outside of a request there is no asker."""
 
 
 async def recognise(datasette: Any, request: Any, answers: Iterable[Any]) -> Any:
@@ -91,8 +58,6 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
 
     They are those of now, and not renewed: ``again`` is for code that recognises a request.
     """
-    from ..vaults.registry import vaults_of
-
     compat.forget_permissions()
     actor_id = id_of(actor)
     vaults = vaults_of(datasette).all()
@@ -208,8 +173,6 @@ def id_of(actor: Any) -> str | None:
 
 def configured(datasette: Any, actor: Any, action: str, database: str) -> bool:
     """Whether the plugin's own configuration lets ``actor`` do ``action`` on ``database``."""
-    from ..vaults.registry import vaults_of
-
     settings = vaults_of(datasette).settings.get(database)
     settings = settings or configuration.DatabaseSettings(database)
     return compat.matches(actor, settings.allow_block(action))

@@ -7,20 +7,13 @@ permission, no rule of another plugin and no allow block reaches into it, only i
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
-from contextvars import ContextVar
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 from memory_store.vault.members import ROLES
 
 from .. import compat
-
-if TYPE_CHECKING:
-    from ..vaults.vault import Vault
 
 ROLE_ACTIONS: Mapping[str, frozenset[str]] = {
     name: frozenset(
@@ -78,63 +71,6 @@ class Membership:
         """The closed collections whose members an actor manages."""
         roles = ((one, self.role(one, actor_id)) for one in self.closed)
         return frozenset(one for one, role in roles if role is not None and ROLES[role].manage)
-
-
-_of_request: ContextVar[Mapping[str, Membership] | None] = ContextVar(
-    "hybrid_memberships", default=None
-)
-
-
-async def memberships(datasette: Any) -> Mapping[str, Membership]:
-    """Database → who is a member of what, for the vaults whose members are known now.
-
-    Read once for a request, and anew for each question outside of one.
-    """
-    known = _of_request.get()
-    return await _read(datasette) if known is None else known
-
-
-@asynccontextmanager
-async def remembered(
-    datasette: Any, actor_id: str | None
-) -> AsyncIterator[Mapping[str, Membership]]:
-    """The same answer for everything inside, so that one request's permissions fit together.
-
-    Without the closed collections that are not this actor's, which only cost time to be denied.
-    """
-    known = {name: one.for_actor(actor_id) for name, one in (await _read(datasette)).items()}
-    token = _of_request.set(known)
-    try:
-        yield known
-    finally:
-        _of_request.reset(token)
-
-
-async def _read(datasette: Any) -> Mapping[str, Membership]:
-    """In a thread: a vault may be opening, and its settings are looked at in the file."""
-    from ..vaults.registry import vaults_of
-
-    vaults = vaults_of(datasette).all()
-    return await asyncio.to_thread(_of_all, vaults) if vaults else {}
-
-
-def _of_all(vaults: Iterable[Vault]) -> Mapping[str, Membership]:
-    known = {vault.database: _of(vault) for vault in vaults}
-    return {database: found for database, found in known.items() if found is not None}
-
-
-def _of(vault: Vault) -> Membership | None:
-    """A vault's members; ``None``, which grants nothing, where they cannot be read."""
-    try:
-        return vault.membership()
-    except Exception as error:  # noqa: BLE001 - others' vaults have permissions of their own
-        problem = (
-            f"its members cannot be read, so no permission is granted ({type(error).__name__})"
-        )
-    if vault.problem != problem:
-        vault.problem = problem
-        vault.tell(problem)
-    return None
 
 
 def rules(

@@ -7,6 +7,8 @@ from typing import Any
 from datasette.permissions import Resource
 from datasette.resources import DatabaseResource
 
+from ..vaults.memberships import memberships
+
 
 class CollectionResource(Resource):  # type: ignore[misc]  # Datasette has no types
     """A collection of the vault in a database, by its id: names are sealed."""
@@ -20,8 +22,6 @@ class CollectionResource(Resource):  # type: ignore[misc]  # Datasette has no ty
     @classmethod
     async def resources_sql(cls, datasette: Any, actor: Any = None) -> str:
         """Every collection of the vaults that are not locked, as SQL that needs no parameters."""
-        from .membership import memberships
-
         known = await memberships(datasette)
         values = ", ".join(
             f"({_literal(database)}, {_literal(collection)})"

@@ -15,7 +15,8 @@ from typing import Any
 from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from .. import compat
-from .grants import NOBODY, Asker, asker, resolve_one
+from .asker import NOBODY, Asker, asker
+from .grants import resolve_one
 
 
 class Access(IntEnum):

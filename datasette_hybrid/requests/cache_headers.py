@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ..permissions.grants import asker
+from ..permissions.asker import asker
 
 CACHE_CONTROL = b"cache-control"
 Send = Callable[[Any], Awaitable[None]]

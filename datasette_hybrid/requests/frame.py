@@ -16,7 +16,7 @@ from datasette import Forbidden, Response
 from memory_store.errors import LockedError, NotAVaultError, NotFoundError
 from memory_store.text.canonical import whole_characters
 
-from ..permissions.grants import asker
+from ..permissions.asker import asker
 from ..unlock.errands import Errand, errand_of
 from ..unlock.lock_bar import lockbar
 from ..vaults.vault import Vault

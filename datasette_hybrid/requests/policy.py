@@ -25,7 +25,7 @@ from datasette.utils import tilde_decode
 from jinja2 import Environment
 from jinja2.ext import Extension
 
-from ..permissions.grants import asker
+from ..permissions.asker import asker
 from ..permissions.tables import Access, needed
 from ..vaults.registry import names_found
 

@@ -21,7 +21,8 @@ from memory_store.scopes import Scope
 from memory_store.sql.functions import Grants
 
 from .. import compat
-from ..permissions.grants import asker, may_see
+from ..permissions.asker import asker
+from ..permissions.grants import may_see
 from ..search import forms
 from ..search.addresses import address, pairs_of
 from ..vaults.registry import vaults_of

@@ -37,7 +37,8 @@ from memory_store.sql.functions import Grants
 from memory_store.text.plain_json import read_json
 
 from .. import compat
-from ..permissions.grants import asker, may_see
+from ..permissions.asker import asker
+from ..permissions.grants import may_see
 from ..vaults.registry import UnreadableVaultError, vaults_of
 from ..vaults.vault import Vault
 from .admission import QueueFullError, TooManyAttemptsError, work

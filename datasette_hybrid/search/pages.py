@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.records import SearchRequest
 
-from ..permissions.grants import asker, may_see
+from ..permissions.asker import asker
+from ..permissions.grants import may_see
 from ..requests import private_searches, questions
 from ..requests.admission import QueueFullError, work
 from ..requests.frame import hybrid_path, page, render, sentence

@@ -26,7 +26,7 @@ from memory_store.titles import shown_title
 from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from ..memories.menu import memory_actions
-from ..permissions.grants import asker
+from ..permissions.asker import asker
 from ..permissions.tables import SEALED
 from ..requests.admission import QueueFullError, work
 from ..requests.frame import hybrid_path

@@ -23,7 +23,7 @@ from memory_store.records import (
 )
 from memory_store.sql.functions import Grants
 
-from ..permissions.grants import asker
+from ..permissions.asker import asker
 from ..requests import questions
 from ..requests.admission import QueueFullError
 from ..requests.frame import hybrid_path

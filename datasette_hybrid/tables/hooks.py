@@ -20,7 +20,8 @@ from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from ..connections import REFUSED
 from ..memories.menu import Link, memory_actions
-from ..permissions.grants import asker, may_see
+from ..permissions.asker import asker
+from ..permissions.grants import may_see
 from ..permissions.tables import Access, needed
 from ..requests.frame import hybrid_path, unlock_page
 from ..vaults.registry import names_found, vaults_of

@@ -19,7 +19,7 @@ from itsdangerous import BadSignature
 
 from .. import compat
 from ..configuration import UNIX, Proxies
-from ..permissions.sessions import identity
+from ..permissions.session_cookies import identity
 from .attempts import Client
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from datasette.utils import tilde_decode
 from memory_store.errors import NotAVaultError
 
 from .. import compat
-from ..permissions.grants import asker
+from ..permissions.asker import asker
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Closing, Vault
 

@@ -13,7 +13,7 @@ from datasette import Forbidden, Response
 
 from memory_store.errors import BadInputError, DeviceKeyError, WrongKeyError
 
-from ..permissions.sessions import end_session, grant_session
+from ..permissions.session_cookies import end_session, grant_session
 from ..requests import questions
 from ..requests.admission import TooManyAttemptsError, locksmith
 from ..requests.frame import hybrid_path, page, render, unlock_page

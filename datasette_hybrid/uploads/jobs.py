@@ -31,7 +31,7 @@ from memory_store.store import MemoryStore
 
 from .. import background
 from ..audit.recorder import IMPORT, surface
-from ..permissions.grants import Asker, asker
+from ..permissions.asker import Asker, asker
 from ..requests import questions
 from ..vaults.vault import Vault
 

@@ -18,7 +18,7 @@ from memory_store.records import TYPES
 from memory_store.session.collections import PERSONAL
 from memory_store.sql.functions import Grants
 
-from ..permissions.grants import asker
+from ..permissions.asker import asker
 from ..requests import questions
 from ..requests.admission import work
 from ..requests.cross_site import comes_from_elsewhere, is_forged

@@ -29,7 +29,7 @@ from memory_store.store import MemoryStore
 from .. import background
 from ..audit.recorder import Recorder
 from ..configuration import DatabaseSettings
-from ..permissions.grants import NOBODY, asker
+from ..permissions.asker import NOBODY, asker
 from ..permissions.membership import Membership
 from ..permissions.sessions import Sessions
 from . import opening

@@ -15,13 +15,12 @@ def rooms() -> str:
     contracts = settings["tool"]["importlinter"]["contracts"]
     layers: list[str] = next(one["layers"] for one in contracts if one["type"] == "layers")
     lines = ["| room | what is in it |", "|---|---|"]
-    for layer in layers:
-        for module in layer.split(" | "):
-            place = module.replace(".", "/")
+    lines.append(f"| [`datasette_hybrid`](datasette_hybrid) | {_summary('datasette_hybrid')} |")
+    for module in " | ".join(layers).split(" | "):
+        if module != "__main__":
+            place = f"memory_store/{module}"
             path = place if (ROOT / place).is_dir() else f"{place}.py"
-            lines.append(
-                f"| [`{module.removeprefix('memory_store.')}`]({path}) | {_summary(path)} |"
-            )
+            lines.append(f"| [`{module}`]({path}) | {_summary(path)} |")
     return "\n".join(lines)
 
 

@@ -22,8 +22,9 @@ import numpy.typing as npt
 from memory_store.index.layout import WORD_BITS, unit_rows
 from memory_store.index.ranking import best_first
 from memory_store.index.snapshot import Mask, Part, Snapshot
-from memory_store.index.vectors import EXACT_UP_TO, VectorHits
+from memory_store.index.vectors import VectorHits
 
+EXACT_UP_TO = 20_000  # vectors; above, bits are scanned first
 OVERFETCH = 24  # recall among 1.6 % of MiniLM vectors .996; 16 gives .992, 8 (at 100 k) .974
 FEW = 64  # of more, fewer times as many: 12 × 256 of 17,600 MiniLM vectors give .9995, as 24 × 64
 DIRECT_UP_TO = 4_096  # eligible windows up to which a filtered search needs no scan

@@ -1,27 +1,17 @@
-"""The vector leg: nearest documents by cosine, each by its best window.
+"""What a vector index answers: the nearest documents by cosine, each by its best window.
 
 Boundary: vectors are as telling as the text they stand for. They live in the snapshot's segments,
-which a lock wipes; the ``vec0`` index holds a second copy that SQLite frees without wiping all of
-it, which is why a strict vault never uses it.
-
-Two implementations of :class:`VectorIndex`: NumPy, exact for small vaults and a scan of sign bits
-with exact rescoring for large ones, and sqlite-vec's ``vec0`` in a private in-memory database.
+which a lock wipes. :mod:`memory_store.index.vector_engines` chooses between the implementations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.index.snapshot import Mask, Snapshot
-
-EXACT_UP_TO = 20_000  # vectors; above, NumPy scans bits first
-VEC0_UP_TO = 5_000  # vectors; filling vec0 costs 14 µs each at unlock, a search 1 ms per thousand
-
-Kind = Literal["auto", "numpy", "vec0"]
+from memory_store.index.snapshot import Mask
 
 
 class VectorHits(NamedTuple):
@@ -42,12 +32,10 @@ class VectorIndex(Protocol):
     @property
     def kind(self) -> str:
         """``"numpy"`` or ``"vec0"``."""
-        ...
 
     @property
     def reason(self) -> str:
         """Why this one, in words for ``doctor``."""
-        ...
 
     def search(self, query: npt.NDArray[Any], k: int, mask: Mask | None = None) -> VectorHits:
         """The ``k`` nearest documents among those of ``mask`` (``None``: all that live).
@@ -55,82 +43,6 @@ class VectorIndex(Protocol):
         ``query`` is a vector [dimensions] of any length but zero. Documents without vectors, or
         with vectors of other dimensions, are never found.
         """
-        ...
 
     def wipe(self) -> None:
         """Drop what the index itself holds; the snapshot's vectors are the snapshot's to wipe."""
-        ...
-
-
-def make_vector_index(
-    snapshot: Snapshot,
-    kind: Kind = "auto",
-    *,
-    strict: bool = False,
-    previous: VectorIndex | None = None,
-    shared: bool = False,
-) -> VectorIndex:
-    """An index over the snapshot's vectors, with the reason for its kind in ``reason``.
-
-    ``auto`` is ``vec0`` where sqlite-vec loads, the vault is not ``strict`` and there are at most
-    ``VEC0_UP_TO`` vectors; else NumPy. ``previous``, the index of an older snapshot, lets
-    ``vec0`` add only what is new; ``shared`` keeps to its table however much more that holds,
-    as it does when the snapshot is one of some collections. Raises ``ValueError`` for an unknown
-    kind or ``vec0`` in a strict vault, ``ExtensionUnavailable`` when ``vec0`` was asked for and
-    cannot be loaded.
-    """
-    from memory_store.index.numpy_vectors import NumpyVectors
-    from memory_store.sqlite import ExtensionUnavailable
-
-    if kind not in ("auto", "numpy", "vec0"):
-        raise ValueError(f"vector index: {kind!r} is not auto, numpy or vec0")
-    if kind == "numpy":
-        return NumpyVectors(snapshot, reason="asked for")
-    if strict:
-        if kind == "vec0":
-            raise ValueError("vector index: a strict vault cannot use vec0, which is not wipeable")
-        return NumpyVectors(snapshot, reason="the vault is strict and vec0 cannot be wiped")
-    if kind == "auto" and snapshot.vectors > VEC0_UP_TO:
-        return NumpyVectors(snapshot, reason=f"more than {VEC0_UP_TO:,} vectors")
-    try:
-        return _vec0(snapshot, previous, shared=shared)
-    except ExtensionUnavailable as error:
-        if kind == "vec0":
-            raise
-        return NumpyVectors(snapshot, reason=str(error))
-
-
-class ByDimensions:
-    """A :class:`VectorIndex` over vectors of several models, in one index for each length."""
-
-    def __init__(self, indexes: Mapping[int, VectorIndex]) -> None:
-        """``indexes`` (at least one) by the length of their vectors, all of one kind."""
-        self.indexes = dict(indexes)
-        first = next(iter(self.indexes.values()))
-        self.kind, self.reason = first.kind, first.reason
-
-    def search(self, query: npt.NDArray[Any], k: int, mask: Mask | None = None) -> VectorHits:
-        """See :meth:`VectorIndex.search`. Other vectors than the query's length are not seen."""
-        from memory_store.index.numpy_vectors import nothing
-
-        index = self.indexes.get(np.size(query))
-        return index.search(query, k, mask) if index is not None else nothing()
-
-    def wipe(self) -> None:
-        """Wipe every index."""
-        for index in self.indexes.values():
-            index.wipe()
-
-
-def _vec0(snapshot: Snapshot, previous: VectorIndex | None, *, shared: bool) -> VectorIndex:
-    """``vec0``, whose tables hold vectors of one length each: one index, or one for each length."""
-    from memory_store.index.vec0_vectors import Vec0Vectors
-
-    held = previous.indexes if isinstance(previous, ByDimensions) else {0: previous}
-    older = {one.dimensions: one for one in held.values() if isinstance(one, Vec0Vectors)}
-    lengths = snapshot.all_dimensions or (snapshot.dimensions,)
-    made = {
-        n: Vec0Vectors(snapshot, dimensions=n, previous=older.get(n), shared=shared)
-        for n in lengths
-    }
-    return ByDimensions(made) if len(made) > 1 else made[lengths[0]]

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_store.crypto.blinding import Blinder
-from memory_store.index.entries import Indexable, embedded_text, entry_of, epoch
 from memory_store.index.layout import Segment
 from memory_store.index.snapshot import Part, Snapshot, topic_keys
 from memory_store.records import Memory
+from memory_store.session.entries import Indexable, embedded_text, entry_of, epoch
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder

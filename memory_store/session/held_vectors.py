@@ -102,7 +102,7 @@ class HeldVectors:
     def _made(
         self, snapshot: Snapshot, previous: VectorIndex | None, *, shared: bool = False
     ) -> VectorIndex:
-        from memory_store.index.vectors import make_vector_index
+        from memory_store.index.vector_engines import make_vector_index
 
         strict = self._vault.strict
         return make_vector_index(snapshot, strict=strict, previous=previous, shared=shared)

@@ -25,9 +25,9 @@ from memory_store.vault.limited_keyring import LimitedKeyring
 from memory_store.vault.settings import CollectionSettings, Settings
 
 if TYPE_CHECKING:
-    from memory_store.index.known_rows import KnownRows
     from memory_store.index.snapshot import Snapshot
     from memory_store.models.embedder import Embedder
+    from memory_store.session.known_rows import KnownRows
     from memory_store.session.opened_vault import ChangeRoles
     from memory_store.session.whole_vault import WholeVault
 

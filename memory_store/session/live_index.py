@@ -4,8 +4,8 @@ Boundary: lives from unlock to lock and holds vectors and keyed hashes only. Sea
 immutable :class:`Snapshot`; a refresh swaps it for a newer one. Nothing here touches a text.
 
 At each refresh the row tags of all living entries must add up to the accounts, so that entries
-which were taken away, put back or kept alive are noticed in a vault of any size. What this cannot
-tell is whether the rows are those: that is told when one is opened (``index/known_rows.py``).
+which were taken away, put back or kept alive are noticed in a vault of any size. Whether the
+rows are those is not seen from this: each is checked when it is opened (``known_rows.py``).
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import FileAccess, sqlite3
 
 if TYPE_CHECKING:
-    from memory_store.index.known_rows import KnownRows
     from memory_store.index.snapshot import Snapshot
     from memory_store.models.embedder import Embedder
     from memory_store.session.collections import Collections
     from memory_store.session.gate import Gate
+    from memory_store.session.known_rows import KnownRows
     from memory_store.session.whole_vault import WholeVault
     from memory_store.vault.expansions import Expansions
     from memory_store.vault.keyring import Keyring

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from memory_store.crypto.blinding import Blinder
 from memory_store.errors import ModelUnavailableError
-from memory_store.index.entries import Indexable, Windows, index_entries
 from memory_store.index.segment import IndexEntry
 from memory_store.records import Memory
 from memory_store.session.embedders import check_model
+from memory_store.session.entries import Indexable, Windows, index_entries
 from memory_store.session.index_model import IndexModel, index_model
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import Prepared

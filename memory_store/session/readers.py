@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memory_store.errors import SupersededError
-from memory_store.index.known_rows import KnownRows
 from memory_store.index.snapshot import Snapshot
+from memory_store.session.known_rows import KnownRows
 from memory_store.sqlite import FileAccess, connect, sqlite3
 
 MOST_MOMENTS = 64  # tries to read rows and index of one moment, beside a busy writer

@@ -19,11 +19,11 @@ import numpy as np
 from memory_store.crypto.blinding import SUM_MODULUS, TAG_BYTES
 from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.index.codec import encode_main
-from memory_store.index.entries import Indexable
 from memory_store.index.layout import Segment
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.session.comparison import Comparison
+from memory_store.session.entries import Indexable
 from memory_store.session.sealed_segments import alive_rows, living_tags, load_main
 from memory_store.sqlite import sqlite3
 from memory_store.vault.damage import UNFORESEEN

@@ -26,12 +26,12 @@ from memory_store.errors import (
     NotFoundError,
     TamperedError,
 )
-from memory_store.index.entries import Indexable
-from memory_store.index.known_rows import KnownRows
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.session.comparison import Comparison
+from memory_store.session.entries import Indexable
 from memory_store.session.index_model import same_analysis, same_model, wanted_mark
+from memory_store.session.known_rows import KnownRows
 from memory_store.session.sealed_segments import alive_rows, living_tags, load_main, load_segment
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from memory_store.index.known_rows import KnownRows
 from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.collections import Collections
 from memory_store.session.gate import Gate
+from memory_store.session.known_rows import KnownRows
 from memory_store.session.limited_vault import LimitedVault
 from memory_store.session.live_index import LiveIndex
 from memory_store.session.readers import Readers

@@ -55,7 +55,7 @@ NOT_TO_SEARCH = {
     "py3langid",
     "sqlite_vec",
     "memory_store.importing.pipeline",
-    "memory_store.index.entries",
+    "memory_store.session.entries",
     "memory_store.models.language_model",
     "memory_store.actions.edits",
     "memory_store.actions.key_sharing",

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_entries import DIMENSIONS, all_alive, entry, snapshot_of, unit_vectors
 
-from memory_store.index import vectors
+from memory_store.index import vector_engines
 from memory_store.index.numpy_vectors import NumpyVectors
 from memory_store.index.segment import build
 from memory_store.index.snapshot import Snapshot
-from memory_store.index.vectors import VectorHits, VectorIndex, make_vector_index
+from memory_store.index.vector_engines import make_vector_index
+from memory_store.index.vectors import VectorHits, VectorIndex
 from memory_store.sqlite import ExtensionUnavailable
 
 Maker = Callable[[Snapshot], VectorIndex]
@@ -322,7 +323,7 @@ def test_without_sqlite_vec_small_vaults_get_numpy_and_say_why(monkeypatch):
 
 
 def test_large_vaults_get_numpy(monkeypatch):
-    monkeypatch.setattr(vectors, "VEC0_UP_TO", 10)
+    monkeypatch.setattr(vector_engines, "VEC0_UP_TO", 10)
     index = make_vector_index(crowd(25, [50]))
     assert (index.kind, index.reason) == ("numpy", "more than 10 vectors")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memory_store.index.vec0_vectors import Vec0Vectors
-from memory_store.index.vectors import make_vector_index
+from memory_store.index.vector_engines import make_vector_index
 from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
 

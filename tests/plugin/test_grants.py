@@ -163,7 +163,7 @@ async def test_two_hundred_askers_at_once_are_never_mistaken_for_each_other(
 
 async def test_a_request_inside_a_request_brings_and_leaves_no_grant(served: Served) -> None:
     """Datasette's own client calls back into Datasette, as plugins do while they answer."""
-    from datasette_hybrid.permissions.grants import asker
+    from datasette_hybrid.permissions.asker import asker
 
     seen: dict[str, Any] = {}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from memory_store.index.vectors import make_vector_index
+from memory_store.index.vector_engines import make_vector_index
 from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
 from memory_store.search import pipeline, recipes
 from memory_store.search.legs.vector_feedback import rocchio

@@ -1,8 +1,8 @@
 """What the index knows of the rows at one moment: each row that is opened is held against it.
 
-Boundary: keyed tags, ids and versions. That the index is the one that was written last is checked
-against the accounts when it is loaded (``index/live.py``); so a row that has the tag of its living
-entry is the one that was written last, too.
+Boundary: keyed tags, ids and versions. The index is held against the accounts when it is loaded
+(``session/live_index.py``), so it is the one that was written last; and so is a row that has the
+tag of its living entry.
 """
 
 from __future__ import annotations
