@@ -37,7 +37,7 @@ SPAN_SECONDS = {
     "mo": 30 * 86_400,
     "y": 365 * 86_400,
 }
-"""Units of a span, in seconds. A month is 30 days and a year 365: a span is a rough wish."""
+"""Units of a span, in seconds. A month is 30 days and a year 365: a span is a rough measure."""
 
 _NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?", re.ASCII)
 _COMPACT = re.compile(r"\d{8}(?:\d{4}(?:\d{2})?)?", re.ASCII)

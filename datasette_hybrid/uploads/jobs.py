@@ -184,7 +184,8 @@ class Job:
         Without the right to read, replaced and unchanged are one number: which memories were there
         just as uploaded would confirm what they say.
         """
-        report, summary = self.report, None if self.report is None else self.report.summary()
+        report = self.report
+        summary = None if report is None else report.summary()
         ids = self.written_ids
         if report is not None and not self._grants.decrypt.covers(self._grants.write):
             known = report.replaced + report.unchanged
@@ -194,6 +195,7 @@ class Job:
             )
             report = None if self.running else replace(report, replaced=known, unchanged=0)
             ids = ()
+        shown = report or ImportReport()
         return {
             "job": self.name,
             "state": self.state,
@@ -202,13 +204,13 @@ class Job:
             "embedding": list(self.embedding) if self.running and self.embedding else None,
             "dry_run": self.request.dry_run,
             "error": self.problem,
-            "summary": None if report is None else summary,
-            "imported": 0 if report is None else report.imported,
-            "replaced": 0 if report is None else report.replaced,
-            "unchanged": 0 if report is None else report.unchanged,
-            "failures": [] if report is None else [list(pair) for pair in report.failures[:SHOWN]],
-            "skips": [] if report is None else [list(pair) for pair in report.skips[:SHOWN]],
-            "degraded": [] if report is None else list(report.degraded),
+            "summary": summary if report is not None else None,
+            "imported": shown.imported,
+            "replaced": shown.replaced,
+            "unchanged": shown.unchanged,
+            "failures": [list(pair) for pair in shown.failures[:SHOWN]],
+            "skips": [list(pair) for pair in shown.skips[:SHOWN]],
+            "degraded": list(shown.degraded),
             "ids": list(ids),
         }
 

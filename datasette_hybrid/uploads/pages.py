@@ -172,7 +172,7 @@ def _import_request(given: Mapping[str, Any]) -> ImportRequest:
 def _check_collection(vault: Vault, grants: Grants, given: Mapping[str, Any]) -> None:
     """Raise BadInputError for a collection that the asker can neither write to nor make.
 
-    A name with a slip in it makes none: a new one would be open to everybody.
+    A name with a slip in it makes none: a new one would be open to every actor.
     """
     collection, new = (last(given, name).strip() for name in ("collection", "new_collection"))
     if new and not grants.create:

@@ -1,24 +1,52 @@
 """The batch an import is filling: written whole, in one transaction, when it is full or late.
 
-Boundary: plain drafts pass through, and are written sealed. A killed import has lost
-at most the batch at work.
+Boundary: plain drafts pass through, and are sealed below. A killed import has lost at most the
+batch at work.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from memory_store.errors import ConflictError
-from memory_store.importing.batch_writer import BatchWriter, Pending, Written
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from memory_store.dates import epoch
+from memory_store.errors import BadInputError, ConflictError
 from memory_store.importing.counts import Counts
+from memory_store.importing.drafts import memory_from_draft
 from memory_store.importing.job import ImportJob
-from memory_store.importing.ledger import FileMark
+from memory_store.importing.ledger import FileMark, Ledger
+from memory_store.records import Memory, MemoryDraft
+from memory_store.session.preparation import Preparer
+from memory_store.session.writer import write_batch
+from memory_store.sqlite import sqlite3
+from memory_store.vault.rows import Origin, open_head, read_rows
 
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
 BATCH_CHARACTERS = 400_000
 UNEMBEDDED_BATCH = 8  # times as large where nothing is embedded: commits would take half the time
+
+
+class Pending(Struct, frozen=True):
+    """A draft to be written: new, or replacing the memory that has the same origin.
+
+    ``name`` is what messages call it.
+    """
+
+    draft: MemoryDraft
+    origin: Origin
+    replaces: str | None
+    name: str
+
+
+class _Written(Struct, frozen=True):
+    """What came of a batch: the ids of its memories, and which drafts were refused, and why."""
+
+    ids: Sequence[str] = ()
+    refused: Mapping[int, str] = field(default_factory=dict)
 
 
 class Batch:
@@ -28,16 +56,13 @@ class Batch:
     import, and its ``written`` with the report so far after each.
     """
 
-    def __init__(
-        self,
-        writer: BatchWriter,
-        job: ImportJob,
-        counts: Counts,
-    ) -> None:
-        self._writer = writer
+    def __init__(self, ledger: Ledger, preparer: Preparer, job: ImportJob, counts: Counts) -> None:
+        self._ledger = ledger
+        self._vault = ledger.vault
+        self._preparer = preparer
         self._job = job
         self._counts = counts
-        self._size = 1 if writer.embeds else UNEMBEDDED_BATCH
+        self._size = 1 if self.embeds else UNEMBEDDED_BATCH
         self._begin()
 
     def _begin(self) -> None:
@@ -47,6 +72,11 @@ class Batch:
         self._origins: set[bytes | None] = set()
         self._ids: set[str] = set()
         self._began = time.monotonic()
+
+    @property
+    def embeds(self) -> bool:
+        """Whether a model makes vectors of what is written, which takes most of the time."""
+        return self._preparer.embeds(self._ledger.collection)
 
     def __bool__(self) -> bool:
         """Whether a draft waits to be written."""
@@ -79,7 +109,7 @@ class Batch:
 
     def flush(self) -> None:
         """Write what is in it and mark the files it completes, in one transaction."""
-        with self._writer.ledger.vault.gate.entered():
+        with self._vault.gate.entered():
             if self._pending or self._marks:
                 self._job.stopped()
                 self._write(self._pending, self._marks)
@@ -91,7 +121,7 @@ class Batch:
         Returns the files of what was not written.
         """
         try:
-            written = Written() if self._job.request.dry_run else self._writer.write(pending, marks)
+            written = _Written() if self._job.request.dry_run else self._store(pending, marks)
         except ConflictError:
             if not pending:
                 raise
@@ -99,13 +129,13 @@ class Batch:
                 half = len(pending) // 2
                 torn = self._write(pending[:half], ()) | self._write(pending[half:], ())
                 return torn | self._write((), [mark for mark in marks if mark.tag not in torn])
-            written = Written(
+            written = _Written(
                 refused={0: "its id is taken, or it was changed by another writer meanwhile"}
             )
         self._count(pending, written)
         return {pending[number].origin.file for number in written.refused}
 
-    def _count(self, pending: Sequence[Pending], written: Written) -> None:
+    def _count(self, pending: Sequence[Pending], written: _Written) -> None:
         self._counts.list_ids(written.ids)
         for number, item in enumerate(pending):
             if number in written.refused:
@@ -115,3 +145,46 @@ class Batch:
             else:
                 self._counts.replaced += 1
         self._job.written(self._counts.report())
+
+    def _store(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> _Written:
+        """Write a batch in one transaction.
+
+        Raises ConflictError, nothing written, where an id is taken or a memory was changed.
+        """
+        refused: dict[int, str] = {}
+        refused_files: set[bytes | None] = set()
+        accepted = []
+        for number, item in enumerate(pending):
+            try:
+                through = item.origin.through or self._ledger.collection
+                accepted.append((self._memory(item), replace(item.origin, through=through)))
+            except BadInputError as error:
+                refused[number] = str(error)
+                refused_files.add(item.origin.file)
+        prepared = self._preparer.prepare(accepted)
+
+        def mark_files(connection: sqlite3.Connection) -> None:
+            for mark in marks:
+                if mark.tag not in refused_files:
+                    self._ledger.mark(connection, mark)
+
+        write_batch(self._vault, prepared, self._preparer.model, mark_files)
+        self._ledger.note_sources()
+        return _Written([memory.id for memory, _ in accepted], refused)
+
+    def _memory(self, item: Pending) -> Memory:
+        collection = self._ledger.collection
+        if item.draft.collection is not None:
+            collection = self._vault.collections.find_or_create(item.draft.collection)
+        memory = memory_from_draft(item.draft, collection)
+        if item.replaces is None:
+            return memory
+        with self._vault.moment() as (connection, known):
+            row = read_rows(connection, [item.replaces]).get(item.replaces)
+            if row is None:  # deleted meanwhile
+                return memory
+            created = memory.created
+            if item.draft.created is None:  # an older copy put back is no younger than itself
+                kept = open_head(self._vault.keyring, row, known)["created"]
+                created = min(kept, memory.updated, key=epoch)
+        return replace(memory, id=row.id, version=row.version + 1, created=created)

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
-from memory_store.importing.batch import Batch
-from memory_store.importing.batch_writer import Pending
+from memory_store.importing.batch import Batch, Pending
 from memory_store.importing.counterparts import Counterpart, Counterparts
 from memory_store.importing.counts import Counts
 from memory_store.importing.job import ADD, REPLACE

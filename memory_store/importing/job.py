@@ -1,4 +1,4 @@
-"""One import, in one record: made where the caller's wish arrives, and handed on as it is.
+"""One import, in one record: made where the caller's request arrives, and handed on as it is.
 
 Boundary: holds names of files and, of an upload, the files themselves; no key.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict, force_setattr
+from msgspec.structs import force_setattr
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import checked_type, clean_topics
@@ -72,7 +72,9 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
 
     def again(self, path: str, kept: dict[str, Any]) -> ImportRequest:
         """This request for a known source, with the options kept for it."""
-        return type(self)(**{**asdict(self), **kept, "paths": (path,)})
+        options = {name: kept[name] for name in KEPT_WITH_A_SOURCE if name in kept}
+        options |= {"dry_run": self.dry_run, "prune": self.prune, "embed": self.embed}
+        return type(self)(paths=(path,), **options)
 
     def shaping(self) -> bytes:
         """All that changes what a file's records become, besides the file itself."""

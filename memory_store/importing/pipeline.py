@@ -16,14 +16,13 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, LockedError, ModelUnavailableError
 from memory_store.importing.batch import Batch
-from memory_store.importing.batch_writer import BatchWriter
 from memory_store.importing.counts import Counts
 from memory_store.importing.file_importer import FileImporter
 from memory_store.importing.job import ADD, ImportJob, ImportRequest
 from memory_store.importing.ledger import Ledger, known_sources
 from memory_store.importing.removals import remove_gone
 from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, shown
-from memory_store.importing.walker import reason, walk
+from memory_store.importing.walker import refusal, walk
 from memory_store.paths import home_path
 from memory_store.records import LISTED_IDS, ImportReport
 from memory_store.session.opened_vault import OpenVault
@@ -53,7 +52,7 @@ def run_import(
         preparer = Preparer(vault, embedders, failed)
     preparer.embedded = job.embedded
     try:
-        reports = [_report(vault, preparer, replace(job, request=one)) for one in requests]
+        reports = [_Import(vault, preparer, replace(job, request=one)).run() for one in requests]
     finally:
         preparer.close()
     return replace(_sum(reports), degraded=tuple(left))
@@ -70,91 +69,90 @@ def _requests(vault: OpenVault, job: ImportJob) -> tuple[Sequence[ImportRequest]
     return [job.request.again(path, options) for path, options in known], left
 
 
-def _report(vault: OpenVault, preparer: Preparer, job: ImportJob) -> ImportReport:
-    with vault.gate.entered():
-        collection = vault.collections.find_or_create(job.request.collection)
-        writer = BatchWriter(Ledger(vault, collection, job.request), preparer)
-    if job.files is not None:
-        return _import_files(writer, job, job.files)
-    return _import_paths(writer, job, preparer)
+class _Import:
+    """One request at work."""
 
+    def __init__(self, vault: OpenVault, preparer: Preparer, job: ImportJob) -> None:
+        with vault.gate.entered():
+            collection = vault.collections.find_or_create(job.request.collection)
+            self.ledger = Ledger(vault, collection, job.request)
+        self.job, self.request, self.counts = job, job.request, Counts()
+        self.batch = Batch(self.ledger, preparer, job, self.counts)
+        self.preparer = preparer
 
-def _import_paths(writer: BatchWriter, job: ImportJob, preparer: Preparer) -> ImportReport:
-    """Import files, folders or standard input (``-``) into the ledger's collection.
+    def run(self) -> ImportReport:
+        """Import the files at hand, or the paths of the request."""
+        if self.job.files is not None:
+            self._import_files(self.job.files)
+        else:
+            self._import_paths()
+        return self.counts.report()
 
-    Each path is remembered with the options from its first batch on.
-    """
-    request, ledger, counts = job.request, writer.ledger, Counts()
-    batch = Batch(writer, job, counts)
-    importer = FileImporter(ledger, counts, batch, differing=ADD)
-    files = list(_found_files(request, counts))
-    steps = _Steps(writer, batch, len(files), job)
-    preparer.embedded = steps.while_embedding
-    for done, (source, file) in enumerate(files):
-        steps.at(file.ref, done)
-        importer.take(source, file)
-    steps.at("", len(files))
-    batch.flush()
-    named = [source for source in map(_source_path, request.paths) if source != STDIN]
-    sources = [source for source in named if os.path.exists(source)]  # takes any name
-    with ledger.vault.gate.entered():
-        if request.prune:
-            _prune(ledger, _with_files(sources, files, counts), importer, counts)
-        if not request.dry_run:
-            ledger.remember(sources)
-    job.progress("", len(files), len(files))
-    return counts.report()
+    def _import_paths(self) -> None:
+        """Import files, folders or standard input (``-``) into the ledger's collection.
 
+        Each path is remembered with the options from its first batch on.
+        """
+        importer = FileImporter(self.ledger, self.counts, self.batch, differing=ADD)
+        files = list(_found_files(self.request, self.counts))
+        steps = _Steps(self.batch, len(files), self.job)
+        self.preparer.embedded = steps.while_embedding
+        for done, (source, file) in enumerate(files):
+            steps.at(file.ref, done)
+            importer.take(source, file)
+        steps.at("", len(files))
+        self.batch.flush()
+        named = [source for source in map(_source_path, self.request.paths) if source != STDIN]
+        sources = [source for source in named if os.path.exists(source)]  # takes any name
+        with self.ledger.vault.gate.entered():
+            if self.request.prune:
+                self._prune(sources, {source for source, _ in files}, importer)
+            if not self.request.dry_run:
+                self.ledger.remember(sources)
+        self.job.progress("", len(files), len(files))
 
-def _import_files(writer: BatchWriter, job: ImportJob, files: Sequence[Found]) -> ImportReport:
-    """Import files that are at hand rather than on this disk.
+    def _import_files(self, files: Sequence[Found]) -> None:
+        """Import files that are at hand rather than on this disk.
 
-    A stop or a lock (LockedError) ends it with the report so far; what was read since the last
-    batch is written at a stop, and lost at a lock. The same files again go on from there. Outside
-    of ``readable`` collections no note is compared: that it is there already would confirm what it
-    says.
-    """
-    counts, ledger = Counts(), writer.ledger
-    batch = Batch(writer, job, counts)
-    differing = job.request.differing if ledger.collection in job.readable else ADD
-    importer = FileImporter(ledger, counts, batch, differing=differing)
-    try:
-        for done, found in enumerate(files):
-            if job.stopped():
-                counts.fail(found.name, f"stopped here: {done} of {len(files)} files were read")
-                break
-            if isinstance(found, Skip | Failure):
-                counts.leave_out(found)
-            else:
-                job.progress(found.name, done, len(files))
-                importer.take(UPLOADED, found)
-        batch.flush()
-    except LockedError:
-        counts.fail("", "the vault was locked: unlock it and upload the same again")
-    return counts.report()
-
-
-def _with_files(
-    sources: Sequence[str], files: Sequence[tuple[str, SourceFile]], counts: Counts
-) -> list[str]:
-    """The sources that gave a file: an empty folder is more likely a disk that is not there."""
-    filled = {source for source, _ in files}
-    for source in sources:
-        if source not in filled:
-            counts.fail(source, "nothing to import is left in it, so nothing of it was forgotten")
-    return [source for source in sources if source in filled]
-
-
-def _prune(ledger: Ledger, sources: Sequence[str], importer: FileImporter, counts: Counts) -> None:
-    """Forget what left its source. Of a source that cannot be listed today, nothing is."""
-    for source in sources:
+        A stop or a lock (LockedError) ends it with the report so far; what was read since the last
+        batch is written at a stop, and lost at a lock. The same files again go on from there.
+        Outside of ``readable`` collections no note is compared: that it is there already would
+        confirm what it says.
+        """
+        compared = self.ledger.collection in self.job.readable
+        differing = self.request.differing if compared else ADD
+        importer = FileImporter(self.ledger, self.counts, self.batch, differing=differing)
         try:
-            counts.forgotten += remove_gone(
-                ledger, source, importer.seen_files, importer.seen_records
+            for done, found in enumerate(files):
+                if self.job.stopped():
+                    reason = f"stopped here: {done} of {len(files)} files were read"
+                    self.counts.fail(found.name, reason)
+                    break
+                if isinstance(found, Skip | Failure):
+                    self.counts.leave_out(found)
+                else:
+                    self.job.progress(found.name, done, len(files))
+                    importer.take(UPLOADED, found)
+            self.batch.flush()
+        except LockedError:
+            self.counts.fail("", "the vault was locked: unlock it and upload the same again")
+
+    def _prune(self, sources: Sequence[str], filled: set[str], importer: FileImporter) -> None:
+        """Forget what left its source. Of a source that cannot be listed today, nothing is.
+
+        Nor of one that gave no file: an empty folder is more likely a disk that is not there.
+        """
+        for source in [one for one in sources if one not in filled]:
+            self.counts.fail(
+                source, "nothing to import is left in it, so nothing of it was forgotten"
             )
-        except OSError as error:
-            name = shown(error.filename or source)
-            counts.fail(name, f"{reason(error)}, so nothing of {shown(source)} was forgotten")
+        for source in [one for one in sources if one in filled]:
+            try:
+                seen = importer.seen_files, importer.seen_records
+                self.counts.forgotten += remove_gone(self.ledger, source, *seen)
+            except OSError as error:
+                kept = f"{refusal(error)}, so nothing of {shown(source)} was forgotten"
+                self.counts.fail(shown(error.filename or source), kept)
 
 
 def _source_path(path: str) -> str:
@@ -198,14 +196,14 @@ class _Steps:
     Reading takes little of the time. While a batch is embedded, its files are done by and by.
     """
 
-    def __init__(self, writer: BatchWriter, batch: Batch, total: int, job: ImportJob) -> None:
-        self._writer, self._batch, self._total, self._job = writer, batch, total, job
+    def __init__(self, batch: Batch, total: int, job: ImportJob) -> None:
+        self._batch, self._total, self._job = batch, total, job
         self._name, self._read, self._written = "", 0, 0
 
     def at(self, name: str, read: int) -> None:
         """So many files were read, and the next one is named."""
         self._name, self._read = name, read
-        if not self._batch or not self._writer.embeds:
+        if not self._batch or not self._batch.embeds:
             self._written = read
         self._job.progress(self._name, self._written, self._total)
 

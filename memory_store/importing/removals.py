@@ -99,7 +99,7 @@ def _is_there(ledger: Ledger, memory: str, file: bytes) -> bool:
 
 
 def _path_of_note(ledger: Ledger, head: Mapping[str, Any], file: bytes) -> Path | None:
-    """Where a note was read; None where its ref is a row's, or one that the note gave itledger.
+    """Where a note was read; None where its ref is a row's, or one that the note gave itself.
 
     ``file`` is the tag of the file it came from, which shows the difference.
     """

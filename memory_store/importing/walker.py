@@ -91,7 +91,7 @@ def _walk_one(path: Path, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[
         resolved = path.expanduser().resolve(strict=True)
         status = resolved.stat()
     except (OSError, RuntimeError, ValueError) as error:
-        yield Failure(name, reason(error))
+        yield Failure(name, refusal(error))
         return
     if stat.S_ISDIR(status.st_mode):
         yield from _Folder(resolved, path, wanted, unwanted).files()
@@ -145,7 +145,7 @@ class _Folder:
             with os.scandir(here) as scan:
                 entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
-            yield Failure(self._shown(relative), reason(error))
+            yield Failure(self._shown(relative), refusal(error))
             return
         if (status.st_dev, status.st_ino) in self.entered:  # a folder mounted inside itself
             return
@@ -173,7 +173,7 @@ class _Folder:
                 return Skip(name, "excluded")
             status = entry.stat(follow_symlinks=False)
         except OSError as error:
-            return Failure(name, reason(error))
+            return Failure(name, refusal(error))
         if not stat.S_ISREG(status.st_mode):
             return Skip(name, "not a regular file")
         return _file(Path(entry.path), self.root, relative, name, status)
@@ -205,7 +205,7 @@ class _Folder:
         return shown(self.given / relative)
 
 
-def reason(error: Exception) -> str:
+def refusal(error: Exception) -> str:
     """Why the file system refused, in words."""
     if isinstance(error, FileNotFoundError):
         return "no such file or folder"

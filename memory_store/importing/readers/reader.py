@@ -10,7 +10,7 @@ from memory_store.importing.source_file import Item, Limits, SourceFile
 
 
 def never(head: bytes) -> bool:
-    """The ``sniff`` of a format that cannot be told from plain text."""
+    """The ``sniff`` of a format that looks like plain text."""
     return False
 
 
