@@ -61,7 +61,7 @@ def things_in(store: MemoryStore, key_file: Path) -> dict[str, list[bytes]]:
     rows = [row for n in range(snapshot.size) for row in snapshot.document_vectors(n)]
     halves = [row for part in snapshot.parts for row in part.segment.vectors]  # as they are kept
     return {
-        KEYS: sorted(keys_in(store._vault.keyring)),
+        KEYS: sorted(keys_in(store._opened.vault.keyring)),
         KEY_FILE: [raw, base64.b64encode(raw)],
         VECTORS: [row.tobytes() for row in rows] + [row.tobytes() for row in halves],
         TEXTS: [memory.text.encode() for memory in store.list(limit=100_000)],

@@ -54,7 +54,7 @@ def write_and_hold(path: str, key_file: str, model: str | None, search: bool) ->
     for number, memory in enumerate(added[:EDITED]):
         store.edit(memory.id, text=text(100 + number))
     collection = added[0].collection
-    store.set_collection(collection, analyser="de")
+    store.collections.set(collection, analyser="de")
     store.reindex()
     for mode in ("hybrid", "keyword", "vector", "literal") if search else ():
         store.search(QUERY, mode=mode, limit=32)

@@ -69,7 +69,7 @@ class Visit:
         """The collections that the asker may use, in the order they were made."""
         seen = self.grants.search | self.grants.decrypt | self.grants.write
         membership = self.membership()
-        found = self.vault.use(seen).collections()
+        found = self.vault.use(seen).collections.list()
         return [self.view(one, membership) for one in found if one.id in membership.collections]
 
     def view(self, info: CollectionInfo, membership: Membership) -> CollectionView:
@@ -90,7 +90,7 @@ class Visit:
         """Who is a member of what, as of now. Raises LockedError."""
         known = self.vault.membership()
         if known is None and self.vault.is_open:  # by a key that does not say who is a member
-            known = Membership(self.vault.use(self.grants.search).membership())
+            known = Membership(self.vault.use(self.grants.search).collections.membership())
         if known is None:
             raise LockedError(f"{self.vault.database} is locked: unlock it first")
         return known
@@ -112,7 +112,7 @@ class Visit:
             )
         store = self.vault.use(self.grants.write | self.grants.decrypt, creating=True)
         owner = self.actor_id if private else None
-        made = store.create_collection(_name(name), owner=owner)
+        made = store.collections.create(_name(name), owner=owner)
         members = {owner: OWNER_ROLE} if owner is not None else None
         return CollectionView(
             id=made.id,
@@ -133,7 +133,7 @@ class Visit:
         )
         if not may:
             raise Forbidden("only its owners rename this collection")
-        self.vault.use(self.grants.write).rename_collection(collection, _name(name))
+        self.vault.use(self.grants.write).collections.rename(collection, _name(name))
 
     def change_members(
         self, collection: str, roles: Mapping[str, Any], new_name: str | None = None
@@ -143,13 +143,15 @@ class Visit:
         removed = [actor for actor, role in roles.items() if role is None]
         added = {actor: role for actor, role in roles.items() if role is not None}
         store = self.vault.use(self.grants.manage)
-        store.change_members(collection, added, removed, by=self._owner(), new_name=new_name)
+        store.collections.change_members(
+            collection, added, removed, by=self._owner(), new_name=new_name
+        )
 
     def open(self, collection: str, new_name: str | None = None) -> None:
         """Take away all members: the permissions on the database decide again."""
         self._check_manages(collection)
         store = self.vault.use(self.grants.manage)
-        store.open_collection(collection, by=self._owner(), new_name=new_name)
+        store.collections.open(collection, by=self._owner(), new_name=new_name)
 
     def _owner(self) -> str | None:
         """Who must still be an owner when it is written; ``None`` where the vault was unlocked."""

@@ -218,7 +218,7 @@ def _limited(store: "MemoryStore", names: str | Sequence[str] | None) -> "Memory
     if names is None:
         return store.limited_to(EVERYTHING)
     wanted = {names} if isinstance(names, str) else set(names)
-    known = {one.name: one.id for one in store.collections()}
+    known = {one.name: one.id for one in store.collections.list()}
     missing = sorted(wanted - set(known))
     if missing:
         raise BadInputError(f"collection: there is none named {missing[0]!r}", "collection")

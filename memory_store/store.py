@@ -1,59 +1,36 @@
 """MemoryStore: an opened vault as every surface uses it.
 
-Boundary: plain text goes in and comes out here, for whoever holds the key. Who may ask is decided
+Boundary: plain text goes in and comes out here, for the holder of a key. Who may ask is decided
 before: the command line's user holds the key, Datasette asks its grants.
+
+What a store can do stands in :mod:`memory_store.actions`, one function an action; the classes here
+give each its name. Actions that write, and those on keys, are imported when they are first used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.actions import reads, searches, statistics
-from memory_store.facade.checking import Checking
-from memory_store.facade.collections import Collections
-from memory_store.facade.keys import Keys
-from memory_store.facade.opened import inside
-from memory_store.facade.reading import Reading
-from memory_store.facade.settings import Settings
-from memory_store.facade.writing import Writing
-from memory_store.records import (
-    ANSWER_BUDGET,
-    ANSWER_SOURCES,
-    Answer,
-    Memory,
-    Ranking,
-    SearchRequest,
-    SearchResponse,
-    search_request,
-)
+from memory_store import actions
+from memory_store.actions import collections, integrity, models, reads, searches, topics
+from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
+from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.creation import create_vault
-from memory_store.session.embedders import ModelState
+from memory_store.session.embedders import Embedders
 from memory_store.session.held_vectors import HeldVectors
-from memory_store.session.opened_vault import OpenVault
 from memory_store.session.secrets_given import secrets_to_create, secrets_to_open
 from memory_store.session.unlock import open_vault
+from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
 from memory_store.vault.damage import vault_faults
-
-if TYPE_CHECKING:
-    from memory_store.index.snapshot import Snapshot
-    from memory_store.index.vectors import VectorIndex
-    from memory_store.models.embedder import Embedder
-    from memory_store.search.context import SearchContext
-
-
-SearchElsewhere = Callable[
-    [tuple[tuple[Scope, Scope], ...], str, SearchRequest], SearchResponse | None
-]
-"""From views, a method and a request to the answer; ``None``: no process is free."""
 
 
 class Opening(Struct, frozen=True):
@@ -67,27 +44,170 @@ class Opening(Struct, frozen=True):
     expander: str | None
 
 
-class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
+class Collections(Actions):
+    """The collections of a vault, their settings and their members."""
+
+    list = collections.listed
+    names = collections.names
+    find = collections.find
+    analysers = collections.analysers
+    membership = collections.membership
+    stale = collections.stale
+    create = collections.create
+    set = collections.choose
+    rename = collections.rename
+    delete = late(lambda: actions.key_shredding.delete_collection)
+    members = late(lambda: actions.members.members)
+    change_members = late(lambda: actions.members.change_members)
+    open = late(lambda: actions.members.open_collection)
+
+
+class Keys(Actions):
+    """The keys of a vault: slots, device keys, new keys, and with whom collections are shared.
+
+    All of it is done with a whole vault: BadInputError in a part of one.
+    """
+
+    list = late(lambda: actions.key_slots.slots)
+    add = late(lambda: actions.key_slots.add)
+    add_recovery_code = late(lambda: actions.key_slots.add_recovery_code)
+    remove = late(lambda: actions.key_slots.remove)
+    rotate = late(lambda: actions.key_rotation.rotate)
+    rotate_root = late(lambda: actions.key_slots.replace_root)
+    unfinished = late(lambda: actions.key_rotation.unfinished)
+    superseded = late(lambda: actions.key_rotation.superseded)
+    add_device = late(lambda: actions.key_slots.give_device_key)
+    export_device = late(lambda: actions.key_devices.exported)
+    restore_device = late(lambda: actions.key_devices.restored)
+    lacks_device = late(lambda: actions.key_devices.lacking)
+    identity = late(lambda: actions.key_sharing.own_identity)
+    introduced = late(lambda: actions.key_sharing.introduced)
+    share = late(lambda: actions.key_sharing.share)
+    holders = late(lambda: actions.key_sharing.holders)
+    revoke = late(lambda: actions.key_sharing.revoke)
+
+
+class Trail(Actions):
+    """The audit trail of a vault."""
+
+    keep = late(lambda: actions.trail.keep)
+    events = late(lambda: actions.trail.events)
+
+
+class MemoryStore(Actions):
     """An unlocked vault. Close it, or use it as a context manager, to lock it again.
 
     Many threads may search and read at once; writes wait for one another.
     """
 
     def __init__(
-        self,
-        vault: OpenVault,
-        *,
-        embedder: str | None = None,
-        expander: str | None = None,
-        vectors: HeldVectors | None = None,
+        self, vault: WholeVault, *, embedder: str | None = None, expander: str | None = None
     ) -> None:
-        super().__init__(vault, embedder)
-        self.expander = expander
-        """The language model that expands queries; ``None``: ``MEMORY_STORE_EXPANDER``, or none."""
-        self._vectors = vectors or HeldVectors(vault.whole_vault())
-        self.elsewhere: SearchElsewhere | None = None
-        """Where searches run if there is room; its ``None`` means here. See ``searchers``."""
-        self._views: tuple[tuple[Scope, Scope], ...] = ()
+        super().__init__(Opened(vault, Embedders(vault, embedder), HeldVectors(vault), expander))
+
+    @property
+    def collections(self) -> Collections:
+        return Collections(self._opened)
+
+    @property
+    def keys(self) -> Keys:
+        return Keys(self._opened)
+
+    @property
+    def trail(self) -> Trail:
+        return Trail(self._opened)
+
+    # -- actions ------------------------------------------------------------------------
+
+    search = searches.search
+    search_by_places = searches.search_by_places
+    search_context = searches.search_context
+    vector_index = searches.vector_index
+    rank = searches.rank
+
+    get = reads.get
+    list = reads.newest
+    every = reads.every
+    find_id = reads.find_id
+    present = reads.present
+    heads = reads.heads
+    texts = reads.texts
+    references = reads.references
+    generation = reads.generation
+
+    add = late(lambda: actions.writes.add)
+    add_many = late(lambda: actions.writes.add_many)
+    add_once = late(lambda: actions.edits.add_once)
+    edit = late(lambda: actions.edits.edit)
+    edit_many = late(lambda: actions.edits.edit_many)
+    done = late(lambda: actions.edits.done)
+    reopen = late(lambda: actions.edits.reopen)
+    publish = late(lambda: actions.publication.publish)
+    delete = late(lambda: actions.edits.delete)
+    delete_many = late(lambda: actions.edits.delete_many)
+    import_paths = late(lambda: actions.writes.import_paths)
+    run_import = late(lambda: actions.writes.run_import)
+    reindex = late(lambda: actions.writes.reindex)
+
+    frequent_topics = topics.frequent_topics
+    recent_topics = topics.recent_topics
+    topic_hash = topics.topic_hash
+    topics = topics.topics
+
+    settings = late(lambda: actions.settings.settings)
+    set_topics = late(lambda: actions.settings.set_topics)
+    stats = late(lambda: actions.statistics.stats)
+    embedder = models.embedder
+    embedder_name = models.embedder_name
+    model_state = models.model_state
+    warm = models.warm
+    verify = integrity.verify
+    untold = integrity.untold
+    older = integrity.older
+    accept_older = integrity.accept_older
+
+    introduce = late(lambda: staticmethod(actions.key_sharing.introduce))
+    device_keys = late(lambda: staticmethod(actions.key_devices.listed))
+    import_device_key = late(lambda: staticmethod(actions.key_devices.imported))
+
+    def ask(
+        self,
+        question: str,
+        *,
+        model: str | None = None,
+        limit: int = ANSWER_SOURCES,
+        budget: int = ANSWER_BUDGET,
+        on_text: Callable[[str], None] | None = None,
+        **options: Any,
+    ) -> Answer:
+        """An answer in sentences with citations, written by a language model.
+
+        Searches with ``options`` (those of :meth:`search`) and sends the text of what is found, at
+        most ``limit`` memories and about ``budget`` tokens, to ``model``: a name or alias that
+        ``llm`` knows, ``None`` for its default model. ``on_text`` is given the answer piece by
+        piece as it arrives. Raises what :meth:`search` raises, and ModelUnavailableError.
+        """
+        response = self.search(question, limit=limit, **options)
+        return self.answer(response, model=model, budget=budget, on_text=on_text)
+
+    def answer(
+        self,
+        response: SearchResponse,
+        *,
+        model: str | None = None,
+        budget: int = ANSWER_BUDGET,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Answer:
+        """An answer out of what a search has found; see :meth:`ask`.
+
+        No lock has to wait for the model: only opening the memories uses the vault.
+        """
+        from memory_store.search.answer.cited_answer import answer
+
+        found = reads.found_again(self, [row.id for row in response.rows])
+        return answer(response, found, model=model, budget=budget, on_text=on_text)
+
+    # -- other views --------------------------------------------------------------------
 
     def limited_to(
         self,
@@ -112,17 +232,41 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
         """
         if scope == readable == told == EVERYTHING:
             return self
-        limited = MemoryStore(
-            self._vault.limited_to(
-                scope, creating=creating, readable=readable, told=told, writer=writer
-            ),
-            embedder=self._embedders.usual,
-            expander=self.expander,
-            vectors=self._vectors,
+        opened = self._opened
+        vault = opened.vault.limited_to(
+            scope, creating=creating, readable=readable, told=told, writer=writer
         )
-        limited.heard, limited.elsewhere = self.heard, self.elsewhere
-        limited._views = (*self._views, (scope, readable))
+        limited = MemoryStore.__new__(MemoryStore)
+        limited._opened = replace(
+            opened,
+            vault=vault,
+            embedders=Embedders(vault, opened.embedders.usual),
+            views=(*opened.views, (scope, readable)),
+        )
         return limited
+
+    def report_to(self, heard: Heard | None) -> None:
+        """Give the audit trail's event of every action to ``heard``, with its numbers of memories
+        opened and returned or changed."""
+        self._opened.heard = heard
+
+    def search_through(self, elsewhere: SearchElsewhere | None) -> None:
+        """Search there if there is room; its ``None`` means here. See ``searchers``."""
+        self._opened.elsewhere = elsewhere
+
+    def lend(self, take: Callable[[Opening, bytearray], None]) -> None:
+        """Give what opens this vault once more to a process of our own. Raises LockedError."""
+        vault = self._opened.vault.whole_vault()
+        with vault.gate.entered():
+            opening = Opening(
+                vault.path,
+                vault.access,
+                vault.keyring.principal,
+                vault.keyring.pin,
+                self._opened.embedders.usual,
+                self.expander,
+            )
+            take(opening, vault.keyring.root.buffer)
 
     # -- opening and locking ------------------------------------------------------------
 
@@ -138,7 +282,7 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
         embedder: str | None = None,
         device_key: bool = True,
     ) -> tuple[MemoryStore, str]:
-        """A new vault, opened, and its recovery code (told once, stored nowhere in clear).
+        """A new vault, opened, and its recovery code (shown once, stored nowhere in clear).
 
         A passphrase opens it together with a device key, which is made here and kept in the state
         folder, so that the file alone cannot be guessed at; ``device_key=False`` for a passphrase
@@ -201,37 +345,46 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
 
     def lock(self) -> None:
         """Wipe keys, vectors and hashes from memory. Everything raises LockedError from now on."""
-        self._vault.lock()
+        self._opened.vault.lock()
         forget_words()
 
     close = lock
 
     @property
     def locked(self) -> bool:
-        return self._vault.locked
+        return self._opened.vault.locked
 
     @property
     def path(self) -> Path:
-        return self._vault.path
+        return self._opened.vault.path
 
     @property
     def vault_id(self) -> str:
         """The vault's public random id, in hex."""
-        return self._vault.vault.hex()
+        return self._opened.vault.vault.hex()
 
     @property
     def principal(self) -> int:
         """Whose key opened it: 0 is the owner's, others' come from their public keys."""
-        return self._vault.keyring.principal
+        return self._opened.vault.keyring.principal
 
     @property
     def is_owner(self) -> bool:
         """Whether the owner's key opened it, to which everything is open."""
-        return self._vault.keyring.is_owner
+        return self._opened.vault.keyring.is_owner
 
     @property
     def profile(self) -> str:
-        return self._vault.settings.profile
+        return self._opened.vault.settings.profile
+
+    @property
+    def expander(self) -> str | None:
+        """The language model that expands queries; ``None``: ``MEMORY_STORE_EXPANDER``, or none."""
+        return self._opened.expander
+
+    @expander.setter
+    def expander(self, name: str | None) -> None:
+        self._opened.expander = name
 
     @property
     def decrypted(self) -> dict[str, int]:
@@ -240,148 +393,7 @@ class MemoryStore(Reading, Writing, Collections, Keys, Settings, Checking):
         By ``table.column``, as the one function that decrypts counts them: what ``opened`` in a
         response can be held against.
         """
-        return dict(self._vault.keyring.counter.counts)
+        return dict(self._opened.vault.keyring.counter.counts)
 
     def __repr__(self) -> str:
         return f"<MemoryStore {self.path.name}{' locked' if self.locked else ''}>"
-
-    # -- the model ----------------------------------------------------------------------
-
-    def embedder(self, collection: str | None = None) -> Embedder:
-        """The embedding model of a collection (name or id), or of the vault, loaded.
-
-        Raises ModelUnavailableError or ModelMismatchError.
-        """
-        return self._embedders.load(self._collection_id(collection))
-
-    @inside
-    def embedder_name(self, collection: str | None = None) -> str | None:
-        """The name or folder under which :meth:`embedder` looks; ``None``: the usual model."""
-        return self._embedders.name(self._collection_id(collection))
-
-    @inside
-    def model_state(self, collection: str | None = None) -> ModelState:
-        """Whether meaning can be searched in a collection, and if not, why and what mends it."""
-        return self._embedders.state(self._collection_id(collection))
-
-    def _collection_id(self, name: str | None) -> str | None:
-        return None if name is None else self._vault.collections.find(name)
-
-    @inside
-    def warm(self) -> None:
-        """Load the index and the model now rather than in the first search."""
-        self._vault.snapshot()
-        self.model_state()
-
-    @inside
-    def stats(self) -> dict[str, Any]:
-        """Sizes and counts."""
-        return statistics.stats(self._vault, self._vectors)
-
-    # -- searching ----------------------------------------------------------------------
-
-    @inside
-    def search(self, query: str | SearchRequest = "", **options: Any) -> SearchResponse:
-        """Search. Keywords are the fields of :class:`SearchRequest`, or it is given whole.
-
-        Raises BadInputError naming the parameter, LockedError after a lock.
-        """
-        request = search_request(query, **options)
-        found = self._found_elsewhere("search", request)
-        found = found or self._searched(self.search_context, request)
-        warning = self._vault.untold()
-        return replace(found, degraded=(warning, *found.degraded)) if warning else found
-
-    @inside
-    def search_by_places(self, request: SearchRequest) -> SearchResponse:
-        """The same for an asker who may not read: order and scores follow from places alone.
-
-        How near a memory is to chosen queries tells its vector, and the vector what it says.
-        The similarities themselves are still in the response. Raises as :meth:`search`.
-        """
-
-        def context() -> SearchContext:
-            return replace(self.search_context(), by_places=True)
-
-        found = self._found_elsewhere("search_by_places", request)
-        return found or self._searched(context, request)
-
-    def _searched(
-        self, context: Callable[[], SearchContext], request: SearchRequest
-    ) -> SearchResponse:
-        return searches.search(self._vault, self._embedders, context, request)
-
-    def _found_elsewhere(self, method: str, request: SearchRequest) -> SearchResponse | None:
-        return None if self.elsewhere is None else self.elsewhere(self._views, method, request)
-
-    def lend(self, take: Callable[[Opening, bytearray], None]) -> None:
-        """Give what opens this vault once more to a process of our own. Raises LockedError."""
-        vault = self._vault.whole_vault()
-        with vault.gate.entered():
-            opening = Opening(
-                vault.path,
-                vault.access,
-                vault.keyring.principal,
-                vault.keyring.pin,
-                self._embedders.usual,
-                self.expander,
-            )
-            take(opening, vault.keyring.root.buffer)
-
-    def ask(
-        self,
-        question: str,
-        *,
-        model: str | None = None,
-        limit: int = ANSWER_SOURCES,
-        budget: int = ANSWER_BUDGET,
-        on_text: Callable[[str], None] | None = None,
-        **options: Any,
-    ) -> Answer:
-        """An answer in sentences with citations, written by a language model.
-
-        Searches with ``options`` (those of :meth:`search`) and sends the text of what is found, at
-        most ``limit`` memories and about ``budget`` tokens, to ``model``: a name or alias that
-        ``llm`` knows, ``None`` for its default model. ``on_text`` is given the answer piece by
-        piece as it arrives. Raises what :meth:`search` raises, and ModelUnavailableError.
-        """
-        response = self.search(question, limit=limit, **options)
-        return self.answer(response, model=model, budget=budget, on_text=on_text)
-
-    def answer(
-        self,
-        response: SearchResponse,
-        *,
-        model: str | None = None,
-        budget: int = ANSWER_BUDGET,
-        on_text: Callable[[str], None] | None = None,
-    ) -> Answer:
-        """An answer out of what a search has found; see :meth:`ask`.
-
-        No lock has to wait for the model: only opening the memories uses the vault.
-        """
-        from memory_store.search.answer.cited_answer import answer
-
-        found = self._found_again([row.id for row in response.rows])
-        return answer(response, found, model=model, budget=budget, on_text=on_text)
-
-    @inside
-    def _found_again(self, ids: Sequence[str]) -> list[Memory]:
-        """The memories of those ids, in that order, less those deleted meanwhile."""
-        return reads.found_again(self._vault, ids)
-
-    @inside
-    def rank(self, query: str | SearchRequest, *, depth: int = 100, **options: Any) -> Ranking:
-        """The order of the same search to ``depth``, for evaluation. Raises as :meth:`search`."""
-        request = search_request(query, **options)
-        return searches.rank(self._vault, self.search_context, request, depth)
-
-    def search_context(self) -> SearchContext:
-        """One consistent view of the vault for one search."""
-        return searches.search_context(
-            self._vault, self._vectors, self.embedder, self.expander, self._embedders.name()
-        )
-
-    def vector_index(self, snapshot: Snapshot | None = None) -> VectorIndex:
-        """The vector index over a snapshot (the newest unless given), made once for each."""
-        return self._vectors.index(snapshot or self._vault.snapshot())

@@ -53,7 +53,7 @@ def test_one_wrong_change_stops_all_of_them(
         store.edit_many([MemoryEdit(first.id, title="Changed", collection="brand new"), wrong])
     assert store.get(first.id) == first
     assert store.get(second.id) == second
-    assert "brand new" not in [info.name for info in store.collections()]
+    assert "brand new" not in [info.name for info in store.collections.list()]
     if isinstance(raised.value, ConflictError):
         assert raised.value.ids == (second.id,)
     if isinstance(raised.value, BadRowsError):
@@ -101,7 +101,7 @@ def test_an_id_twice_in_one_request_is_refused(store: MemoryStore) -> None:
 
 
 def test_a_memory_is_published_once(store: MemoryStore) -> None:
-    store.create_collection("team")
+    store.collections.create("team")
     draft = {"title": "Lease", "topics": ("home",), "metadata": {"page": 3}, "ref": "private/a.md"}
     original = store.add("Signed in May", created="2024-05-01", source="/home/ada", **draft)
     copy = store.publish(original.id, "team")

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from memory_store.actions import searches
+from memory_store.actions.action import Opened
 from memory_store.doctor.vault import vault as vault_checks
 from memory_store.errors import BadInputError, ConflictError, NotFoundError, SupersededError
 from memory_store.records import MemoryDraft
+from memory_store.search.context import SearchContext
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 
@@ -108,13 +111,13 @@ def test_bad_drafts_are_refused_by_field(
 def test_collections_have_names_and_keys_of_their_own(store: MemoryStore) -> None:
     store.add("Mine.", topics=["garden"])
     store.add("Ours.", collection="allotment", topics=["garden"])
-    assert {c.name: c.memories for c in store.collections()} == {"personal": 1, "allotment": 1}
+    assert {c.name: c.memories for c in store.collections.list()} == {"personal": 1, "allotment": 1}
     assert store.topic_hash("garden") != store.topic_hash("garden", "allotment")
     assert [m.text for m in store.list(collection="allotment")] == ["Ours."]
-    store.rename_collection("allotment", "plot 14")
+    store.collections.rename("allotment", "plot 14")
     assert [m.collection for m in store.list(collection="plot 14")] == ["plot 14"]
     with pytest.raises(BadInputError, match="already"):
-        store.create_collection("personal")
+        store.collections.create("personal")
     with pytest.raises(NotFoundError, match="there is: personal, plot 14"):
         store.list(collection="allotment")
 
@@ -148,17 +151,17 @@ def test_a_phrase_is_found_though_its_segment_is_rewritten_while_it_is_searched(
 ) -> None:
     kept = store.add("The spare key is under the stone.")
     gone = [store.add(f"Note {n} on some spare key.").id for n in range(3)]
-    begun = store.search_context
+    begun = searches.context
     with MemoryStore.open(store.path, key_file=key_file) as other:
 
-        def then_rewritten() -> object:
+        def then_rewritten(opened: Opened) -> SearchContext:
             """What a search begins on, out of date before it goes on."""
-            context = begun()
+            context = begun(opened)
             if gone:
                 other.delete(gone.pop(0))
             return context
 
-        monkeypatch.setattr(store, "search_context", then_rewritten)
+        monkeypatch.setattr(searches, "context", then_rewritten)
         found = store.search('"spare key"', mode="keyword")
     assert (gone, [row.id for row in found.rows]) == ([], [kept.id])
 
@@ -166,15 +169,15 @@ def test_a_phrase_is_found_though_its_segment_is_rewritten_while_it_is_searched(
 def test_a_phrase_whose_segments_are_rewritten_without_end_is_an_error_of_its_own(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, begun = store.add("The spare key is under the stone."), store.search_context
+    kept, begun = store.add("The spare key is under the stone."), searches.context
 
-    def then_rewritten() -> object:
+    def then_rewritten(opened: Opened) -> SearchContext:
         passing = store.add("Another spare key.")
-        context = begun()
+        context = begun(opened)
         store.delete(passing.id)
         return context
 
-    monkeypatch.setattr(store, "search_context", then_rewritten)
+    monkeypatch.setattr(searches, "context", then_rewritten)
     with pytest.raises(SupersededError, match="too often"):
         store.search('"spare key"', mode="keyword")
     monkeypatch.undo()

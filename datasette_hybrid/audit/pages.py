@@ -18,7 +18,7 @@ from datasette import Response
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.errors import BadInputError
 from memory_store.scopes import EVERYTHING
-from memory_store.vault.audit_events import SERVER, AuditEvent
+from memory_store.vault.audit_events import ACTIONS, SERVER, AuditEvent
 
 from ..requests import questions
 from ..requests.admission import work
@@ -27,7 +27,7 @@ from ..requests.urls import absolute_url
 from ..search.api import HEADERS, answer, endpoint, safe_cell
 from ..search.forms import last
 from ..vaults.vault import Vault
-from .recorder import ACTIONS, SURFACES
+from .recorder import SURFACES
 
 PER_PAGE = 100
 MOST = 1_000  # rows of one JSON answer
@@ -123,7 +123,7 @@ async def _trail(vault: Vault, given: Mapping[str, Any]) -> Trail:
     def read() -> Trail:
         vault.write_audit()
         # the permission to read the trail is one on the whole database
-        kept = [*vault.use(EVERYTHING).audit_trail(), *vault.audit.waiting()]
+        kept = [*vault.use(EVERYTHING).trail.events(), *vault.audit.waiting()]
         found = wanted.of(kept)
         return Trail(found, tuple(sorted({event.who() for event in kept})), totals(found))
 

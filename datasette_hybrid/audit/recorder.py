@@ -1,23 +1,21 @@
 """Who did what with a vault: heard from its store, kept for a moment, written in the background.
 
 Boundary: an event holds who, when, by which surface, what kind of thing and how many memories it
-concerned; no query, text, title or id. Every use of a vault passes through its store, which tells
-what it did (``MemoryStore.heard``), so that a surface cannot forget to. Events wait in memory for a
-few seconds, longer while the vault is locked or its file cannot be written to; what is not written
-when the process dies is lost.
+concerned; no query, text, title or id. Every use of a vault is an action of its store, which
+reports its event (``MemoryStore.report_to``), so that a surface cannot forget to. Events wait in
+memory for a few seconds, longer while the vault is locked or its file cannot be written to; what is
+not written when the process dies is lost.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence, Sized
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memory_store.errors import MemoryStoreError
-from memory_store.records import Memory, SealedMemory
 from memory_store.sqlite import sqlite3
 from memory_store.vault.audit_events import SERVER, AuditEvent
 
@@ -35,46 +33,6 @@ PAGE, JSON, CSV, SQL, TABLE, MEMORY, EXPORT, IMPORT = SURFACES = (
 
 surface: ContextVar[str | None] = ContextVar("hybrid_surface", default=None)
 """Set where something else than the request's address decides: SQL functions, imports."""
-
-
-def _number(result: Any) -> int:
-    return len(result) if isinstance(result, Sized) else 1
-
-
-def _open(found: Sequence[Memory]) -> int:
-    return sum(not isinstance(one, SealedMemory) for one in found)
-
-
-Counts = tuple[int, int]  # memories opened, memories returned or changed
-HEARD: Mapping[str, tuple[str, Callable[[Any], Counts]]] = {
-    "search": ("search", lambda found: (found.opened, len(found.rows))),
-    "search_by_places": ("search", lambda found: (found.opened, len(found.rows))),
-    "get": ("read", lambda found: (_open([found]), 1)),
-    "list": ("read", lambda found: (_open(found), len(found))),
-    "texts": ("read", lambda found: (len(found), len(found))),
-    "heads": ("read", lambda found: (0, len(found))),
-    "_found_again": ("read", lambda found: (len(found), len(found))),
-    "add_many": ("add", lambda added: (0, _number(added))),
-    "add_once": ("add", lambda added: (0, _number(added))),
-    "publish": ("add", lambda _: (1, 1)),
-    "edit": ("edit", lambda _: (1, 1)),
-    "edit_many": ("edit", lambda edited: (_number(edited), _number(edited))),
-    "done": ("edit", lambda _: (1, 1)),
-    "reopen": ("edit", lambda _: (1, 1)),
-    "delete": ("delete", lambda _: (0, 1)),
-    "delete_many": ("delete", lambda gone: (0, gone if isinstance(gone, int) else _number(gone))),
-    "change_members": ("members changed", lambda _: (0, 0)),
-    "open_collection": ("members changed", lambda _: (0, 0)),
-    "create_collection": ("collection changed", lambda _: (0, 0)),
-    "set_collection": ("collection changed", lambda _: (0, 0)),
-    "rename_collection": ("collection changed", lambda _: (0, 0)),
-}
-"""What of a store's methods is told of: the action, and what their results count."""
-
-ACTIONS = (
-    *("search", "read", "add", "edit", "delete", "import", "members changed"),
-    *("collection changed", "unlock", "failed unlock", "lock"),
-)
 
 
 class Recorder:
@@ -95,13 +53,9 @@ class Recorder:
         """Whether there is a trail at all."""
         return self._settings.kept
 
-    def hear(self, method: str, result: Any) -> None:
-        """A store's method was used. Takes microseconds, and never waits for a file."""
-        told = HEARD.get(method)
-        if told is not None:
-            action, count = told
-            opened, returned = count(result)
-            self.note(action, opened=opened, returned=returned)
+    def hear(self, action: str, opened: int, returned: int) -> None:
+        """A store's action was done. Takes microseconds, and never waits for a file."""
+        self.note(action, opened=opened, returned=returned)
 
     def note(
         self, action: str, *, opened: int = 0, returned: int = 0, session: bool | None = None
@@ -162,7 +116,7 @@ class Recorder:
                 return
             try:
                 settings = self._settings
-                store.keep_audit(list(events.values()), days=settings.days, most=settings.events)
+                store.trail.keep(list(events.values()), days=settings.days, most=settings.events)
             except (MemoryStoreError, sqlite3.Error) as error:
                 with self._lock:
                     self._waiting = events | self._waiting

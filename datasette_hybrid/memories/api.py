@@ -207,7 +207,7 @@ def published(vault: Vault, grants: Grants, given: str, collection: str) -> Memo
 def collection_named(store: MemoryStore, given: str) -> str:
     """The id of one of a store's collections, named by its name or id. Raises NotFoundError."""
     try:
-        return store.collection_id(given)
+        return store.collections.find(given)
     except NotFoundError:
         raise NotFoundError(f"no collection {given!r} that you may write") from None
 

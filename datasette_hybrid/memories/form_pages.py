@@ -239,7 +239,7 @@ def _choices(vault: Vault, grants: Grants) -> Choices:
     if not scope:
         return Choices(creating=grants.create)
     store = vault.use(scope)
-    return Choices(store.collections(), store.recent_topics(SUGGESTED_FROM), grants.create)
+    return Choices(store.collections.list(), store.recent_topics(SUGGESTED_FROM), grants.create)
 
 
 def _placed(form: Typed, choices: Choices) -> Typed:

@@ -96,7 +96,7 @@ def _opened(vault: Vault, grants: Grants, given: str) -> Opened:
     if not grants.write:
         return Opened(found, html, words, False, (), ())
     home = collection_of(vault, grants.decrypt, found)
-    named = vault.use(grants.write & grants.decrypt).collections()  # names are sealed
+    named = vault.use(grants.write & grants.decrypt).collections.list()  # names are sealed
     targets = [one for one in named if one.id != home]
     topics = store.recent_topics(SUGGESTED_FROM) if writable else ()
     return Opened(found, html, words, writable, targets, topics)
@@ -104,7 +104,7 @@ def _opened(vault: Vault, grants: Grants, given: str) -> Opened:
 
 def collection_of(vault: Vault, scope: Scope, found: Memory) -> str:
     """The id of a memory's collection: two of them may have the same name."""
-    alike = [one.id for one in vault.use(scope).collections() if one.name == found.collection]
+    alike = [one.id for one in vault.use(scope).collections.list() if one.name == found.collection]
     if len(alike) == 1:
         return alike[0]
     return next(one for one in alike if vault.use(Scope.of([one])).heads([found.id]))

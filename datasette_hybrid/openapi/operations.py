@@ -11,10 +11,11 @@ from typing import Any
 
 from memory_store.importing.job import DIFFERING
 from memory_store.records import LISTED_IDS, MAX_QUERY_CHARACTERS, OPTION_NAMES, STATUSES
+from memory_store.vault.audit_events import ACTIONS
 from memory_store.vault.members import ROLES
 
 from ..audit.pages import MOST
-from ..audit.recorder import ACTIONS, SURFACES
+from ..audit.recorder import SURFACES
 from ..memories.posted import MANY
 from ..uploads.jobs import STATES
 from .schemas import MEMORY_TYPES, Schema, option_parameter

@@ -46,7 +46,7 @@ class LookedUp:
 
 def looked_up(vault: Vault, grants: Grants, asked: questions.Question) -> LookedUp:
     """The answer and the collections. Raises what the store raises, but for a question's faults."""
-    collections = vault.use(grants.decrypt).analysers() if grants.decrypt else ()
+    collections = vault.use(grants.decrypt).collections.analysers() if grants.decrypt else ()
     if not asked.request.asks:
         return LookedUp(collections)
     try:

@@ -162,7 +162,7 @@ def _open(store: MemoryStore, cells: Iterable[Cell]) -> Contents:
     return Contents(
         heads,
         _opened(store.texts, [*wanted[TEXT], *untitled]),
-        {one.id: one.name for one in store.collections()} if wanted[COLLECTION] else {},
+        {one.id: one.name for one in store.collections.list()} if wanted[COLLECTION] else {},
     )
 
 

@@ -129,7 +129,7 @@ class Job:
     def _stopped(self, store: MemoryStore) -> bool:
         """Whether it was asked to end. Raises LockedError, WithdrawnError."""
         now = self._asked_again().on(self.vault.database)
-        reached = Scope.of(store.membership())  # with collections that it made
+        reached = Scope.of(store.collections.membership())  # with collections that it made
         if not now.write.covers(reached) or (self._grants.create and not now.create):
             raise WithdrawnError(
                 "you may not write any more where you might when it began, so it stopped at file "

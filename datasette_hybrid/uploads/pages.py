@@ -186,7 +186,7 @@ def _check_collection(vault: Vault, grants: Grants, given: Mapping[str, Any]) ->
     if not collection or new:
         return
     try:
-        vault.use(grants.write).collection_id(collection)
+        vault.use(grants.write).collections.find(collection)
     except NotFoundError:
         raise BadInputError(
             "collection: no such collection that you may write to", "collection"
@@ -202,7 +202,7 @@ async def _names(vault: Vault, grants: Grants) -> Sequence[str]:
     both = grants.write & grants.decrypt
     if not both:
         return []
-    return [one.name for one in await work.run(lambda: vault.use(both).collections())]
+    return [one.name for one in await work.run(lambda: vault.use(both).collections.list())]
 
 
 async def _job(datasette: Any, request: Any) -> tuple[Vault, Job]:

@@ -383,7 +383,7 @@ class Vault:
 
         A configured key opens it again at the next use, where it still does.
         """
-        if self._store is not None and self._store.superseded():
+        if self._store is not None and self._store.keys.superseded():
             self._wipe()
             self.tell("locked: the key that opened it was replaced or removed")
 
@@ -394,7 +394,7 @@ class Vault:
             self.audit.write(store)
 
     def _adopt(self, store: MemoryStore, source: str) -> None:
-        store.heard = self.audit.hear
+        store.report_to(self.audit.hear)
         store.expander = self.settings.expander
         self._store = store
         self.vault_id = store.vault_id
@@ -414,7 +414,7 @@ class Vault:
     def _search_elsewhere(self, store: MemoryStore) -> None:
         if self._processes and self._searchers is None:
             self._searchers = Searchers(store, self._processes, self.tell)
-            store.elsewhere = self._searchers.ask
+            store.search_through(self._searchers.ask)
 
     def _wipe(self, *, exchanged: bool = False) -> None:
         """Let go of the store. What belongs to an ``exchanged`` file goes into no other one."""
@@ -442,7 +442,7 @@ class Vault:
         collections are closed, and it serves only the person who typed it. A configured key is the
         server's own.
         """
-        return None if self._members_unknown else Membership(store.membership())
+        return None if self._members_unknown else Membership(store.collections.membership())
 
     def _stored(self) -> int | None:
         return opening.revision(self.path, self.access)

@@ -1,17 +1,22 @@
-"""What is done with an opened vault, one kind of work a module.
+"""What a store can do: one function an action, decorated by :func:`.action.action`.
 
+searches     search, and the view of the vault that a search runs on
+reads        find a memory by what names it, open it, list many
 writes       add memories, import files, index again
 edits        change, add and delete memories, one or many at once
 publication  a memory's content in another collection, too
-reads        find a memory by what names it, open it, list many
-collections  collections with their settings, and the topics in them
-members      who may use a collection
+topics       which there are, and how often
+collections  their names, settings and how current they are; members are who may use them
+key_…        slots, devices, rotation, sharing; shredding deletes a collection by its key
+models       which model serves which collection
 settings     what holds for the whole vault, and where its topics are kept
 statistics   sizes and counts
-searches     what a search runs on, and its models
+integrity    whether the vault is what it was
+trail        who did what
+export       memories as plain files
 
-:class:`memory_store.store.MemoryStore` is the way in: it keeps locks away while these run.
-They are imported when they are first used: a command that searches needs none of those that write.
+:mod:`memory_store.store` gives each its name. What is not imported there is imported when it is
+first used: a command that searches needs nothing that writes.
 """
 
 from __future__ import annotations
@@ -27,8 +32,11 @@ if TYPE_CHECKING:
         key_sharing,
         key_shredding,
         key_slots,
+        members,
         publication,
         settings,
+        statistics,
+        trail,
         writes,
     )
 
@@ -39,8 +47,11 @@ __all__ = [
     "key_sharing",
     "key_shredding",
     "key_slots",
+    "members",
     "publication",
     "settings",
+    "statistics",
+    "trail",
     "writes",
 ]
 

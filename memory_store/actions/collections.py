@@ -1,25 +1,23 @@
-"""The collections of an opened vault: their settings, how current they are, the topics in them.
+"""The collections of an opened vault: their names, their settings, how current they are.
 
-Boundary: opens the names of collections and, for topics, the heads of memories; no body.
+Boundary: opens the names of collections, and nothing of a memory.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from memory_store.actions.action import Opened, action
 from memory_store.errors import BadInputError
 from memory_store.records import CollectionInfo
-from memory_store.session.embedders import Embedders
 from memory_store.session.opened_vault import OpenVault
-from memory_store.text.canonical import normalise_topic
 from memory_store.text.identifiers import CODE
 from memory_store.text.language import LANGUAGES
-from memory_store.vault.heads import count_topics
-from memory_store.vault.settings import AUTO, FILLING, CollectionSettings
-from memory_store.vault.topic_hashes import asked_epoch
+from memory_store.vault.audit_events import COLLECTION
+from memory_store.vault.settings import AUTO, CollectionSettings
 
 
 def collection_ids(vault: OpenVault, names: Sequence[str]) -> tuple[str, ...] | None:
@@ -36,63 +34,93 @@ def checked_analyser(name: str) -> str:
     return analyser
 
 
-def create_collection(
-    vault: OpenVault,
-    embedders: Embedders,
+@action(None, writes=False)
+def listed(opened: Opened) -> list[CollectionInfo]:
+    """The collections this key may read, with counts."""
+    return opened.vault.collections.told()
+
+
+@action(None, writes=False)
+def names(opened: Opened) -> dict[str, str]:
+    """Id → name of the collections this key may read, in the order they were made."""
+    return opened.vault.collections.names()
+
+
+@action(None, writes=False)
+def find(opened: Opened, named: str) -> str:
+    """The id of the collection of that name or id. Raises NotFoundError."""
+    return opened.vault.collections.find(named)
+
+
+@action(None, writes=False)
+def analysers(opened: Opened) -> list[tuple[str, str]]:
+    """The name and the analyser of each collection this key may read; nothing is counted."""
+    return opened.vault.collections.analysers()
+
+
+@action(None, writes=False)
+def membership(opened: Opened) -> Mapping[str, Mapping[str, str]]:
+    """Id of every collection → actor → role; no actor where it is open.
+
+    Cheap enough for every request: made anew only when the settings changed.
+    """
+    return opened.vault.collections.membership()
+
+
+@action(COLLECTION, writes=True)
+def create(
+    opened: Opened,
     name: str,
-    embedder: str | None,
-    analyser: str,
+    *,
+    embedder: str | None = None,
+    analyser: str = AUTO,
     owner: str | None = None,
 ) -> CollectionInfo:
-    """A new collection with a choice of its own; see :meth:`MemoryStore.create_collection`."""
+    """A new collection. ``embedder`` (a name or folder) and ``analyser`` are for it alone.
+
+    With an ``owner`` (an actor's id) it is closed to all but its members. Raises BadInputError
+    for a name that is taken or an analyser that there is not, ModelUnavailableError.
+    """
     choice = CollectionSettings("", checked_analyser(analyser))
-    choice = embedders.chosen(choice, embedder) if embedder else choice
-    return _info(vault, vault.collections.create(name, choice, owner))
+    choice = opened.embedders.chosen(choice, embedder) if embedder else choice
+    return _info(opened.vault, opened.vault.collections.create(name, choice, owner))
 
 
-def set_collection(
-    vault: OpenVault, embedders: Embedders, name: str, embedder: str | None, analyser: str | None
+@action(COLLECTION, writes=True)
+def choose(
+    opened: Opened, name: str, *, embedder: str | None = None, analyser: str | None = None
 ) -> CollectionInfo:
-    """Another choice for a collection; see :meth:`MemoryStore.set_collection`."""
+    """Choose another model or analyser for a collection; what is None stays.
+
+    The ``embedder`` ``default`` is the vault's. What the collection holds stays as it is until
+    ``reindex``. Raises NotFoundError, BadInputError, ModelUnavailableError.
+    """
+    vault = opened.vault
     vault.follow_settings()
     collection = vault.collections.find(name)
     choice = vault.settings.chosen(collection)
     if analyser is not None:
         choice = replace(choice, analyser=checked_analyser(analyser))
     if embedder is not None:
-        choice = embedders.chosen(choice, embedder)
+        choice = opened.embedders.chosen(choice, embedder)
     if choice != vault.settings.chosen(collection):
         vault.collections.choose(choice)
     return _info(vault, collection)
 
 
-def stale(vault: OpenVault) -> dict[str, int]:
+@action(COLLECTION, writes=True)
+def rename(opened: Opened, name: str, new_name: str) -> None:
+    """Give a collection another name. Raises NotFoundError, BadInputError."""
+    opened.vault.collections.rename(name, new_name)
+
+
+@action(None, writes=False)
+def stale(opened: Opened) -> dict[str, int]:
     """Collection name → how many of its memories are indexed with earlier settings."""
-    snapshot = vault.snapshot()
-    names = vault.collections.names()
+    snapshot = opened.vault.snapshot()
+    names = opened.vault.collections.names()
     counts = Counter(map(snapshot.collection, snapshot.stale.nonzero()[0].tolist()))
     return {names[collection]: count for collection, count in counts.items()}
-
-
-def topics(vault: OpenVault, names: Sequence[str]) -> dict[str, int]:
-    """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
-    wanted = collection_ids(vault, names) or vault.keyring.readable()
-    with vault.moment() as (connection, known):
-        return count_topics(connection, vault.keyring, set(wanted), known)
-
-
-def topic_hash(vault: OpenVault, text: str, name: str | None) -> str | None:
-    """The keyed hash of a topic as ``memory_topics`` stores it, in hex.
-
-    ``None`` while that table is being filled: who compares with it finds nothing, or everything.
-    """
-    vault.follow_settings()  # or the hash might be one of before a change of the key
-    if vault.settings.topics_kept == FILLING:
-        vault.collections.find(name)
-        return None
-    keys = vault.keyring.of(vault.collections.find(name))
-    tag = keys.blinder.topic(normalise_topic(text))
-    return keys.stored(tag, asked_epoch(vault.reader(), keys)).hex()
 
 
 def _info(vault: OpenVault, collection: str) -> CollectionInfo:

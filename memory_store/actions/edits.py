@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from memory_store.actions.action import Opened, action
 from memory_store.actions.reads import open_all, open_one, resolve, shown
 from memory_store.actions.writes import write
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, RowProblem
@@ -37,10 +38,10 @@ from memory_store.importing.drafts import (
 )
 from memory_store.records import Addition, Memory, MemoryDraft, MemoryEdit
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.session.embedders import Embedders
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import delete_memories
 from memory_store.text.canonical import normalise_topic
+from memory_store.vault.audit_events import ADD, DELETE, EDIT
 from memory_store.vault.rows import read_rows
 
 TRIES = 32  # writers that may be quicker, one after another, before a change gives up
@@ -61,15 +62,57 @@ _FIELDS: dict[str, Callable[[Any], Any]] = {
 """Each field that an edit may change, as it is kept."""
 
 
-def edit_many(
-    vault: OpenVault, embedders: Embedders, edits: Sequence[MemoryEdit], *, refs: bool = True
-) -> list[Memory]:
-    """Change memories in one transaction. Returns them in the same order.
+@action(EDIT, writes=True, counts=lambda _: (1, 1))
+def edit(
+    opened: Opened,
+    memory_id: str,
+    *,
+    text: str | None = None,
+    title: str | None = None,
+    type: str | None = None,
+    topics: Sequence[str] | None = None,
+    add_topics: Sequence[str] = (),
+    remove_topics: Sequence[str] = (),
+    metadata: dict[str, Any] | None = None,
+    valid_from: str | None = None,
+    valid_to: str | None = None,
+    collection: str | None = None,
+    expected_version: int | None = None,
+) -> Memory:
+    """Change a memory; what is None stays. An empty ``valid_from`` or ``valid_to`` goes.
+
+    Raises NotFoundError, ConflictError (see ``expected_version``), BadInputError.
+    """
+    change = MemoryEdit(
+        memory_id,
+        text=text,
+        title=title,
+        type=type,
+        topics=None if topics is None else tuple(topics),
+        add_topics=tuple(add_topics),
+        remove_topics=tuple(remove_topics),
+        metadata=metadata,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        collection=collection,
+        expected_version=expected_version,
+    )
+    return _edited(opened, [change])[0]
+
+
+@action(EDIT, writes=True, counts=lambda edited: (len(edited), len(edited)))
+def edit_many(opened: Opened, edits: Iterable[MemoryEdit], *, refs: bool = True) -> list[Memory]:
+    """Change memories, all of them or none. Returns them in the same order.
 
     ``refs``: whether a memory may be named by its ref, too (looking for one opens every head).
     Raises NotFoundError, BadRowsError and ConflictError, whose ``ids`` are not at the version
-    that was expected; nothing is written then.
+    that was expected.
     """
+    return _edited(opened, [*edits], refs=refs)
+
+
+def _edited(opened: Opened, edits: Sequence[MemoryEdit], *, refs: bool = True) -> list[Memory]:
+    vault = opened.vault
     named = [replace(edit, id=resolve(vault, edit.id, refs=refs)) for edit in edits]
     _refuse_twice([edit.id for edit in named])
 
@@ -78,27 +121,28 @@ def edit_many(
         _refuse_stale(befores, named)
         afters = checked_rows(list(zip(befores, named, strict=True)), _changed)
         afters = [_moved(vault, after, edit) for after, edit in zip(afters, named, strict=True)]
-        write(vault, embedders, afters)
+        write(opened, afters)
         return shown(vault, afters)
 
     return again_if_overtaken(vault, attempt)
 
 
+@action(ADD, writes=True, counts=lambda added: (0, len(added)))
 def add_once(
-    vault: OpenVault,
-    embedders: Embedders,
-    drafts: Sequence[MemoryDraft],
+    opened: Opened,
+    drafts: Iterable[MemoryDraft],
     *,
     embed: bool = True,
     readable: Scope = EVERYTHING,
 ) -> list[Addition]:
-    """Add memories in one transaction, leaving alone those that are there just as given.
+    """Add memories, all of them or none; one that is there already, just as given, stays.
 
     So a request that was sent twice is done once, provided that the sender chose the ids. Raises
     BadRowsError, and ConflictError with the ``ids`` that hold something else; nothing is written
     then. Outside of the ``readable`` collections any id that is taken is a conflict: that a memory
     is there just as given would confirm what it says.
     """
+    vault, drafts = opened.vault, [*drafts]
     made = checked_rows(drafts, lambda draft: memory_from_draft(with_text_topics(draft), ""))
     _refuse_twice([memory.id for memory in made])
 
@@ -119,33 +163,48 @@ def add_once(
         ]
         if others:
             raise _Settled(f"there is another memory {others[0]} already", others)
-        write(vault, embedders, [one for one in wanted if one.id not in present], embed=embed)
+        write(opened, [one for one in wanted if one.id not in present], embed=embed)
         kept = shown(vault, [present.get(memory.id, memory) for memory in wanted])
         return [Addition(memory, memory.id in present) for memory in kept]
 
     return again_if_overtaken(vault, attempt)
 
 
-def delete_many(vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True) -> int:
-    """Delete memories everywhere: rows, index, write-ahead log; all of them, or none.
-    Returns how many.
+@action(DELETE, writes=True, counts=lambda _: (0, 1))
+def delete(opened: Opened, memory_id: str) -> None:
+    """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
+    _deleted(opened.vault, {memory_id: None})
 
-    ``versions``: what names a memory → the version it must have (``None``: any). Raises
-    NotFoundError, and ConflictError whose ``ids`` have another one.
+
+@action(DELETE, writes=True, counts=lambda gone: (0, gone))
+def delete_many(
+    opened: Opened, ids: Iterable[str] | Mapping[str, int | None], *, refs: bool = True
+) -> int:
+    """Delete memories everywhere, all of them or (NotFoundError) none. Returns how many.
+
+    A mapping says which version each must have (``None``: any); ConflictError, with their ``ids``,
+    where some have another.
     """
+    versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
+    return _deleted(opened.vault, versions, refs=refs)
+
+
+def _deleted(vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True) -> int:
     resolved = {resolve(vault, given, refs=refs): version for given, version in versions.items()}
     held_to = {one: version for one, version in resolved.items() if version is not None}
     return delete_memories(vault, [*resolved], versions=held_to)
 
 
-def done(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
+@action(EDIT, writes=True, counts=lambda _: (1, 1))
+def done(opened: Opened, memory_id: str) -> Memory:
     """Mark a memory completed: ``task`` becomes ``task_done``."""
-    return _of_type(vault, embedders, memory_id, done_type)
+    return _of_type(opened, memory_id, done_type)
 
 
-def reopen(vault: OpenVault, embedders: Embedders, memory_id: str) -> Memory:
+@action(EDIT, writes=True, counts=lambda _: (1, 1))
+def reopen(opened: Opened, memory_id: str) -> Memory:
     """Mark a completed memory open again: ``task_done`` becomes ``task``."""
-    return _of_type(vault, embedders, memory_id, reopened_type)
+    return _of_type(opened, memory_id, reopened_type)
 
 
 def checked_rows(rows: Sequence[Row], check: Callable[[Row], Answer]) -> list[Answer]:
@@ -167,10 +226,10 @@ class _Settled(ConflictError):
 
 
 def again_if_overtaken(vault: OpenVault, attempt: Callable[[], Answer]) -> Answer:
-    """Try again when somebody else was quicker: on top of what they wrote, or to be refused.
+    """Try again when another writer was quicker: on top of what it wrote, or to be refused.
 
-    Whoever was overtaken keeps this process's other writers waiting until the next try is over, and
-    begins it at a moment of its own: two in step would overtake each other for ever.
+    A writer that was overtaken keeps this process's other writers waiting until the next try is
+    over, and begins it at a moment of its own: two in step would overtake each other for ever.
     """
     for tried in range(TRIES - 1):
         try:
@@ -185,14 +244,12 @@ def again_if_overtaken(vault: OpenVault, attempt: Callable[[], Answer]) -> Answe
         return attempt()
 
 
-def _of_type(
-    vault: OpenVault, embedders: Embedders, memory_id: str, changed: Callable[[str], str]
-) -> Memory:
-    before = open_one(vault, memory_id)
+def _of_type(opened: Opened, memory_id: str, changed: Callable[[str], str]) -> Memory:
+    before = open_one(opened.vault, memory_id)
     kind = changed(before.type)
-    if kind == before.type and vault.tells(before.collection):
-        return shown(vault, [before])[0]
-    return edit_many(vault, embedders, [MemoryEdit(before.id, type=kind)])[0]
+    if kind == before.type and opened.vault.tells(before.collection):
+        return shown(opened.vault, [before])[0]
+    return _edited(opened, [MemoryEdit(before.id, type=kind)])[0]
 
 
 def _changed(pair: tuple[Memory, MemoryEdit]) -> Memory:

@@ -1,6 +1,6 @@
-"""Device keys: which a vault's passphrases need, whether this machine has them, and to another one.
+"""Device keys: which a vault's passphrases need, whether this machine has them, to another one.
 
-Boundary: a device key leaves as a code, for whoever opened the vault alone, and comes in as one.
+Boundary: a device key leaves as a code, for its holder alone, and comes in as one.
 Which there are, by their public ids, stands in the file for all to read. What a slot says of its
 device key is believed where the caller's root key opens it.
 """
@@ -13,11 +13,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from memory_store.actions.action import Opened, action
 from memory_store.crypto.keys import SecretKey, decode_device_key, device_id, encode_device_key
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault import device_keys
+from memory_store.vault.damage import vault_faults
 from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import read_vault_id
 from memory_store.vault.slots import OWNER, PASSPHRASE, RECOVERY, Slot, device_key_of, list_slots
@@ -41,12 +43,14 @@ class DeviceKey(Struct, frozen=True):
     otherwise: tuple[str, ...]
 
 
-def listed(path: Path) -> list[DeviceKey]:
-    """The device keys that a vault's file names. Needs no key.
+def listed(path: str | Path) -> list[DeviceKey]:
+    """The device keys that a vault's passphrases need, and whether this machine has them.
 
-    Raises NotAVaultError, FormatError, BadInputError without a state folder.
+    Needs no key. Raises NotAVaultError, FormatError, BadInputError without a state folder.
     """
-    vault, slots = _looked_at(path)
+    path = Path(path)
+    with vault_faults(path):
+        vault, slots = _looked_at(path)
     found: dict[str, list[Slot]] = {}
     for slot in slots:
         named = named_device(slot)
@@ -91,13 +95,13 @@ def named_device(slot: Slot) -> str:
         return ""
 
 
-def imported(path: Path, codes: str) -> list[DeviceKey]:
-    """Keep device keys on this machine that another one exported. Needs no key of the vault.
+def imported(path: str | Path, codes: str) -> list[DeviceKey]:
+    """Keep device keys on this machine, from the codes that another one exported.
 
-    Raises BadInputError for what is no device key, or none of this vault's.
+    Needs no key. Raises BadInputError for what is no device key, or none of this vault's.
     """
+    path, known = Path(path), {one.id for one in listed(path)}
     vault, _ = _looked_at(path)
-    known = {one.id: one for one in listed(path)}
     wanted = []
     for line in [line for line in codes.splitlines() if line.strip()][:MOST_CODES]:
         device = decode_device_key(line)
@@ -120,19 +124,26 @@ def imported(path: Path, codes: str) -> list[DeviceKey]:
     return [one for one in listed(path) if one.id in kept]
 
 
-def exported(vault: WholeVault) -> str:
-    """The codes of the caller's device keys, a line each. Raises NotFoundError without any."""
+@action(None, writes=False)
+def exported(opened: Opened) -> str:
+    """The codes of the device keys that your passphrases need, a line each, for another machine.
+
+    They are secrets. Raises NotFoundError where your passphrases need none.
+    """
+    vault = opened.vault.whole_vault()
     codes = [encode_device_key(device) for device in own_devices(vault)]
     if not codes:
         raise NotFoundError(f"no passphrase of yours in {vault.path.name} needs a device key")
     return "\n".join(codes)
 
 
-def restored(vault: WholeVault) -> list[DeviceKey]:
-    """Keep the caller's device keys on this machine, as the vault has them sealed.
+@action(None, writes=False)
+def restored(opened: Opened) -> list[DeviceKey]:
+    """Keep your device keys on this machine, as after the recovery code opened the vault here.
 
-    Raises NotFoundError without any, BadInputError where they cannot be kept.
+    Raises NotFoundError where your passphrases need none, BadInputError where they cannot be kept.
     """
+    vault = opened.vault.whole_vault()
     for device in own_devices(vault):
         device_keys.keep(vault.vault, device, vault.path)
     mine = {device_id(device, vault.vault) for device in own_devices(vault)}
@@ -141,8 +152,10 @@ def restored(vault: WholeVault) -> list[DeviceKey]:
     return [one for one in listed(vault.path) if one.id in mine]
 
 
-def lacking(vault: WholeVault) -> bool:
-    """Whether the recovery code opened the vault on a machine that lacks its device key."""
+@action(None, writes=False)
+def lacking(opened: Opened) -> bool:
+    """Whether the recovery code opened the vault on a machine without its device key."""
+    vault = opened.vault.whole_vault()
     present = list_slots(vault.reader(), vault.keyring.principal)
     if not any(slot.id == vault.keyring.slot and slot.kind == RECOVERY for slot in present):
         return False

@@ -17,11 +17,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memory_store.actions.action import Opened, action
+from memory_store.actions.key_shredding import finish
+from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.session.sealed_segments import collection_tags
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import audit, expansions, sources, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
+from memory_store.vault.damage import vault_faults
 from memory_store.vault.grants import GrantPlace
 from memory_store.vault.identities import known_identity
 from memory_store.vault.keyring import VAULT_SCOPE
@@ -45,35 +49,52 @@ class Rotation(Struct, frozen=True):
     resumed: bool
 
 
-def rotate(
-    vault: WholeVault, names: Sequence[str] = (), progress: Progress | None = None
-) -> list[Rotation]:
-    """New keys for some collections (by name or id), or for all and the vault's own scope.
+@action(None, writes=True, in_batches=True)
+def rotate(opened: Opened, *collections: str, progress: Progress | None = None) -> list[Rotation]:
+    """New keys for some collections (names or ids), or for all, and the vault's settings.
 
-    What an earlier change left unfinished is finished instead. Raises BadInputError for a key that
-    is not the owner's, NotFoundError, ReadOnlyError, TamperedError.
+    Everything of them is sealed anew, in batches: others may search and write meanwhile, and
+    what was stopped goes on when it is called again. What an earlier change left unfinished is
+    finished instead. Raises NotFoundError, BadInputError for a key that is not the owner's,
+    TamperedError, ReadOnlyError, StorageError.
     """
-    check_owner(vault)
+    vault = opened.vault.whole_vault()
+    vault.keyring.check_owner()
     with vault.gate.entered():
-        scopes = [vault.collections.find(name) for name in names]
-        if not names:
+        scopes = [vault.collections.find(name) for name in collections]
+        if not collections:
             vault.follow_settings()
             scopes = [VAULT_SCOPE, *vault.settings.collections]
     done = [rotate_scope(vault, scope, progress) for scope in dict.fromkeys(scopes)]
     with vault.gate.entered(), vault.writing() as connection:
         erase_traces(connection)
+    finish(vault)
     return done
 
 
-def check_owner(vault: WholeVault) -> None:
-    """Raise BadInputError unless the whole vault was opened with a key of its owner."""
-    vault.keyring.check_owner()
+@action(None, writes=False)
+def unfinished(opened: Opened) -> list[str]:
+    """The names of collections whose keys are being replaced, ``settings`` for the vault's."""
+    vault = opened.vault.whole_vault()
+    names = vault.collections.names()  # follows what others have written
+    left = [one.collection for one in vault.settings.epochs if one.before is not None]
+    return [names.get(one, "settings") for one in left]
 
 
-def unfinished(vault: WholeVault) -> list[str]:
-    """The collections (ids, or the vault's scope) whose change of keys was not finished."""
-    vault.follow_settings()
-    return [one.collection for one in vault.settings.epochs if one.before is not None]
+@action(None, writes=False, in_batches=True)
+def superseded(opened: Opened) -> bool:
+    """Whether the key that opened the vault was replaced or removed: it must be unlocked anew.
+
+    Looks at the file.
+    """
+    try:
+        with vault_faults(opened.vault.path), opened.vault.gate.entered():
+            opened.vault.refresh_settings()
+    except (LockedError, NotFoundError):
+        return True
+    except MemoryStoreError:
+        return False  # whatever else is wrong, the next use of the vault says so
+    return False
 
 
 def rotate_scope(vault: WholeVault, scope: str, progress: Progress | None = None) -> Rotation:

@@ -21,11 +21,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from memory_store.actions.action import Opened, action
 from memory_store.actions.key_rotation import (
     Progress,
     Rotation,
     begin_in,
-    check_owner,
     grant_all,
     rotate_scope,
 )
@@ -38,9 +38,11 @@ from memory_store.crypto.identities import (
 )
 from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
+from memory_store.session.secrets_given import secret_to_add
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault import device_keys
+from memory_store.vault.damage import vault_faults
 from memory_store.vault.file_access import file_access
 from memory_store.vault.grants import length_prefixed
 from memory_store.vault.identities import (
@@ -54,7 +56,6 @@ from memory_store.vault.settings import KeyHolder, Settings, read_vault_id
 from memory_store.vault.shares import remove_share
 from memory_store.vault.slots import (
     OWNER,
-    Secret,
     Slot,
     check_of_another,
     check_room,
@@ -108,19 +109,27 @@ class Introduction(Struct, frozen=True):
 # -- whoever is to be shared with ---------------------------------------------------------
 
 
-def introduce(path: Path, name: str, secrets: Sequence[Secret]) -> tuple[bytes, Holder, str]:
-    """A new introduction to the vault in a file, which its secrets will open once it is shared.
+def introduce(
+    path: str | Path,
+    name: str,
+    *,
+    key_file: str | Path | None = None,
+    passphrase: str | None = None,
+    device_key: bool = True,
+) -> tuple[bytes, Holder, str]:
+    """Introduce yourself to the owner of a vault, with a key of your own that will open it.
 
-    Needs no key of the vault. Returns what to give to the owner, the fingerprint to tell him, and
-    the owner's: it has to be the one that he sees. Raises BadInputError where the owner has not
-    shown his keys in the file yet.
+    Returns a small public file's content for the owner, who you are in it, and the owner's
+    fingerprint. People compare both fingerprints, by voice. Needs no key of the vault.
+    ``device_key``: whether a passphrase also needs a device key, which is made here. Raises
+    NotAVaultError, BadInputError, also where the owner has not shown his keys in the file yet.
     """
-    check_is_vault(path)
-    connection = connect(path, read_only=True, access=file_access(path))
-    try:
-        vault, owner = read_vault_id(connection), read_identity(connection, OWNER)
-    finally:
-        connection.close()
+    path = Path(path)
+    secret = secret_to_add(
+        path, key_file=key_file, passphrase=passphrase, keyring=False, device_key=device_key
+    )
+    with vault_faults(path):
+        vault, owner = _shown_by(path)
     if owner is None:
         raise BadInputError(
             f"the owner of {path.name} has to show his keys first: memory-store keys identity "
@@ -130,15 +139,22 @@ def introduce(path: Path, name: str, secrets: Sequence[Secret]) -> tuple[bytes, 
     root = SecretKey.generate()
     identity = identity_of(root, strongest_kem())
     principal, pin = identity.principal(), owner.digest()
-    device = device_keys.made(vault, path) if any(one.two_factors for one in secrets) else None
-    slots = tuple(
-        made_slot(vault, principal, one, root, pin, device if one.two_factors else None)
-        for one in secrets
-    )
-    introduction = Introduction(vault, _checked_name(name), identity, slots)
+    device = device_keys.made(vault, path) if secret.two_factors else None
+    slot = made_slot(vault, principal, secret, root, pin, device)
+    introduction = Introduction(vault, _checked_name(name), identity, (slot,))
     signed = signature(root, introduction.message())
     root.wipe()
     return _written(introduction, signed), introduction.holder, owner.fingerprint()
+
+
+def _shown_by(path: Path) -> tuple[bytes, Identity | None]:
+    """The id of the vault in a file, and the owner's public keys, if they are in there."""
+    check_is_vault(path)
+    connection = connect(path, read_only=True, access=file_access(path))
+    try:
+        return read_vault_id(connection), read_identity(connection, OWNER)
+    finally:
+        connection.close()
 
 
 def _checked_name(name: str) -> str:
@@ -221,8 +237,13 @@ def _parsed_slot(told: dict[str, Any]) -> Slot:
     )
 
 
-def own_identity(vault: WholeVault) -> Holder:
-    """Who opened the vault. The owner's public keys are written into the file if they are not."""
+@action(None, writes=True)
+def own_identity(opened: Opened) -> Holder:
+    """Who opened the vault: the fingerprint, and what may be read.
+
+    The owner's public keys are written into the file if they are not there.
+    """
+    vault = opened.vault.whole_vault()
     keyring = vault.keyring
     if not keyring.is_owner:
         identity = keyring.identity(vault.reader())
@@ -236,9 +257,20 @@ def own_identity(vault: WholeVault) -> Holder:
     return Holder("", OWNER, identity.fingerprint(), tuple(vault.collections.names().values()))
 
 
-def holders(vault: WholeVault) -> list[Holder]:
-    """With whom what is shared, as the owner's sealed settings say."""
-    check_owner(vault)
+@action(None, writes=False)
+def introduced(opened: Opened, introduction: bytes) -> Holder:
+    """Who introduces himself. Raises BadInputError, TamperedError."""
+    return read_introduction(opened.vault.whole_vault(), introduction).holder
+
+
+@action(None, writes=False)
+def holders(opened: Opened) -> list[Holder]:
+    """With whom collections are shared, as the owner's sealed settings say.
+
+    Raises BadInputError for a key that is not the owner's.
+    """
+    vault = opened.vault.whole_vault()
+    vault.keyring.check_owner()
     vault.follow_settings()
     names = vault.collections.names()
     return [_told(holder, names) for holder in vault.settings.holders]
@@ -250,13 +282,16 @@ def _told(holder: KeyHolder, names: dict[str, str]) -> Holder:
     return Holder(holder.name, holder.principal, fingerprint(digest), shared)
 
 
-def share(vault: WholeVault, name: str, who: bytes | str) -> Holder:
-    """Share a collection with whom an introduction is from, or with somebody known, by name.
+@action(None, writes=True)
+def share(opened: Opened, collection: str, who: bytes | str) -> Holder:
+    """Share a collection with whom an introduction (bytes) is from, or with a holder, by name.
 
-    The caller has compared the fingerprint. Raises NotFoundError, BadInputError, TamperedError.
+    Compare the fingerprint of :func:`introduced` first. Raises NotFoundError, BadInputError,
+    TamperedError, and BadInputError for a key that is not the owner's.
     """
-    check_owner(vault)
-    collection = vault.collections.find(name)
+    vault = opened.vault.whole_vault()
+    vault.keyring.check_owner()
+    collection = vault.collections.find(collection)
     new = read_introduction(vault, who) if isinstance(who, bytes) else None
     with vault.writing() as connection:
         with transaction(connection, vault.keyring):
@@ -307,25 +342,27 @@ def _found(settings: Settings, who: str) -> KeyHolder:
     )
 
 
+@action(None, writes=True, in_batches=True)
 def revoke(
-    vault: WholeVault, who: str, name: str | None = None, progress: Progress | None = None
+    opened: Opened, who: str, collection: str | None = None, progress: Progress | None = None
 ) -> list[Rotation]:
-    """Share a collection, or everything, with somebody no longer; it gets a new key.
+    """Share a collection, or everything, with a holder no longer; it is sealed anew.
 
-    What he could read until now he may have copied. Stopped, it goes on with :func:`rotate`.
-    Raises NotFoundError, BadInputError.
+    From then on he opens nothing of it; what he read before he may have kept. Stopped, it goes on
+    with ``rotate``. Raises NotFoundError, BadInputError, StorageError.
     """
-    check_owner(vault)
+    vault = opened.vault.whole_vault()
+    vault.keyring.check_owner()
     lost: tuple[str, ...] | None = None
     while lost is None:
         with vault.gate.entered():
             vault.follow_settings()
-            collections = _lost(vault, vault.settings, who, name)
-        for collection in collections:  # a new key that is being made is known to him already
-            if vault.settings.epoch_of(collection).before is not None:
-                rotate_scope(vault, collection, progress)
-        lost = _begin_taking_back(vault, who, name)
-    return [rotate_scope(vault, collection, progress) for collection in lost]
+            found = _lost(vault, vault.settings, who, collection)
+        for one in found:  # a new key that is being made is known to him already
+            if vault.settings.epoch_of(one).before is not None:
+                rotate_scope(vault, one, progress)
+        lost = _begin_taking_back(vault, who, collection)
+    return [rotate_scope(vault, one, progress) for one in lost]
 
 
 def _lost(vault: WholeVault, settings: Settings, who: str, name: str | None) -> tuple[str, ...]:

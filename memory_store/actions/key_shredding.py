@@ -1,7 +1,7 @@
 """Deleting a collection by destroying its key.
 
 Boundary: opens nothing. The first transaction deletes every wrapped copy of the key, the owner's
-and others', and overwrites them in the file: from then on what is sealed under it opens for nobody,
+and others', and overwrites them in the file: from then on what is sealed under it opens no more,
 wherever a page of it may linger. The rows go in a second one. Copies of the file that were made
 before hold key and rows, and open as they did.
 """
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from memory_store.actions.key_rotation import check_owner
+from memory_store.actions.action import Opened, action
 from memory_store.errors import BadInputError
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
+from memory_store.vault.audit_events import COLLECTION
 from memory_store.vault.identities import forget_principal
 from memory_store.vault.settings import Settings
 from memory_store.vault.shares import remove_share
@@ -47,13 +48,16 @@ _ROWS = (
 )
 
 
-def delete_collection(vault: WholeVault, name: str) -> str:
-    """Destroy a collection's key, then its rows. Returns what its name was.
+@action(COLLECTION, writes=True)
+def delete_collection(opened: Opened, name: str) -> str:
+    """Delete a collection: its key first, so that what remains of it anywhere opens no more.
 
-    Raises NotFoundError, BadInputError for the personal collection or a key that is not the
-    owner's, ReadOnlyError.
+    Backups made before hold its key and rows, and open as they did. The personal collection
+    stays. Returns its name. Raises NotFoundError, BadInputError for the personal collection or a
+    key that is not the owner's, ReadOnlyError.
     """
-    check_owner(vault)
+    vault = opened.vault.whole_vault()
+    vault.keyring.check_owner()
     vault.follow_settings()
     collection = vault.collections.find(name)
     told = vault.collections.names()[collection]
@@ -74,7 +78,7 @@ def delete_collection(vault: WholeVault, name: str) -> str:
 
 def finish(vault: WholeVault) -> None:
     """Delete the rows of a collection whose deletion was stopped after its key was destroyed."""
-    check_owner(vault)
+    vault.keyring.check_owner()
     with vault.gate.entered(), vault.writing() as connection:
         vault.refresh_settings()  # which holds the keys that there are against the settings
         sweep(connection, vault)

@@ -1,4 +1,4 @@
-"""The key slots of whoever opened a vault: which there are, one more, one less; a new root key.
+"""The key slots of the one who opened a vault: which there are, one more, one less; a new root key.
 
 Boundary: takes secrets that were made ready (``session/secrets_given.py``), keeps none. What is
 said of a slot is not secret. The owner's sealed settings say which slots are his: a row that is
@@ -7,18 +7,20 @@ put into the file does not become one by standing there when another is added or
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from memory_store.actions.action import Opened, action
 from memory_store.actions.key_devices import device_for, named_device, own_slots
-from memory_store.actions.key_rotation import check_owner
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import (
     BadInputError,
     NotFoundError,
     WrongKeyError,
 )
+from memory_store.session.secrets_given import new_recovery, passphrase_to_set, secret_to_add
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import device_keys
@@ -53,8 +55,10 @@ class KeySlot(Struct, frozen=True):
     device: str = ""
 
 
-def slots(vault: WholeVault) -> list[KeySlot]:
-    """The key slots of the principal who opened the vault, oldest first."""
+@action(None, writes=False)
+def slots(opened: Opened) -> list[KeySlot]:
+    """The ways to open the vault that the principal who opened it has, oldest first."""
+    vault = opened.vault.whole_vault()
     keyring = vault.keyring
     return [_told(vault, slot) for slot in list_slots(vault.reader(), keyring.principal)]
 
@@ -64,18 +68,47 @@ def _told(vault: WholeVault, slot: Slot) -> KeySlot:
     return KeySlot(slot.id, slot.kind, slot.created, slot.id == vault.keyring.slot, device)
 
 
-def wants_device_key(vault: WholeVault) -> bool:
-    """Whether a new passphrase should need a device key, as the vault's owner chose for it."""
-    vault.follow_settings()
-    return not vault.settings.passphrase_alone
+@action(None, writes=True)
+def add(
+    opened: Opened,
+    *,
+    key_file: str | Path | None = None,
+    passphrase: str | None = None,
+    keyring: bool = False,
+    device_key: bool | None = None,
+) -> KeySlot:
+    """Let one more key open the vault. A key file that is absent is made.
 
+    ``device_key``: whether a passphrase also needs a device key, which is then on this machine;
+    ``None`` as was chosen for the vault.
 
-def add(vault: WholeVault, secret: Secret) -> KeySlot:
-    """Let one more secret open the vault. Raises BadInputError where there are too many.
-
-    A passphrase that also needs a device key is given the one that the principal has, or a new
-    one; either is on this machine then.
+    Raises BadInputError unless exactly one is given, for a passphrase that is too short, a key
+    file beside the vault, or too many slots; ReadOnlyError.
     """
+    vault = opened.vault.whole_vault()
+    if device_key is None:
+        vault.follow_settings()
+        device_key = not vault.settings.passphrase_alone
+    secret = secret_to_add(
+        vault.path,
+        key_file=key_file,
+        passphrase=passphrase,
+        keyring=keyring,
+        device_key=device_key,
+    )
+    return _added(vault, secret)
+
+
+@action(None, writes=True)
+def add_recovery_code(opened: Opened) -> tuple[KeySlot, str]:
+    """One more recovery code, shown once and stored nowhere in clear."""
+    secret, code = new_recovery()
+    return _added(opened.vault.whole_vault(), secret), code
+
+
+def _added(vault: WholeVault, secret: Secret) -> KeySlot:
+    """One more slot. A passphrase that also needs a device key is given the one that the principal
+    has, or a new one; either is on this machine then."""
     keyring = vault.keyring
     device = device_for(vault) if secret.two_factors else None
     slot = made_slot(vault.vault, keyring.principal, secret, keyring.root, keyring.pin, device)
@@ -89,17 +122,19 @@ def add(vault: WholeVault, secret: Secret) -> KeySlot:
     return _told(vault, slot)
 
 
-def give_device_key(vault: WholeVault, secret: Secret) -> KeySlot:
+@action(None, writes=True)
+def give_device_key(opened: Opened, passphrase: str) -> KeySlot:
     """Make a passphrase need a new device key, which is written down on this machine.
 
     Its slot is replaced: the passphrase on its own, or with the device key of before, opens the
-    vault no more. Raises WrongKeyError where it is the passphrase of none of the caller's slots.
+    vault no more. Raises WrongKeyError where that is no passphrase of yours; BadInputError.
     """
+    vault, secret = opened.vault.whole_vault(), passphrase_to_set(passphrase, device_key=True)
     keyring = vault.keyring
-    opened = open_root(vault.reader(), vault.vault, [secret], vault.path)
-    opened.key.wipe()
-    opened.root.wipe()
-    before = opened.slot
+    used = open_root(vault.reader(), vault.vault, [secret], vault.path)
+    used.key.wipe()
+    used.root.wipe()
+    before = used.slot
     if before.principal != keyring.principal:
         raise WrongKeyError("that is the passphrase of another person who uses this vault")
     device = device_keys.made(vault.vault, vault.path)
@@ -115,23 +150,25 @@ def give_device_key(vault: WholeVault, secret: Secret) -> KeySlot:
     return _told(vault, slot)
 
 
-def remove(vault: WholeVault, given: str) -> KeySlot:
-    """Take a slot away, by its id or the beginning of it: its secret opens nothing any more.
+@action(None, writes=True)
+def remove(opened: Opened, slot: str) -> KeySlot:
+    """Take a key slot away, by its id or the beginning of it: its secret opens nothing any more.
 
-    Whoever used it may have kept the root key: see :func:`replace_root`. Raises NotFoundError,
-    BadInputError for the last slot.
+    The root key that it opened may have been kept: :func:`replace_root` replaces it. Raises
+    NotFoundError, BadInputError for the last slot.
     """
+    vault = opened.vault.whole_vault()
     keyring = vault.keyring
     with vault.writing() as connection:
         with transaction(connection, keyring):
-            slot = _found(list_slots(connection, keyring.principal), given)
-            if [slot.id] == [one.id for one in own_slots(vault, connection)]:
+            found = _found(list_slots(connection, keyring.principal), slot)
+            if [found.id] == [one.id for one in own_slots(vault, connection)]:
                 raise BadInputError(
                     "slot: this is the last one; add another before you remove it", "slot"
                 )
-            connection.execute("delete from vault_slots where id = ?", (slot.id,))
-            _note(connection, vault, removed=slot.id)
-        told = _told(vault, slot)
+            connection.execute("delete from vault_slots where id = ?", (found.id,))
+            _note(connection, vault, removed=found.id)
+        told = _told(vault, found)
         if told.opened:
             keyring.slot = None
         erase_traces(connection)
@@ -145,15 +182,19 @@ class NewRoot(Struct, frozen=True):
     no_longer_shared: tuple[str, ...]
 
 
-def replace_root(vault: WholeVault, recovery: Secret) -> NewRoot:
-    """A new root key for the owner: the old one, if somebody kept it, opens no key from now on.
+@action(None, writes=True)
+def replace_root(opened: Opened) -> tuple[NewRoot, str]:
+    """A new root key for the owner: the old one, if a copy was kept, opens no key from now on.
 
-    It is put into the slot that opened the vault, and into a new one for ``recovery``. The other
+    It is put into the slot that opened the vault, and into a new one for a recovery code. The other
     slots cannot be given it without their secrets, and go. So do all grants, which the old key
-    could have made. Collection keys stay as they are until they are replaced, too. Raises
+    could have made. Collection keys stay as they are until ``rotate`` replaces them, too: the old
+    root key opened those. Returns what went, and the recovery code, shown once. Raises
     BadInputError for a key that is not the owner's.
     """
-    check_owner(vault)
+    vault = opened.vault.whole_vault()
+    recovery, shown = new_recovery()
+    vault.keyring.check_owner()
     keyring, root = vault.keyring, SecretKey.generate()
     fresh = WholeKeyring(vault.vault, OWNER, root)
     code = made_slot(vault.vault, OWNER, recovery, root)
@@ -173,7 +214,7 @@ def replace_root(vault: WholeVault, recovery: Secret) -> NewRoot:
             vault.change_settings(connection, present=settings, slots=kept, holders=())
         keyring.replace_root(root, generation)
         erase_traces(connection)
-    return NewRoot(told, names)
+    return NewRoot(told, names), shown
 
 
 def _replace_slots(

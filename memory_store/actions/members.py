@@ -8,47 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from memory_store.actions.action import Opened, action
 from memory_store.errors import NotFoundError
 from memory_store.session.opened_vault import OpenVault
+from memory_store.vault.audit_events import MEMBERS
 from memory_store.vault.members import ROLES, changed_members
 
 
-def members(vault: OpenVault, name: str) -> Mapping[str, str]:
-    """Actor → role in a collection; empty where it is open. Raises NotFoundError."""
-    known = vault.collections.membership()  # first: it follows what others have made
-    return known[vault.collections.find(name)]
+@action(None, writes=False)
+def members(opened: Opened, collection: str) -> Mapping[str, str]:
+    """Actor id → role (see :data:`memory_store.vault.members.ROLES`) in a collection.
+
+    Empty where it is open. Raises NotFoundError.
+    """
+    return _members(opened.vault, collection)
 
 
+@action(MEMBERS, writes=True)
 def change_members(
-    vault: OpenVault,
+    opened: Opened,
     name: str,
-    add: Mapping[str, str],
-    remove: Collection[str],
+    add: Mapping[str, str] | None = None,
+    remove: Collection[str] = (),
     *,
     by: str | None = None,
     new_name: str | None = None,
 ) -> Mapping[str, str]:
-    """Let actors in by role, or change theirs, and let others go; the members afterwards.
+    """Let actors in by role, or change theirs, and let others go, all at once.
 
-    ``by`` is an actor who must choose the members there at that moment. The collection gets a
-    ``new_name`` in the same transaction. Raises NotFoundError, BadInputError when no owner would be
-    left.
+    Returns the members afterwards. The first member closes a collection and owns it; one with
+    members keeps an owner. ``by``: an actor who must be an owner when it is written. The collection
+    gets a ``new_name`` in the same transaction. Raises NotFoundError, BadInputError.
     """
+    vault = opened.vault
     collection = vault.collections.find(name)
     fresh = None if new_name is None else vault.collections.new_name(collection, new_name)
 
     def change(present: Mapping[str, str]) -> Mapping[str, str]:
         _check_manages(present, by)
-        return changed_members(present, add, remove)
+        return changed_members(present, add or {}, remove)
 
     vault.collections.change_members(collection, change, fresh)
-    return members(vault, collection)
+    return _members(vault, collection)
 
 
+@action(MEMBERS, writes=True)
 def open_collection(
-    vault: OpenVault, name: str, *, by: str | None = None, new_name: str | None = None
+    opened: Opened, name: str, *, by: str | None = None, new_name: str | None = None
 ) -> None:
     """Take away all members of a collection: it is open again. As :func:`change_members`."""
+    vault = opened.vault
     collection = vault.collections.find(name)
     fresh = None if new_name is None else vault.collections.new_name(collection, new_name)
 
@@ -57,6 +66,11 @@ def open_collection(
         return {}
 
     vault.collections.change_members(collection, change, fresh)
+
+
+def _members(vault: OpenVault, name: str) -> Mapping[str, str]:
+    known = vault.collections.membership()  # first: it follows what others have made
+    return known[vault.collections.find(name)]
 
 
 def _check_manages(present: Mapping[str, str], by: str | None) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memory_store.actions.action import Opened, action
 from memory_store.actions.edits import again_if_overtaken
 from memory_store.actions.reads import open_all, open_one, shown
 from memory_store.actions.writes import write
@@ -23,28 +24,27 @@ from memory_store.errors import BadInputError, NotFoundError
 from memory_store.importing.drafts import now
 from memory_store.records import Memory
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.session.embedders import Embedders
 from memory_store.session.opened_vault import OpenVault
+from memory_store.vault.audit_events import ADD
 from memory_store.vault.rows import content_tag, read_rows
 
 LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "parent", "supersedes"))
 SAID = ("title", "text", "type", "topics", "metadata", "created", "valid_from", "valid_to")
 
 
+@action(ADD, writes=True, counts=lambda _: (1, 1))
 def publish(
-    vault: OpenVault,
-    embedders: Embedders,
-    memory_id: str,
-    collection: str,
-    readable: Scope = EVERYTHING,
+    opened: Opened, memory_id: str, collection: str, *, readable: Scope = EVERYTHING
 ) -> Memory:
-    """The copy of a memory in another collection; made unless it is there already.
+    """The same content in another collection, too: a copy with an id of its own.
 
-    The original stays as it is, and later changes to it do not reach the copy. It is one of the
-    ``readable`` collections; in another one, a memory that says the same is not taken for the
-    copy, which would confirm what it says. Raises NotFoundError, and BadInputError when the memory
-    is in that collection itself.
+    Published again, the copy that is there is returned. The original stays as it is, and later
+    changes to it do not reach the copy. ``readable`` are the collections that the caller may read:
+    the original is in one of them; in another one, a memory that says the same is not taken for
+    the copy, which would confirm what it says. Raises NotFoundError, and BadInputError when the
+    memory is in that collection itself.
     """
+    vault = opened.vault
     original = open_one(vault, memory_id)
     if original.collection not in readable:
         raise NotFoundError(f"no memory {memory_id!r}")
@@ -59,7 +59,7 @@ def publish(
         if not present and target in readable:
             kept = _saying_the_same(vault, copy)
         if not kept:
-            write(vault, embedders, [copy])
+            write(opened, [copy])
         return shown(vault, [*kept, copy])[0]
 
     return again_if_overtaken(vault, attempt)

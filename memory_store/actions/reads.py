@@ -7,20 +7,22 @@ not read come out sealed. Memories of collections that the key cannot read are n
 from __future__ import annotations
 
 import uuid
-from collections import Counter
+import weakref
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from memory_store.actions.action import Opened, action
 from memory_store.actions.collections import collection_ids
 from memory_store.dates import epoch, parse_moment
 from memory_store.errors import BadInputError, NotFoundError, TamperedError
 from memory_store.index.snapshot import Filters, Mask, Snapshot
-from memory_store.records import STATUSES, Memory, MemoryHead, Reference
+from memory_store.records import STATUSES, Memory, MemoryHead, Reference, SealedMemory, several
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
+from memory_store.vault.audit_events import READ
 from memory_store.vault.damage import vault_faults
 from memory_store.vault.heads import find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
@@ -74,12 +76,45 @@ def shown(vault: OpenVault, memories: Sequence[Memory]) -> list[Memory]:
     return [replace(memory, collection=names[memory.collection]) for memory in memories]
 
 
-def get(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
-    """The memory that :func:`resolve` finds, as callers see it. Raises NotFoundError."""
-    return shown(vault, [open_one(vault, given, refs=refs)])[0]
+def _counted(found: Sequence[Memory]) -> tuple[int, int]:
+    return sum(not isinstance(one, SealedMemory) for one in found), len(found)
 
 
-def heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
+@action(READ, writes=False, counts=lambda found: _counted([found]))
+def get(opened: Opened, memory_id: str, *, refs: bool = True) -> Memory:
+    """One memory with its whole text, by id, the beginning of an id, or ref.
+
+    A ref is sealed, so looking for one opens every head; ``refs=False`` does not. Raises
+    NotFoundError.
+    """
+    return shown(opened.vault, [open_one(opened.vault, memory_id, refs=refs)])[0]
+
+
+@action(None, writes=False)
+def find_id(opened: Opened, given: str, *, refs: bool = True) -> str:
+    """The id of the memory that an id, its beginning or (``refs``) a ref names; opens no text.
+
+    Raises NotFoundError, also for memories of collections that this key may not read.
+    """
+    return resolve(opened.vault, given, refs=refs)
+
+
+@action(None, writes=False)
+def generation(opened: Opened) -> tuple[object, ...]:
+    """Equal to an earlier one only while nothing in here was changed: no memory, no model, no name
+    of a collection. Opens those names alone."""
+    snapshot = opened.vault.snapshot()
+    names = opened.vault.collections.names()
+    return weakref.ref(snapshot), opened.vault.settings, tuple(names.items())
+
+
+@action(READ, writes=False, counts=lambda found: (0, len(found)))
+def heads(opened: Opened, ids: Sequence[str]) -> dict[str, MemoryHead]:
+    """Id → title, collection and topics of those memories that are there; opens no body."""
+    return open_heads(opened.vault, ids)
+
+
+def open_heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
     """Id → head of those memories, less those that are gone or not this key's to read."""
     names = vault.collections.names()
     openable = names.keys() & set(vault.keyring.openable())
@@ -105,53 +140,62 @@ def _topics_by_hash(keys: CollectionKeys, topics: Sequence[str]) -> dict[str, st
     }
 
 
-def texts(vault: OpenVault, contents: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Id of a body → a memory that holds it, and its text; less those not this key's to read."""
-    with vault.moment() as (connection, known):
-        return open_bodies(connection, vault.keyring, contents, known)
+@action(READ, writes=False, counts=lambda found: (len(found), len(found)))
+def texts(opened: Opened, contents: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Id of a body (``memories.content``) → the id of a memory that holds it, and the text.
+
+    Opens that memory's head, too, which names its body. Less those not this key's to read.
+    """
+    with opened.vault.moment() as (connection, known):
+        return open_bodies(connection, opened.vault.keyring, contents, known)
 
 
-def present(vault: OpenVault, ids: Sequence[str]) -> frozenset[str]:
-    """Those of some ids that are memories this key may read; opens nothing."""
-    readable = set(vault.keyring.readable())
-    rows = read_rows(vault.reader(), ids).values()
+@action(None, writes=False)
+def present(opened: Opened, ids: Sequence[str]) -> frozenset[str]:
+    """Those of some whole ids that are memories in here; opens nothing."""
+    readable = set(opened.vault.keyring.readable())
+    rows = read_rows(opened.vault.reader(), ids).values()
     return frozenset(row.id for row in rows if row.collection in readable)
 
 
-def found_again(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
+@action(READ, writes=False, counts=lambda found: (len(found), len(found)))
+def found_again(opened: Opened, ids: Sequence[str]) -> list[Memory]:
     """The memories of those ids, in that order, less those deleted meanwhile."""
-    opened = {memory.id: memory for memory in open_all(vault, ids)}
-    return [opened[one] for one in ids if one in opened]
+    there = {memory.id: memory for memory in open_all(opened.vault, ids)}
+    return [there[one] for one in ids if one in there]
 
 
-def newest_first(
-    vault: OpenVault,
+@action(READ, writes=False, counts=_counted)
+def newest(
+    opened: Opened,
     *,
-    collections: Sequence[str],
-    types: Sequence[str],
-    topics: Sequence[str],
-    status: str,
-    since: str | None,
-    until: str | None,
-    limit: int,
-    offset: int,
+    collection: str | Sequence[str] = (),
+    type: str | Sequence[str] = (),
+    topic: str | Sequence[str] = (),
+    status: str = "all",
+    since: str | None = None,
+    until: str | None = None,
+    limit: int = 100,
+    offset: int = 0,
     after: tuple[str, str] | None = None,
 ) -> list[Memory]:
     """What the filters let through, with texts, newest first, of one moment by id.
 
-    ``after`` is the ``created`` and the id of a memory: only what comes behind it, whether or not
-    it is still there. Raises BadInputError, NotFoundError for a collection that is not there.
+    ``after``, the ``created`` and the id of the last memory seen, goes on behind it, whatever was
+    added or deleted meanwhile. Raises BadInputError, NotFoundError for a collection that is not
+    there.
     """
     if status not in STATUSES:
         raise BadInputError(f"no status {status!r}; there is: {', '.join(STATUSES)}", "status")
     if limit < 0 or offset < 0:
         raise BadInputError("limit and offset are 0 or more", "limit")
+    vault = opened.vault
     snapshot = vault.snapshot()
     mask = snapshot.mask(
         Filters(
-            collections=collection_ids(vault, collections),
-            types=tuple(types),
-            topics_any=tuple(_topic_group(vault, name) for name in topics),
+            collections=collection_ids(vault, several(collection)),
+            types=several(type),
+            topics_any=tuple(_topic_group(vault, name) for name in several(topic)),
             status=status,
             since=parse_moment(since, parameter="since") if since else None,
             until=parse_moment(until, parameter="until", end=True) if until else None,
@@ -159,24 +203,27 @@ def newest_first(
     )
     if after is not None:
         mask &= _behind(snapshot, *after)
-    newest = _newest_first(snapshot, mask.nonzero()[0])
-    return shown(vault, open_all(vault, snapshot.ids(newest[offset : offset + limit])))
+    ordinals = _newest_first(snapshot, mask.nonzero()[0])
+    return shown(vault, open_all(vault, snapshot.ids(ordinals[offset : offset + limit])))
 
 
-def every(vault: OpenVault) -> Iterator[Memory]:
-    """Every memory, newest first, of one moment by id; a few of them at a time are in memory.
+@action(None, writes=False, in_batches=True)
+def every(opened: Opened) -> Iterator[Memory]:
+    """Every memory with its text, newest first and of one moment, whatever is written meanwhile.
 
-    To be asked by one thread, which holds the vault open until the last one.
+    Holds a few of them in memory, however many there are. One thread has to ask for all; it holds
+    the vault open until the last one.
     """
+    vault = opened.vault
     with (
         vault_faults(vault.path),
         vault.gate.entered(),
         vault.moment(counted=True) as (connection, known),
     ):
         snapshot = known.snapshot.limited_to(vault.keyring.readable())
-        newest = _newest_first(snapshot, snapshot.alive.nonzero()[0])
-        for start in range(0, len(newest), AT_ONCE):
-            ids = snapshot.ids(newest[start : start + AT_ONCE])
+        ordinals = _newest_first(snapshot, snapshot.alive.nonzero()[0])
+        for start in range(0, len(ordinals), AT_ONCE):
+            ids = snapshot.ids(ordinals[start : start + AT_ONCE])
             some = shown(vault, list(open_memories(connection, vault.keyring, ids, known)))
             vault.access.check_unchanged(vault.path)
             yield from some
@@ -185,21 +232,6 @@ def every(vault: OpenVault) -> Iterator[Memory]:
 def _newest_first(snapshot: Snapshot, ordinals: Ordinals) -> Ordinals:
     high, low = snapshot.id_words[ordinals].T
     return ordinals[np.lexsort((low, high, -snapshot.created[ordinals]))]
-
-
-def recent_topics(vault: OpenVault, memories: int) -> list[str]:
-    """The topics of the newest so many memories, most frequent first, each in its first spelling.
-    Opens their heads, no body."""
-    snapshot = vault.snapshot()
-    ordinals = snapshot.alive.nonzero()[0]
-    newest = ordinals[(-snapshot.created[ordinals]).argsort(kind="stable")][:memories]
-    spellings: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-    for head in heads(vault, snapshot.ids(newest)).values():
-        for topic in head.topics.values():
-            counts[normalise_topic(topic)] += 1
-            spellings.setdefault(normalise_topic(topic), topic)
-    return [spellings[topic] for topic, _ in counts.most_common()]
 
 
 def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:
@@ -213,8 +245,10 @@ def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:
     return behind
 
 
-def references(vault: OpenVault) -> list[Reference]:
-    """Every memory's id, ref and content. Opens every head, no body."""
+@action(None, writes=False)
+def references(opened: Opened) -> list[Reference]:
+    """Every memory's id, ref and content, for evaluation. Opens every head, no body."""
+    vault = opened.vault
     snapshot = vault.snapshot()
     with vault.moment() as (connection, known):
         refs = read_refs(connection, vault.keyring, set(vault.keyring.readable()), known)

@@ -9,50 +9,85 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
+from memory_store.actions.action import Opened, action
 from memory_store.actions.reads import open_all, resolve
 from memory_store.errors import ModelUnavailableError, NotFoundError, SupersededError
-from memory_store.records import Memory, Ranking, SearchRequest, SearchResponse
+from memory_store.records import (
+    Memory,
+    Ranking,
+    SearchRequest,
+    SearchResponse,
+    search_request,
+)
 from memory_store.search.legs.more_like_this import unknown
 from memory_store.search.query.language import resolve_mode
-from memory_store.session.held_vectors import HeldVectors
 from memory_store.session.opened_vault import OpenVault
+from memory_store.vault.audit_events import SEARCH
 from memory_store.vault.page_keys import PageKeys
 
 if TYPE_CHECKING:
-    from memory_store.models.embedder import Embedder
+    from memory_store.index.snapshot import Snapshot
+    from memory_store.index.vectors import VectorIndex
     from memory_store.models.reranker import Reranker
     from memory_store.search.context import SearchContext
-    from memory_store.session.embedders import Embedders
 
 MOST_BEGINNINGS = 8  # of one search: between two of them somebody has to write a whole segment
 T = TypeVar("T")
 
 
-def search(
-    vault: OpenVault,
-    embedders: Embedders,
-    context: Callable[[], SearchContext],
-    wanted: SearchRequest,
-) -> SearchResponse:
-    """One search. Raises BadInputError naming the parameter, LockedError after a lock.
+def _counted(found: SearchResponse) -> tuple[int, int]:
+    return found.opened, len(found.rows)
+
+
+@action(SEARCH, writes=False, counts=_counted)
+def search(opened: Opened, /, query: str | SearchRequest = "", **options: Any) -> SearchResponse:
+    """Search. Keywords are the fields of :class:`SearchRequest`, or it is given whole.
+
+    Raises BadInputError naming the parameter, LockedError after a lock.
+    """
+    request = search_request(query, **options)
+    found = _elsewhere(opened, "search", request) or _here(opened, request)
+    warning = opened.vault.untold()
+    return replace(found, degraded=(warning, *found.degraded)) if warning else found
+
+
+@action(SEARCH, writes=False, counts=_counted)
+def search_by_places(opened: Opened, request: SearchRequest) -> SearchResponse:
+    """The same for a caller who may not read: order and scores follow from places alone.
+
+    How near a memory is to chosen queries tells its vector, and the vector what it says.
+    The similarities themselves are still in the response. Raises as :func:`search`.
+    """
+    found = _elsewhere(opened, "search_by_places", request)
+    return found or _here(opened, request, by_places=True)
+
+
+def _elsewhere(opened: Opened, method: str, request: SearchRequest) -> SearchResponse | None:
+    return None if opened.elsewhere is None else opened.elsewhere(opened.views, method, request)
+
+
+def _here(opened: Opened, request: SearchRequest, *, by_places: bool = False) -> SearchResponse:
+    """One search in this process.
 
     The first search of all needs the index and the model: each is loaded beside the other.
     """
     started = monotonic()  # a time limit counts the loading of the index and of the models
-    _check_reranker(wanted.reranker)
+    vault, wanted = opened.vault, _checked(opened.vault, request)
     if wanted.why is not None:
         with contextlib.suppress(NotFoundError):  # the answer itself says so
             wanted = replace(wanted, why=resolve(vault, wanted.why))
-    wanted = _with_whole_id(vault, wanted)
     first = not vault.index_loaded and _is_embedded(wanted)
-    with embedders.loading_ahead() if first else contextlib.nullcontext():
+    with opened.embedders.loading_ahead() if first else contextlib.nullcontext():
         from memory_store.search.pipeline import run
 
-        response = _on_newest(context, lambda one: run(one, wanted, started=started))
+        response = _on_newest(
+            lambda: replace(context(opened), by_places=by_places),
+            lambda one: run(one, wanted, started=started),
+        )
     return replace(response, degraded=_runnable(response.degraded, vault))
 
 
@@ -60,42 +95,45 @@ def _is_embedded(request: SearchRequest) -> bool:
     return bool(request.query.strip()) and resolve_mode(request) in ("hybrid", "vector")
 
 
+@action(None, writes=False)
 def rank(
-    vault: OpenVault,
-    context: Callable[[], SearchContext],
-    wanted: SearchRequest,
-    depth: int,
+    opened: Opened, /, query: str | SearchRequest, *, depth: int = 100, **options: Any
 ) -> Ranking:
-    """The order of the same search to ``depth``. Raises as :func:`search`."""
+    """The order of the same search to ``depth``, for evaluation. Raises as :func:`search`."""
     from memory_store.search.pipeline import rank as ranked
 
-    _check_reranker(wanted.reranker)
-    wanted = _with_whole_id(vault, wanted)
-    ranking = _on_newest(context, lambda one: ranked(one, wanted, depth))
-    return replace(ranking, degraded=_runnable(ranking.degraded, vault))
+    wanted = _checked(opened.vault, search_request(query, **options))
+    ranking = _on_newest(lambda: context(opened), lambda one: ranked(one, wanted, depth))
+    return replace(ranking, degraded=_runnable(ranking.degraded, opened.vault))
 
 
-def _on_newest(context: Callable[[], SearchContext], search: Callable[[SearchContext], T]) -> T:
+def _on_newest(begun: Callable[[], SearchContext], search: Callable[[SearchContext], T]) -> T:
     """What a search finds; begun anew where what it was about to read was replaced meanwhile."""
     for _ in range(MOST_BEGINNINGS - 1):
         with contextlib.suppress(SupersededError):
-            return search(context())
-    return search(context())
+            return search(begun())
+    return search(begun())
 
 
-def search_context(
-    vault: OpenVault,
-    vectors: HeldVectors,
-    embedder: Callable[..., Embedder],
-    expander: str | None,
-    model: str | None = None,
-) -> SearchContext:
-    """One consistent view of the vault for one search. ``embedder`` loads a collection's model,
-    ``expander`` names the language model that was chosen, ``model`` the vault's usual one."""
+@action(None, writes=False)
+def search_context(opened: Opened) -> SearchContext:
+    """One consistent view of the vault for one search."""
+    return context(opened)
+
+
+@action(None, writes=False)
+def vector_index(opened: Opened, snapshot: Snapshot | None = None) -> VectorIndex:
+    """The vector index over a snapshot (the newest unless given), made once for each."""
+    return opened.vectors.index(snapshot or opened.vault.snapshot())
+
+
+def context(opened: Opened) -> SearchContext:
+    """One consistent view of the vault, and what loads its models."""
     from memory_store.models.expander import chosen_expander
     from memory_store.models.places import absent_command
     from memory_store.search.context import SearchContext
 
+    vault = opened.vault
     snapshot, settings = vault.snapshot(), vault.settings
     keyring, expansions = vault.keyring, vault.expansions
 
@@ -104,9 +142,9 @@ def search_context(
 
     return SearchContext(
         snapshot=snapshot,
-        vector_index=vectors.late_index(snapshot) if snapshot.vectors else None,
+        vector_index=opened.vectors.late_index(snapshot) if snapshot.vectors else None,
         blinder=lambda collection: keyring.of(collection).blinder,
-        embedder=embedder,
+        embedder=opened.embedders.load,
         reranker=_load_reranker,
         open_memories=open_ordinals,
         collection_names=vault.collections.names(),
@@ -116,27 +154,27 @@ def search_context(
         own_models=frozenset(one.collection for one in settings.choices if one.embedder),
         find_expansion=lambda *question: expansions.find(vault.reader(), *question),
         keep_expansion=expansions.keep,
-        expander=chosen_expander(expander),
+        expander=chosen_expander(opened.expander),
         database=str(vault.path),
-        fetch_model="" if snapshot.vectors else absent_command(model),
+        fetch_model="" if snapshot.vectors else absent_command(opened.embedders.name()),
         strict=vault.strict,
     )
 
 
-def _with_whole_id(vault: OpenVault, options: SearchRequest) -> SearchRequest:
-    """The options with the whole id of the memory that others should be like."""
-    if options.like is None:
-        return options
+def _checked(vault: OpenVault, request: SearchRequest) -> SearchRequest:
+    """The request, its models known, with the whole id of the memory that others should be like."""
+    if request.reranker is not None:
+        _check_reranker(request.reranker)
+    if request.like is None:
+        return request
     try:
-        return replace(options, like=resolve(vault, options.like))
+        return replace(request, like=resolve(vault, request.like))
     except NotFoundError:
-        raise unknown(options.like) from None
+        raise unknown(request.like) from None
 
 
-def _check_reranker(name: str | None) -> None:
+def _check_reranker(name: str) -> None:
     """Raise BadInputError for a name that no model has. A merely absent one degrades the search."""
-    if name is None:
-        return
     from memory_store.models.maxsim import NAME as MAXSIM
     from memory_store.models.reranker import locate_reranker
 

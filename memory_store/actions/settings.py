@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from memory_store.actions.action import Opened, action
 from memory_store.errors import ConflictError
 from memory_store.records import VaultSettings
-from memory_store.session.opened_vault import OpenVault
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import topic_table
@@ -22,8 +22,10 @@ Progress = Callable[[str, int, "int | None"], None]
 Step = Callable[[WholeVault, sqlite3.Connection, int], Done]
 
 
-def settings(vault: OpenVault) -> VaultSettings:
-    """The settings as they are now, and whether a change of them was left unfinished."""
+@action(None, writes=False)
+def settings(opened: Opened) -> VaultSettings:
+    """The vault's settings as they are now, and whether a change of them was left unfinished."""
+    vault = opened.vault
     vault.follow_settings()
     known, connection = vault.settings, vault.reader()
     kept, left = known.topics_kept, topic_table.rows(connection)
@@ -42,8 +44,18 @@ def settings(vault: OpenVault) -> VaultSettings:
     )
 
 
-def set_topics(vault: WholeVault, where: str, progress: Progress | None = None) -> bool:
-    """Keep topics in the table or in memory alone; see :meth:`MemoryStore.set_topics`."""
+@action(None, writes=True, in_batches=True)
+def set_topics(opened: Opened, where: str, progress: Progress | None = None) -> bool:
+    """Keep topics as hashes in a ``table`` of the file, or in ``memory`` alone.
+
+    In the table SQL can join by them (:func:`~memory_store.actions.topics.topic_hash`), and who has
+    the file sees which memories share a topic; ``memory`` takes them out of the file. Searches are
+    the same. It is done in batches while others read and write; what was stopped goes on when it is
+    called again. Returns whether the write-ahead log is empty, too: it is not as long as another
+    program reads. Raises BadInputError for a strict vault, a part of one or a key that is not the
+    owner's, ConflictError, TamperedError, ReadOnlyError, StorageError.
+    """
+    vault = opened.vault.whole_vault()
     vault.keyring.check_owner()
     with vault.gate.entered():
         vault.follow_settings()
@@ -64,7 +76,7 @@ def set_topics(vault: WholeVault, where: str, progress: Progress | None = None) 
 
 
 def _choose(vault: WholeVault, where: str) -> None:
-    """Write down what holds from now on for whoever writes; the table takes a while to fill."""
+    """Write down what holds for every writer from now on; the table takes a while to fill."""
     with vault.writing() as connection, transaction(connection, vault.keyring):
         known = vault.stored_settings(connection)
         wanted = FILLING if where == TABLE and known.topics_kept != TABLE else where
@@ -75,7 +87,7 @@ def _choose(vault: WholeVault, where: str) -> None:
 def _batches(vault: WholeVault, wanted: str, step: Step) -> Iterator[int]:
     """Do a step again and again, each time in a transaction of its own: how many rows each did.
 
-    Raises ConflictError where somebody else has chosen otherwise meanwhile.
+    Raises ConflictError where another program has chosen otherwise meanwhile.
     """
     place: int | None = END
     while place is not None:
@@ -95,7 +107,7 @@ def _clear(vault: WholeVault, connection: sqlite3.Connection, below: int) -> Don
 
 
 def _restore(vault: WholeVault, connection: sqlite3.Connection, below: int) -> Done:
-    with vault.moment() as (_, known):  # the transaction's: nobody else commits meanwhile
+    with vault.moment() as (_, known):  # the transaction's: no other commits meanwhile
         return topic_table.restore(connection, vault.keyring, known, below)
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from memory_store.actions.action import Opened, action
 from memory_store.index.topics import count_topics
-from memory_store.session.held_vectors import HeldVectors
-from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.statistics import collection_statistics, file_statistics
 
 
-def stats(vault: OpenVault, vectors: HeldVectors) -> dict[str, Any]:
+@action(None, writes=False)
+def stats(opened: Opened) -> dict[str, Any]:
     """Sizes (bytes) and counts by name, and with what the vault is indexed.
 
     Of some of its collections alone without the file's size, which tells of all.
     """
+    vault = opened.vault
     snapshot, settings = vault.snapshot(), vault.settings
     return {
         **collection_statistics(vault.reader(), vault.keyring.readable()),
@@ -30,5 +31,5 @@ def stats(vault: OpenVault, vectors: HeldVectors) -> dict[str, Any]:
         "model": settings.embedder or None,
         "fingerprint": settings.fingerprint[:12] or None,
         "profile": settings.profile,
-        "vector_index": vectors.index(snapshot).reason if snapshot.vectors else "no vectors",
+        "vector_index": opened.vectors.index(snapshot).reason if snapshot.vectors else "no vectors",
     }

@@ -1,4 +1,7 @@
-"""Questions to the audit trail: which events, and how much each asker opened."""
+"""The audit trail: its events kept and read, and how much each actor opened.
+
+Boundary: an event says who did what, and holds no query and no text.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,28 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from memory_store.actions.action import Opened, action
 from memory_store.dates import parse_moment
 from memory_store.vault.audit_events import AuditEvent
 
 COLUMNS = ("time", "who", "surface", "action", "times", "opened", "returned")
+
+
+@action(None, writes=True)
+def keep(opened: Opened, events: Sequence[AuditEvent], *, days: float, most: int) -> None:
+    """Write events to the audit trail, sealed; keep so many ``days`` and events of it.
+
+    ``days`` of 0 keeps them however old. Raises ReadOnlyError, TamperedError.
+    """
+    opened.vault.whole_vault().keep_audit(events, days=days, most=most)
+
+
+@action(None, writes=False)
+def events(opened: Opened) -> list[AuditEvent]:
+    """Every event that was written, oldest first. Raises TamperedError."""
+    from memory_store.vault import audit
+
+    return audit.events(opened.vault.reader(), opened.vault.whole_vault().keyring)
 
 
 class Wanted(Struct, frozen=True):
@@ -29,7 +50,7 @@ class Wanted(Struct, frozen=True):
     until: str = ""
 
     def of(self, events: Iterable[AuditEvent]) -> list[AuditEvent]:
-        """The events wanted, in their order. Raises BadInputError for a time nobody understands."""
+        """The events wanted, in their order. Raises BadInputError for what is no time."""
         first = _bound(self.since, "since", end=False)
         last = _bound(self.until, "until", end=True)
         return [
@@ -44,7 +65,7 @@ class Wanted(Struct, frozen=True):
 
 
 class Total(Struct, frozen=True):
-    """What one asker did: how often, how many memories were opened and returned, when last.
+    """What one actor did: how often, how many memories were opened and returned, when last.
 
     Alike uses of one minute are one event.
     """
@@ -60,7 +81,7 @@ class Total(Struct, frozen=True):
 
 
 def totals(events: Sequence[AuditEvent]) -> list[Total]:
-    """One line for each asker, whoever opened most first."""
+    """One line for each actor, the one who opened most first."""
     by_name: dict[str, list[AuditEvent]] = {}
     for event in events:
         by_name.setdefault(event.who(), []).append(event)

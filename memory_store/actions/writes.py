@@ -6,19 +6,33 @@ Boundary: plain text comes in; only what the vault's keys have sealed or hashed 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from memory_store.actions.action import Opened, action
 from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
 from memory_store.errors import BadInputError, ConflictError
-from memory_store.importing.drafts import memory_from_draft, with_text_topics
-from memory_store.records import ImportReport, Memory, MemoryDraft, Progress
-from memory_store.session.embedders import Embedders, WritingEmbedders, without_model
+from memory_store.importing.drafts import (
+    memory_from_draft,
+    with_text_topics,
+)
+from memory_store.records import (
+    Embedded,
+    ImportReport,
+    Memory,
+    MemoryDraft,
+    Progress,
+    several,
+    unheard,
+)
+from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.preparation import Preparer
 from memory_store.session.writer import write_batch
+from memory_store.vault.audit_events import ADD
 from memory_store.vault.rows import Origin, read_origins, read_rows
 
 if TYPE_CHECKING:
@@ -39,10 +53,23 @@ def draft_of(text: str, given: dict[str, Any]) -> MemoryDraft:
     return MemoryDraft(text, **given)
 
 
-def add_many(
-    vault: OpenVault, embedders: Embedders, drafts: Iterable[MemoryDraft], *, embed: bool
-) -> list[Memory]:
-    """Add memories, a batch a transaction. Raises BadInputError or ConflictError, adding none."""
+@action(ADD, writes=True, counts=lambda _: (0, 1))
+def add(opened: Opened, /, text: str, **draft: Any) -> Memory:
+    """Add one memory. Keywords are the other fields of :class:`MemoryDraft`."""
+    return _added(opened, [draft_of(text, draft)], embed=True)[0]
+
+
+@action(ADD, writes=True, counts=lambda added: (0, len(added)))
+def add_many(opened: Opened, drafts: Iterable[MemoryDraft], *, embed: bool = True) -> list[Memory]:
+    """Add memories; each batch of 64 is one transaction.
+
+    Raises BadInputError or ConflictError, adding none.
+    """
+    return _added(opened, drafts, embed=embed)
+
+
+def _added(opened: Opened, drafts: Iterable[MemoryDraft], *, embed: bool) -> list[Memory]:
+    vault = opened.vault
     memories = [
         memory_from_draft(
             with_text_topics(draft), vault.collections.find_or_create(draft.collection)
@@ -53,47 +80,85 @@ def add_many(
     if taken:
         raise ConflictError(f"there is a memory {next(iter(taken))} already")
     for start in range(0, len(memories), ADD_BATCH):
-        write(vault, embedders, memories[start : start + ADD_BATCH], embed=embed)
+        write(opened, memories[start : start + ADD_BATCH], embed=embed)
     return shown(vault, memories)
 
 
-def run_import(vault: OpenVault, embedders: Embedders, job: ImportJob) -> ImportReport:
-    """Import what a job asks for. Enters the vault itself: a long import lets locks through
-    between its batches."""
+@action(None, writes=True, in_batches=True)
+def import_paths(
+    opened: Opened,
+    /,
+    paths: str | Path | Sequence[str | Path] = (),
+    *,
+    progress: Progress = unheard,
+    embedded: Embedded = unheard,
+    **options: Any,
+) -> ImportReport:
+    """Import files, folders and ``-`` (standard input); without paths, every source again.
+
+    Keywords are the other fields of :class:`ImportRequest`. Each batch is committed by itself:
+    after a stop, run it again to go on. ``progress`` is called with the name of a file, the
+    number done and the number of files, ``embedded`` with how many windows of a batch have
+    vectors, and how many it has.
+    """
+    from memory_store.importing.job import ImportJob, ImportRequest
+
+    request = ImportRequest.of_paths(paths, **options)
+    return _imported(opened, ImportJob(request=request, progress=progress, embedded=embedded))
+
+
+@action(None, writes=True, in_batches=True)
+def run_import(opened: Opened, job: ImportJob) -> ImportReport:
+    """Import the files of a job, or the paths of its request, or every known source again.
+
+    A record is known again by collection and ref. What was imported from a folder is known by the
+    end of its path where it is uploaded into a ``readable`` collection: the same is unchanged, and
+    of what says something else ``differing`` decides. The event in the audit trail is the caller's
+    to make, from the last report that ``written`` was called with, however the import ends.
+    """
+    return _imported(opened, job)
+
+
+def _imported(opened: Opened, job: ImportJob) -> ImportReport:
     from memory_store.importing import pipeline
 
-    models = WritingEmbedders(embedders, vault)
+    models = WritingEmbedders(opened.embedders, opened.vault)
     made_by = models if job.request.embed else without_model
-    report = pipeline.run_import(vault, job, made_by, models.failed)
+    report = pipeline.run_import(opened.vault, job, made_by, models.failed)
     return replace(report, degraded=(*report.degraded, *models.degraded))
 
 
+@action(None, writes=True, in_batches=True)
 def reindex(
-    vault: OpenVault,
-    embedders: Embedders,
-    names: Sequence[str],
-    progress: Progress | None,
+    opened: Opened,
     *,
-    whole: bool,
+    collection: str | Sequence[str] = (),
+    whole: bool = False,
+    progress: Progress | None = None,
 ) -> int:
-    """Index collections (none: all) with their present models and analysers. Returns how many
-    memories were done: all of them if ``whole``. Enters the vault itself, as :func:`run_import`
-    does."""
+    """Give every memory the vectors and terms of its collection's model and analyser.
+
+    Of some collections, or of all. A model named by the environment becomes the vault's.
+    Returns how many were done. Resumable: what is up to date already is left alone, unless
+    ``whole``: then every entry is made anew from its text. Raises ModelUnavailableError when all
+    was done that needs no absent model.
+    """
     from memory_store.session.renewal import reindex as index_again
 
+    vault = opened.vault
     with vault.gate.entered():
-        chosen = collection_ids(vault, names)
-    return index_again(vault, embedders.load_to_adopt, chosen, progress, whole=whole)
+        chosen = collection_ids(vault, several(collection))
+    return index_again(vault, opened.embedders.load_to_adopt, chosen, progress, whole=whole)
 
 
-def write(
-    vault: OpenVault, embedders: Embedders, memories: Sequence[Memory], *, embed: bool = True
-) -> None:
+def write(opened: Opened, memories: Sequence[Memory], *, embed: bool = True) -> None:
     """Write memories with their index entries in one transaction.
 
     Raises ConflictError when one of a later version is no longer at the version before it.
     """
-    preparer = Preparer(vault, WritingEmbedders(embedders, vault) if embed else without_model)
+    vault = opened.vault
+    models = WritingEmbedders(opened.embedders, vault) if embed else without_model
+    preparer = Preparer(vault, models)
     try:
         origins = _origins(vault, memories)
         prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])

@@ -57,7 +57,7 @@ def audit(
     from memory_store.actions import trail
 
     form = one_format(as_json, nl, csv, table)
-    events = trail.Wanted(who, surface, action, since, until).of(store.audit_trail())
+    events = trail.Wanted(who, surface, action, since, until).of(store.trail.events())
     if totals:
         rows = [total.as_dict() for total in trail.totals(events)]
         write_rows(form, rows, ("who", "events", "opened", "returned", "last"))

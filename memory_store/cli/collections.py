@@ -122,25 +122,27 @@ def _change(
     """Do what was asked."""
     embedder, analyser = options["embedder"], options["analyser"]
     if action == "create":
-        store.create_collection(
+        store.collections.create(
             names[0], embedder=embedder, analyser=analyser or "auto", owner=options["owner"]
         )
     elif action == "set":
-        store.set_collection(names[0], embedder=embedder, analyser=analyser)
+        store.collections.set(names[0], embedder=embedder, analyser=analyser)
     elif action == "rename":
-        store.rename_collection(*names)
+        store.collections.rename(*names)
     elif action == "delete":
         _confirm(store, names[0], yes=options["yes"])
-        store.delete_collection(names[0])
+        store.collections.delete(names[0])
     elif action == "members" and options["open"]:
-        store.open_collection(names[0])
+        store.collections.open(names[0])
     elif action == "members" and (options["add"] or options["remove"]):
-        store.change_members(names[0], dict(map(_member, options["add"])), options["remove"])
+        store.collections.change_members(
+            names[0], dict(map(_member, options["add"])), options["remove"]
+        )
 
 
 def _confirm(store: MemoryStore, name: str, *, yes: bool) -> None:
     """Ask before a collection is deleted. Raises BadInputError where nobody can be asked."""
-    found = next((one for one in store.collections() if name in (one.id, one.name)), None)
+    found = next((one for one in store.collections.list() if name in (one.id, one.name)), None)
     if yes or found is None:  # the store says that there is none
         return
     if not at_terminal():
@@ -159,7 +161,7 @@ def _member(given: str) -> tuple[str, str]:
 
 
 def _list_members(store: MemoryStore, name: str, form: str) -> None:
-    members = store.members(name)
+    members = store.collections.members(name)
     if form != "text":
         rows = [{"actor": actor, "role": role} for actor, role in members.items()]
         write_rows(form, rows, ("actor", "role"))
@@ -171,7 +173,7 @@ def _list_members(store: MemoryStore, name: str, form: str) -> None:
 
 
 def _list_collections(store: MemoryStore, form: str) -> None:
-    found, membership = store.collections(), store.membership()
+    found, membership = store.collections.list(), store.collections.membership()
     if form != "text":
         rows = [{**asdict(one), "members": dict(membership.get(one.id, {}))} for one in found]
         write_rows(form, rows, COLUMNS)
@@ -192,7 +194,7 @@ def _settings(collection: CollectionInfo, members: int) -> str:
 
 
 def _say_stale(store: MemoryStore, name: str) -> None:
-    count = store.stale().get(name, 0)
+    count = store.collections.stale().get(name, 0)
     if count:
         memories = "memory is" if count == 1 else "memories are"
         click.echo(f"{count:,} {memories} stale: memory-store reindex {store.path}", err=True)

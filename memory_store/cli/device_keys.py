@@ -92,7 +92,7 @@ def add(database: Path) -> None:
         )
     passphrase = passphrase or click.prompt("Passphrase", hide_input=True, err=True)
     with MemoryStore.open(database, passphrase=passphrase) as store:
-        slot = store.add_device_key(passphrase)
+        slot = store.keys.add_device(passphrase)
     for one in MemoryStore.device_keys(database):
         if one.id == slot.device:
             click.echo(_line(one))
@@ -121,11 +121,11 @@ def export(store: MemoryStore, file: Path | None) -> None:
     from memory_store.paths import home_path, make_private_file
 
     if file is None:
-        click.echo(store.export_device_key())
+        click.echo(store.keys.export_device())
         return
     file = home_path(file)
     refuse_beside(file, store.path, "device key")
-    make_private_file(file, f"{store.export_device_key()}\n".encode(), "device key")
+    make_private_file(file, f"{store.keys.export_device()}\n".encode(), "device key")
     click.echo(f"Wrote {file}. On the other machine: memory-store keys device import DB FILE")
 
 
@@ -172,7 +172,7 @@ def restore(database: Path, key_file: Path | None) -> None:
     In a terminal the recovery code is asked for.
     """
     with unlocked(database, key_file, passphrase=False) as store:
-        for one in store.restore_device_key():
+        for one in store.keys.restore_device():
             click.echo(_line(one))
 
 

@@ -69,13 +69,13 @@ def list_(store: MemoryStore, as_json: bool) -> None:
     \b
     memory-store keys list notes.db
     """
-    slots = store.key_slots()
+    slots = store.keys.list()
     if as_json:
         write_json([asdict(slot) for slot in slots])
         return
     for slot in slots:
         click.echo(_line(slot))
-    for name in store.unfinished_rotations():
+    for name in store.keys.unfinished():
         click.echo(
             f"The key of {printable_line(name)} is being replaced: "
             f"memory-store keys rotate {store.path} goes on",
@@ -131,10 +131,10 @@ def add(
     with unlocked(database, key_file, passphrase=False) as store:
         code = None
         if recovery:
-            slot, code = store.add_recovery_code()
+            slot, code = store.keys.add_recovery_code()
         else:
             chosen = _new_passphrase() if passphrase else None
-            slot = store.add_key(
+            slot = store.keys.add(
                 key_file=new_key_file, passphrase=chosen, keyring=keyring, device_key=device_key
             )
     if as_json:
@@ -158,7 +158,7 @@ def remove(store: MemoryStore, slot: str) -> None:
     Whoever had that key may have kept a copy of the file or of what the key opened. If that is to
     be feared, go on with: memory-store keys rotate notes.db --root
     """
-    removed = store.remove_key(slot)
+    removed = store.keys.remove(slot)
     click.echo(f"Removed {_line(removed)}")
     if removed.opened:
         click.echo("It is the key that opened the vault just now: it opens it no more.", err=True)
@@ -189,7 +189,7 @@ def rotate(store: MemoryStore, collections: tuple[str, ...], root: bool, as_json
         raise BadInputError("--root seals everything anew: name no collection", "root")
     told: dict[str, Any] = _replace_root(store, quiet=as_json) if root else {}
     with Progress() as progress:
-        done = store.rotate_keys(*collections, progress=progress)
+        done = store.keys.rotate(*collections, progress=progress)
     if as_json:
         write_json(
             [asdict(one) for one in done]
@@ -211,7 +211,7 @@ def identity(store: MemoryStore, as_json: bool) -> None:
     \b
     memory-store keys identity notes.db
     """
-    own = store.identity()
+    own = store.keys.identity()
     if as_json:
         write_json(asdict(own))
         return
@@ -294,8 +294,8 @@ def share(
     given: bytes | str = who
     if Path(who).is_file():
         given = Path(who).read_bytes()
-        _confirm(store.introduced(given), fingerprint)
-    holder = store.share(collection, given)
+        _confirm(store.keys.introduced(given), fingerprint)
+    holder = store.keys.share(collection, given)
     if as_json:
         write_json(asdict(holder))
         return
@@ -336,7 +336,7 @@ def holders(store: MemoryStore, as_json: bool) -> None:
     \b
     memory-store keys holders notes.db
     """
-    found = store.holders()
+    found = store.keys.holders()
     if as_json:
         write_json([asdict(holder) for holder in found])
         return
@@ -362,7 +362,7 @@ def revoke(store: MemoryStore, name: str, collection: str | None, as_json: bool)
     What he could read until now he may have copied. Stopped, it goes on with: keys rotate.
     """
     with Progress() as progress:
-        done = store.revoke(name, collection, progress=progress)
+        done = store.keys.revoke(name, collection, progress=progress)
     if as_json:
         write_json([asdict(one) for one in done])
         return
@@ -379,7 +379,7 @@ def _shared(holder: Holder) -> str:
 
 def _replace_root(store: MemoryStore, *, quiet: bool) -> dict[str, Any]:
     """Replace the root key; say at once what cannot be asked for again."""
-    gone, code = store.rotate_root()
+    gone, code = store.keys.rotate_root()
     if not quiet:
         click.echo(f"New root key. Recovery code, shown only this once:\n\n    {code}\n")
         for slot in gone.removed:

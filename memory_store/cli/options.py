@@ -57,7 +57,7 @@ def with_store(function: Callable[..., None]) -> Callable[..., None]:
         with unlocked(database, key_file, passphrase) as store:
             if (warning := store.untold()) is not None:
                 click.echo(f"Warning: {printable_line(warning)}.", err=True)
-            if store.lacks_device_key():
+            if store.keys.lacks_device():
                 click.echo(_restoring(store.path), err=True)
             function(store, **parameters)
 
@@ -80,7 +80,7 @@ def accepting_older(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def accepting(database: Path, accept_older: bool, **parameters: Any) -> None:
-        from memory_store.facade.checking import accepting_older_shares
+        from memory_store.actions.integrity import accepting_older_shares
 
         with accepting_older_shares(database) if accept_older else nullcontext():
             command(database=database, accept_older=accept_older, **parameters)

@@ -140,8 +140,8 @@ def _environment_model(kept: str | None, path: Path) -> list[Check]:
 
 def _collections(store: MemoryStore) -> list[Check]:
     """Each collection's model and analyser, whether the model loads, and what is stale."""
-    stale = store.stale()
-    return [_collection(store, info, stale.get(info.name, 0)) for info in store.collections()]
+    stale = store.collections.stale()
+    return [_collection(store, info, stale.get(info.name, 0)) for info in store.collections.list()]
 
 
 def _collection(store: MemoryStore, info: CollectionInfo, stale: int) -> Check:

@@ -139,7 +139,7 @@ def search(store: MemoryStore, grants: Grants, request: SearchRequest) -> Search
         unread = None
     wanted = request
     if unread is not None:
-        narrow_to = store.limited_to(readable).collection_names() if readable else {}
+        narrow_to = store.limited_to(readable).collections.names() if readable else {}
         _refuse_to_read(unread, strict=strict, narrow_to=[*narrow_to.values()])
         wanted = replace(wanted, sealed=True)
     inside = store.limited_to(
@@ -206,7 +206,7 @@ def _asked(store: MemoryStore, grants: Grants, unread: _Unread) -> Scope:
     By their ids, and where the asker may read them by their names. What names none of them is
     left to the search to refuse.
     """
-    names = store.limited_to(grants.search, readable=grants.decrypt).collection_names()
+    names = store.limited_to(grants.search, readable=grants.decrypt).collections.names()
     if not unread.collections:
         return Scope.of(names)
     wanted = {one.casefold() for one in unread.collections}

@@ -12,10 +12,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+SEARCH, READ, ADD, EDIT, DELETE, IMPORT, MEMBERS, COLLECTION, UNLOCK, FAILED_UNLOCK, LOCK = (
+    ACTIONS
+) = (
+    *("search", "read", "add", "edit", "delete", "import", "members changed"),
+    *("collection changed", "unlock", "failed unlock", "lock"),
+)
 SERVER = "server"  # the surface of what the server does by itself: time-outs, configured keys
 ACTOR_LIMIT = 200  # characters; an actor's id is cut there
-MERGED_SECONDS = 60  # alike events of such a time are one: nobody can push the others out
-NEVER_MERGED = frozenset({"unlock", "lock", "import", "members changed", "collection changed"})
+MERGED_SECONDS = 60  # alike events of such a time are one, so that they push no others out
+RARE = frozenset({UNLOCK, LOCK, MEMBERS, COLLECTION})
+NEVER_MERGED = RARE | {IMPORT}
 STRAND_NUMBERS = 1 << 40  # batches that a strand may number
 
 
@@ -30,11 +37,10 @@ class Strand(Struct, frozen=True):
     actions: frozenset[str] = frozenset()
 
 
-RARE = frozenset({"unlock", "lock", "members changed", "collection changed"})
 STRANDS = (
     Strand(0, 1.0),  # everything else
     Strand(STRAND_NUMBERS, 0.1, RARE),
-    Strand(2 * STRAND_NUMBERS, 0.1, frozenset({"failed unlock"})),  # anybody can cause them
+    Strand(2 * STRAND_NUMBERS, 0.1, frozenset({FAILED_UNLOCK})),  # anybody can cause them
 )
 
 

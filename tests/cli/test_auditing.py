@@ -27,7 +27,7 @@ def event(actor: str | None, surface: str, opened: int, days: float) -> AuditEve
 def path(make_store: Callable[..., MemoryStore], key_file: Path) -> Path:
     store = make_store()
     events = [event("alice", "page", 5, 30), event("bob", "json", 2, 1), event(None, "sql", 0, 0)]
-    store.keep_audit(events, days=400, most=1_000)
+    store.trail.keep(events, days=400, most=1_000)
     store.lock()
     return store.path
 

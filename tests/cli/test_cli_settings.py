@@ -77,8 +77,8 @@ def test_the_setting_is_the_owners(vault: Vault, tmp_path: Path) -> None:
 
     hers = str(tmp_path / "keys" / "hers.key")
     with MemoryStore.open(vault.path, key_file=vault.key_file) as store:
-        store.create_collection("mill")
-        store.share("mill", MemoryStore.introduce(vault.path, "Alice", key_file=hers)[0])
+        store.collections.create("mill")
+        store.keys.share("mill", MemoryStore.introduce(vault.path, "Alice", key_file=hers)[0])
     assert "topics       table" in run("settings", str(vault.path), "--key-file", hers).stdout
     refused = run("settings", str(vault.path), "topics", "memory", "--key-file", hers)
     assert refused.exit_code == 2

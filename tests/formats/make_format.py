@@ -61,8 +61,8 @@ EVENT = AuditEvent("2024-03-01T08:00:00Z", "ada", False, "api", "search", opened
 
 def fill(store: MemoryStore, folder: Path) -> None:
     """Every kind of row that a vault can hold, and what is left of an edit and of deletions."""
-    store.create_collection("mill", owner="ada")
-    store.set_member("mill", "grace", "reader")
+    store.collections.create("mill", owner="ada")
+    store.collections.change_members("mill", {"grace": "reader"})
     first, _, task, *_ = store.add_many(DRAFTS)
     store.edit(first.id, add_topics=["lake"], text=first.text + "\n\nRust on it.")
     store.done(task.id)
@@ -70,18 +70,18 @@ def fill(store: MemoryStore, folder: Path) -> None:
     store.publish(result.id, "mill")
     store.delete(store.add("Regretted at once.").id)
     store.add_many([MemoryDraft(f"Entry {n} of the mill's log.") for n in range(3)], embed=False)
-    store.keep_audit([EVENT], days=0, most=100)
+    store.trail.keep([EVENT], days=0, most=100)
     write_notes()
     store.import_paths([FOLDER], collection="mill", topics=["imported"])
     greeting, *_ = MemoryStore.introduce(
         store.path, "Grace", key_file=key_file(folder, "formats.member")
     )
-    store.share("mill", greeting)
+    store.keys.share("mill", greeting)
     query, answer = EXPANSION
     with installed(folder / "llm") as models:
         models.add("writer", answer)
         store.search(query, expander="writer")
-    store.rotate_keys()  # since format 2
+    store.keys.rotate()  # since format 2
 
 
 def write_notes() -> None:
@@ -94,8 +94,8 @@ def described(store: MemoryStore) -> dict[str, Any]:
     """What must be found again, as JSON data."""
     return {
         "memories": [memory.as_dict() for memory in store.list(limit=1_000)],
-        "members": dict(store.members("mill")),
-        "audit": [event.as_dict() for event in store.audit_trail()],
+        "members": dict(store.collections.members("mill")),
+        "audit": [event.as_dict() for event in store.trail.events()],
     }
 
 

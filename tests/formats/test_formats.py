@@ -251,7 +251,7 @@ def test_whom_a_collection_was_shared_with_reads_that_one_alone(
         opened().lock()
     with opened(key_file=member) as store:
         hers = {memory.id: memory.as_dict() for memory in store.list(limit=1_000)}
-        assert (store.is_owner, store.identity().collections) == (False, ("mill",))
+        assert (store.is_owner, store.keys.identity().collections) == (False, ("mill",))
         assert [row.title for row in store.search("weir March").rows][:1] == ["The weir"]
         assert store.search("boathouse", mode="keyword").rows == ()
         assert store.verify()["failures"] == []
@@ -264,12 +264,14 @@ def test_whom_a_collection_was_shared_with_reads_that_one_alone(
 def test_the_owner_still_shares_and_revokes(opened: Open, tmp_path: Path) -> None:
     hers = key_file(tmp_path, "formats.member")
     with opened() as store:
-        assert [(one.name, one.collections) for one in store.holders()] == [("Grace", ("mill",))]
-        store.share("personal", "Grace")
-        store.revoke("Grace", "mill")
+        assert [(one.name, one.collections) for one in store.keys.holders()] == [
+            ("Grace", ("mill",))
+        ]
+        store.keys.share("personal", "Grace")
+        store.keys.revoke("Grace", "mill")
         assert store.verify()["failures"] == []
     with opened(key_file=hers) as store:
-        assert store.identity().collections == ("personal",)
+        assert store.keys.identity().collections == ("personal",)
         assert store.search("boathouse", mode="keyword").rows[0].title == "Spare key"
         assert store.search("weir", mode="keyword").rows == ()
 
@@ -278,7 +280,7 @@ def test_the_owner_still_shares_and_revokes(opened: Open, tmp_path: Path) -> Non
 def test_what_a_language_model_answered_is_still_there(opened: Open, kept: Path) -> None:
     word = EXPANSION[1].split()[1]
     with opened() as store, closing(connect(kept, read_only=True)) as connection:
-        opens = store._vault.expansions.open
+        opens = store._opened.vault.expansions.open
         found = [opens(tag, sealed).decode() for _, tag, sealed in stored(connection)]
         assert len(found) == (store.profile == "default")  # a strict vault keeps none in its file
         assert all(word in one for one in found)

@@ -61,7 +61,7 @@ def test_what_the_asker_may_not_read_is_neither_named_nor_pruned(
 ) -> None:
     file = rows(tmp_path / "rows.ndjson", 1, 2, 3, collection="work")
     store.import_paths([file])
-    personal = Scope.of(one.id for one in store.collections() if one.name == "personal")
+    personal = Scope.of(one.id for one in store.collections.list() if one.name == "personal")
     scope = EVERYTHING if searched else personal
     asker = store.limited_to(scope, readable=personal)
     rows(file, 1)
@@ -80,7 +80,7 @@ def test_a_note_that_left_and_may_not_be_read_is_passed_over(
     moved = tmp_path / "notes" / "moved.md"
     moved.write_text("---\ncollection: work\n---\nMoved.")
     store.import_paths([tmp_path / "notes"])
-    personal = Scope.of(one.id for one in store.collections() if one.name == "personal")
+    personal = Scope.of(one.id for one in store.collections.list() if one.name == "personal")
     moved.unlink()
     assert prune(store.limited_to(personal), tmp_path / "notes").pruned == 0
     assert texts(store) == ["Kept.", "Moved."]

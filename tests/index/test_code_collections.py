@@ -30,7 +30,7 @@ def texts(response: object) -> list[str]:
 
 class TestCode:
     def test_parts_of_a_name_find_it(self, store: MemoryStore) -> None:
-        store.create_collection("shop", analyser="code")
+        store.collections.create("shop", analyser="code")
         code = store.add(CODE, collection="shop")
         store.add("A user of the library came by", collection="shop")
         for query in ("getUserById", "get_user_by_id", "user id", "fetchJSON", "HTTPClient"):
@@ -84,7 +84,7 @@ class TestCode:
         file = tmp_path / "project" / "web" / "views" / "order_list.txt"
         file.parent.mkdir(parents=True)
         file.write_text("return render(page)")
-        store.create_collection("shop", analyser="code")
+        store.collections.create("shop", analyser="code")
         assert store.import_paths([tmp_path / "project"], collection="shop").imported == 1
         store.import_paths([tmp_path / "project"])
         for query in ("order", "order_list", "views", "web"):
@@ -92,7 +92,7 @@ class TestCode:
             assert row.collection == "shop", query
 
     def test_prose_is_ranked_as_if_no_code_were_there(self, store: MemoryStore) -> None:
-        store.create_collection("shop", analyser="code")
+        store.collections.create("shop", analyser="code")
         store.add_many(MemoryDraft(text) for text in PROSE)
         options = {"collection": "personal", "explain": True}
         query = "getUserById lease of the hall"
@@ -103,7 +103,7 @@ class TestCode:
         assert [row.keyword_rank for row in before.rows] == [row.keyword_rank for row in after.rows]
 
     def test_why_tells_of_a_query_with_names(self, store: MemoryStore) -> None:
-        store.create_collection("shop", analyser="code")
+        store.collections.create("shop", analyser="code")
         code = store.add(CODE, collection="shop")
         note = store.add(PROSE[0])
         for memory in (code, note):

@@ -37,7 +37,7 @@ def copied_model(second_model: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def two_models(store: MemoryStore, copied_model: Path) -> MemoryStore:
     """A vault with ``personal`` in the vault's model and ``job`` in one of its own."""
-    store.create_collection("job", embedder=str(copied_model))
+    store.collections.create("job", embedder=str(copied_model))
     store.add_many(MemoryDraft(text) for text in HOME)
     store.add_many(MemoryDraft(text, collection="job") for text in JOB)
     return store
@@ -94,7 +94,7 @@ class TestTwoModels:
     ) -> None:
         english = build_tiny_embedder(tmp_path / "tiny-minilm-en")
         store = make_store("languages.db", embedder=str(english))
-        store.create_collection("arbeit", embedder=str(second_model), analyser="de")
+        store.collections.create("arbeit", embedder=str(second_model), analyser="de")
         store.add("The lease of the flat ends in May and the deposit is due.")
         store.add("Die Miete für das Büro ist im Mai fällig.", collection="arbeit")
         answer = store.search("Wann ist die Miete für das Büro fällig?", explain=True)
@@ -138,7 +138,7 @@ class TestTwoModels:
         self, store: MemoryStore, tmp_path: Path
     ) -> None:
         twin = build_tiny_embedder(tmp_path / "twin", words=["weir"])
-        store.create_collection("job", embedder=str(twin))
+        store.collections.create("job", embedder=str(twin))
         store.add(HOME[0])
         store.add(HOME[0], collection="job", title="The same")
         (personal,) = store.search("automobile", mode="vector", collection="personal").rows
@@ -187,7 +187,7 @@ class TestTwoModels:
 
         export_markdown(two_models.list(), tmp_path / "export")
         again = make_store("again.db")
-        again.create_collection("job", embedder=str(second_model))
+        again.collections.create("job", embedder=str(second_model))
         assert again.import_paths([tmp_path / "export"]).imported == 6
         assert texts(again.search("car", mode="vector", collection="job"))[0] == JOB[0]
         assert again.embedder("job").dimensions == 32
@@ -195,7 +195,7 @@ class TestTwoModels:
 
     def test_a_lock_wipes_the_vectors_of_both(self, two_models: MemoryStore) -> None:
         two_models.search("car", mode="vector")
-        parts = two_models._vault.snapshot().parts
+        parts = two_models._opened.vault.snapshot().parts
         vectors = [part.segment.vectors for part in parts]
         assert {held.shape[1] for held in vectors} == {32, 64}
         two_models.lock()
@@ -208,7 +208,7 @@ class TestTwoModels:
         self, make_store: Callable[..., MemoryStore], second_model: Path, profile: str
     ) -> None:
         store = make_store(f"{profile}.db", profile=profile)
-        store.create_collection("job", embedder=str(second_model))
+        store.collections.create("job", embedder=str(second_model))
         store.add(HOME[0])
         store.add(JOB[0], collection="job")
         assert set(texts(store.search("car", mode="vector"))) == {HOME[0], JOB[0]}
@@ -220,13 +220,13 @@ class TestChangingSettings:
     def test_only_the_changed_collection_is_renewed(
         self, two_models: MemoryStore, tiny_model: Path
     ) -> None:
-        two_models.set_collection("job", embedder="default")
+        two_models.collections.set("job", embedder="default")
         answer = two_models.search("car", rerank=False)
         (line,) = answer.degraded
         assert line.startswith("collection 'job'")
         assert line.endswith(f"memory-store reindex {two_models.path}")
         assert two_models.search("brake", collection="personal", rerank=False).degraded == ()
-        assert two_models.stale() == {"job": len(JOB)}
+        assert two_models.collections.stale() == {"job": len(JOB)}
         assert two_models.reindex() == len(JOB)
         assert two_models.reindex() == 0
         assert two_models.search("brake", rerank=False).degraded == ()
@@ -234,29 +234,29 @@ class TestChangingSettings:
         assert two_models.verify()["failures"] == []
 
     def test_an_analyser_is_renewed_without_embedding_again(self, two_models: MemoryStore) -> None:
-        two_models.set_collection("job", analyser="code")
-        assert two_models.stale() == {"job": len(JOB)}
+        two_models.collections.set("job", analyser="code")
+        assert two_models.collections.stale() == {"job": len(JOB)}
         assert two_models.reindex(collection="personal") == 0
         assert two_models.reindex(collection="job") == len(JOB)
         assert two_models.stats()["languages"]["code"] == len(JOB)
-        two_models.set_collection("job", analyser="auto")
-        assert two_models.stale() == {"job": len(JOB)}
-        two_models.set_collection("job", analyser="code")
-        assert two_models.stale() == {}
+        two_models.collections.set("job", analyser="auto")
+        assert two_models.collections.stale() == {"job": len(JOB)}
+        two_models.collections.set("job", analyser="code")
+        assert two_models.collections.stale() == {}
 
     def test_words_are_renewed_even_where_the_model_is_gone(
         self, two_models: MemoryStore, copied_model: Path
     ) -> None:
-        two_models.set_collection("job", analyser="code")
+        two_models.collections.set("job", analyser="code")
         shutil.rmtree(copied_model)
         with pytest.raises(ModelUnavailableError, match="job"):
             two_models.reindex()
-        assert two_models.stale() == {}
+        assert two_models.collections.stale() == {}
 
     def test_a_stopped_reindex_goes_on_where_it_was(self, store: MemoryStore) -> None:
-        store.create_collection("log")
+        store.collections.create("log")
         store.add_many(MemoryDraft(f"Entry number {n}", collection="log") for n in range(150))
-        store.set_collection("log", analyser="de")
+        store.collections.set("log", analyser="de")
 
         def stop(name: str, done: int, total: int | None) -> None:
             if done:
@@ -264,7 +264,7 @@ class TestChangingSettings:
 
         with pytest.raises(KeyboardInterrupt):
             store.reindex(progress=stop)
-        left = store.stale()["log"]
+        left = store.collections.stale()["log"]
         assert 0 < left < 150
         assert store.reindex() == left
         assert store.stats()["languages"] == {"de": 150}
@@ -273,46 +273,46 @@ class TestChangingSettings:
         self, store: MemoryStore
     ) -> None:
         store.add(HOME[0])
-        with store._vault.writing() as connection, transaction(connection):
-            store._vault.change_settings(connection, analyser=1_002_000)
-        assert store.stale() == {"personal": 1}
+        with store._opened.vault.writing() as connection, transaction(connection):
+            store._opened.vault.change_settings(connection, analyser=1_002_000)
+        assert store.collections.stale() == {"personal": 1}
         store.add(HOME[1])  # analysed as of today
-        assert store.stale() == {"personal": 1}
+        assert store.collections.stale() == {"personal": 1}
         assert store.reindex() == 1
-        assert store.stale() == {}
+        assert store.collections.stale() == {}
         assert texts(store.search("brake pad", mode="keyword")) == [HOME[0]]
 
     def test_merging_keeps_old_and_new_apart(self, store: MemoryStore) -> None:
-        store.create_collection("log")
+        store.collections.create("log")
         for number in range(4):
             store.add(f"Entry {number}", collection="log")
-        store.set_collection("log", analyser="code")
+        store.collections.set("log", analyser="code")
         for number in range(12):  # every eighth write merges
             store.add(f"new_entry {number}", collection="log")
-        assert store.stale() == {"log": 4}
+        assert store.collections.stale() == {"log": 4}
         assert store.reindex() == 4
-        assert store.stale() == {}
+        assert store.collections.stale() == {}
 
     def test_another_process_s_choice_is_seen_with_its_writes(
         self, store: MemoryStore, key_file: Path, tiny_model: Path, second_model: Path
     ) -> None:
         store.add(HOME[0])
         with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as other:
-            other.create_collection("job", embedder=str(second_model))
+            other.collections.create("job", embedder=str(second_model))
             other.add(JOB[0], collection="job")
         assert set(texts(store.search("car", mode="vector"))) == {HOME[0], JOB[0]}
-        store.create_collection("more")
-        assert [info.name for info in store.collections()] == ["personal", "job", "more"]
+        store.collections.create("more")
+        assert [info.name for info in store.collections.list()] == ["personal", "job", "more"]
 
     def test_it_all_survives_a_lock(
         self, two_models: MemoryStore, key_file: Path, tiny_model: Path
     ) -> None:
-        two_models.set_collection("personal", analyser="en")
+        two_models.collections.set("personal", analyser="en")
         two_models.lock()
         with MemoryStore.open(
             two_models.path, key_file=key_file, embedder=str(tiny_model)
         ) as again:
-            found = {info.name: (info.analyser, info.embedder) for info in again.collections()}
+            found = {info.name: (info.analyser, info.embedder) for info in again.collections.list()}
             assert found == {
                 "personal": ("en", tiny_model.name),
                 "job": ("auto", "tiny-multilingual"),
@@ -322,19 +322,19 @@ class TestChangingSettings:
         self, store: MemoryStore
     ) -> None:
         assert "choices" not in _sealed_settings(store)
-        store.create_collection("shop", analyser="code")
+        store.collections.create("shop", analyser="code")
         assert [choice["analyser"] for choice in _sealed_settings(store)["choices"]] == ["code"]
-        store.set_collection("shop", analyser="auto")
+        store.collections.set("shop", analyser="auto")
         assert "choices" not in _sealed_settings(store)
 
     def test_two_processes_choose_without_undoing_each_other(
         self, store: MemoryStore, key_file: Path, tiny_model: Path
     ) -> None:
-        store.create_collection("log")
+        store.collections.create("log")
         with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as other:
-            other.set_collection("log", analyser="de")
-            store.set_collection("personal", analyser="en")
-            assert {c.name: c.analyser for c in other.collections()} == {
+            other.collections.set("log", analyser="de")
+            store.collections.set("personal", analyser="en")
+            assert {c.name: c.analyser for c in other.collections.list()} == {
                 "personal": "en",
                 "log": "de",
             }
@@ -359,7 +359,7 @@ class TestChangingSettings:
     def test_those_who_may_not_read_learn_no_collection_s_name(
         self, two_models: MemoryStore
     ) -> None:
-        two_models.set_collection("job", embedder="default")
+        two_models.collections.set("job", embedder="default")
         answer = permitted.search(
             two_models, Grants(search=EVERYTHING), search_request("car", rerank=False)
         )
@@ -370,13 +370,13 @@ class TestChangingSettings:
 
     def test_what_makes_no_sense_is_refused(self, store: MemoryStore) -> None:
         with pytest.raises(BadInputError, match="klingon") as refusal:
-            store.create_collection("shop", analyser="klingon")
+            store.collections.create("shop", analyser="klingon")
         assert refusal.value.parameter == "analyser"
         with pytest.raises(ModelUnavailableError):
-            store.create_collection("shop", embedder="no-such-model")
-        assert [info.name for info in store.collections()] == ["personal"]
+            store.collections.create("shop", embedder="no-such-model")
+        assert [info.name for info in store.collections.list()] == ["personal"]
         with pytest.raises(NotFoundError):
-            store.set_collection("shop", analyser="code")
+            store.collections.set("shop", analyser="code")
 
 
 def _note(folder: Path) -> Path:
@@ -387,7 +387,7 @@ def _note(folder: Path) -> Path:
 
 def _sealed_settings(store: MemoryStore) -> dict[str, object]:
     """The settings as they are sealed in the file."""
-    vault = store._vault
+    vault = store._opened.vault
     revision, sealed = (
         vault.reader()
         .execute(

@@ -17,7 +17,7 @@ def view(store: MemoryStore) -> MemoryStore:
     for number in range(30):
         name = ("work", "home", "diary")[number % 3]
         store.add(f"pump {number} valve {number * 7} of {name}", collection=name)
-    ids = {info.name: info.id for info in store.collections()}
+    ids = {info.name: info.id for info in store.collections.list()}
     return store.limited_to(Scope.of([ids["work"], ids["home"]]))
 
 
@@ -50,5 +50,5 @@ def test_segments_are_shared_and_columns_kept_for_each_scope(
     whole, limited = (one.search_context().snapshot for one in (store, view))
     assert {id(part.segment) for part in limited.parts} < {id(p.segment) for p in whole.parts}
     assert view.search_context().snapshot is limited
-    everything = Scope.of(info.id for info in store.collections())
+    everything = Scope.of(info.id for info in store.collections.list())
     assert store.limited_to(everything).search_context().snapshot is whole

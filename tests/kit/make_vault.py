@@ -34,8 +34,8 @@ Vector = dict[str, Any]
 def fill(store: MemoryStore) -> str:
     """Two collections, one of them with its key replaced, a shared body, an edit, and a memory that
     was made again with its id. Returns the SQL that puts the first one of those back."""
-    store.create_collection("mill")
-    store.rotate_keys("mill")
+    store.collections.create("mill")
+    store.keys.rotate("mill")
     first, _, _ = store.add_many(
         [
             MemoryDraft("The spare key hangs in the boathouse.", title="Key", topics=("keys",)),

@@ -29,15 +29,15 @@ def full(store: MemoryStore, key_file: Path, tmp_path: Path) -> Iterator[sqlite3
     (tmp_path / "folder" / "note.md").write_text("# Quay\n\nOn quays.")
     store.import_paths([tmp_path / "folder"], collection="work")
     store.add("A text of one's own.", topics=["quays"])
-    store.keep_audit(
+    store.trail.keep(
         [AuditEvent("2026-01-01T00:00:00+00:00", "alice", False, "page", "search", 3, 2)],
         days=0,
         most=100,
     )
-    store._vault.expansions.keep(b'[["lex", "piers"]]', "quays", "a model")
+    store._opened.vault.expansions.keep(b'[["lex", "piers"]]', "quays", "a model")
     introduction, _, _ = MemoryStore.introduce(store.path, "Alice", key_file=tmp_path / "alice.key")
-    store.share("work", introduction)
-    store.rotate_keys()
+    store.keys.share("work", introduction)
+    store.keys.rotate()
     with closing(connect(store.path, read_only=True)) as connection:
         yield connection
 

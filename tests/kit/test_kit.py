@@ -115,7 +115,7 @@ def test_the_independent_reader_reads_what_this_package_wrote(
     told = NOTHING if unread else EVERYTHING
     store.limited_to(EVERYTHING, told=told, writer="one").add_many(drafts, embed=False)
     if rotate:
-        store.rotate_keys("personal")
+        store.keys.rotate("personal")
     # by the store's own SQLite: two libraries on one file undo each other's locks
     with closing(connect(store.path, read_only=True)) as connection:
         vault = open_vault(connection, "key-file", key_file.read_text())
@@ -154,8 +154,8 @@ def shared(store: MemoryStore, tmp_path: Path) -> Shared:
         store.add(f"A text of the {collection}.", topics=[collection], collection=collection)
     key = tmp_path / "keys" / "alice.key"
     introduction, _, _ = MemoryStore.introduce(store.path, "Alice", key_file=key)
-    store.share("work", introduction)
-    store.share("club", "Alice")
+    store.keys.share("work", introduction)
+    store.keys.share("club", "Alice")
     return Shared(store, key)
 
 
@@ -167,13 +167,13 @@ def test_the_independent_reader_reads_what_is_shared_with_another_key_and_nothin
 ) -> None:
     assert shared.read() == {WORK, CLUB}
     for _ in range(2):  # the second time from epoch to epoch
-        shared.owner.rotate_keys()
+        shared.owner.keys.rotate()
         assert shared.read() == {WORK, CLUB}
 
 
 def test_the_independent_reader_reads_on_while_keys_are_replaced(shared: Shared) -> None:
     found = []
-    shared.owner.rotate_keys("work", progress=lambda *_: found.append(shared.read()))
+    shared.owner.keys.rotate("work", progress=lambda *_: found.append(shared.read()))
     assert len(found) > 4
     assert all(one == {WORK, CLUB} for one in found)
 
@@ -189,7 +189,7 @@ def test_the_independent_reader_reads_on_wherever_topics_are_kept(shared: Shared
 def test_the_independent_reader_refuses_what_is_shared_no_more(shared: Shared) -> None:
     with closing(connect(shared.owner.path)) as connection:
         kept = connection.execute("select * from vault_collection_keys where principal").fetchall()
-    shared.owner.revoke("Alice", "work")
+    shared.owner.keys.revoke("Alice", "work")
     assert shared.read() == {CLUB}
     with closing(connect(shared.owner.path)) as connection:  # her old grants are put back
         marks = "insert or ignore into vault_collection_keys values (?, ?, ?, ?)"
@@ -198,7 +198,7 @@ def test_the_independent_reader_refuses_what_is_shared_no_more(shared: Shared) -
         shared.read()
     shared.change("delete from vault_collection_keys where principal and epoch = 0 and collection "
                   "in (select collection from vault_collection_keys where epoch = 1)")  # fmt: skip
-    shared.owner.revoke("Alice")
+    shared.owner.keys.revoke("Alice")
     with pytest.raises(Refused, match="wrong secret"):
         shared.read()
 

@@ -170,7 +170,7 @@ async def test_events_are_written_within_seconds_and_at_shutdown(
     await served.by("alice").get(".json?q=tomatoes")
     vaults_of(served.datasette).lock_all()
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        assert [event.actor for event in store.audit_trail() if event.action == "search"] == [
+        assert [event.actor for event in store.trail.events() if event.action == "search"] == [
             "bob",
             "alice",
         ]

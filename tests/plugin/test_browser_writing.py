@@ -22,7 +22,7 @@ ONE = "00000000-0000-4000-8000-000000000001"
 def shared(filled: Filled) -> Iterator[str]:
     """A server over a vault that has a second collection."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        store.create_collection("team")
+        store.collections.create("team")
     with serving(filled.path) as base:
         yield base
 

@@ -34,10 +34,10 @@ class Parts:
 @pytest.fixture
 def parts(filled: Filled) -> Parts:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        (personal,) = store.collections()
-        work = store.create_collection("work")
-        closed = store.create_collection("closed", owner="wanda")
-        store.set_member(closed.id, "carol", "writer")
+        (personal,) = store.collections.list()
+        work = store.collections.create("work")
+        closed = store.collections.create("closed", owner="wanda")
+        store.collections.change_members(closed.id, {"carol": "writer"})
         store.add("The minutes of the meeting about plums", collection="work", title="Minutes")
         store.add("A diary about plums", collection="closed", title="Diary")
     return Parts(personal.id, work.id, closed.id)

@@ -319,9 +319,9 @@ async def test_members_hold_while_the_keys_rest_and_follow_other_programs(
     assert vault.membership().members[diary] == {"wanda": "owner"}
     assert not vault.is_open  # asking reads no key
     with MemoryStore.open(filled.path, key_file=filled.key_file) as elsewhere:
-        elsewhere.set_member(diary, "carol", "reader")
-        (personal,) = [one.id for one in elsewhere.collections() if one.name == "personal"]
-        elsewhere.set_member(personal, "carol", "owner")
+        elsewhere.collections.change_members(diary, {"carol": "reader"})
+        (personal,) = [one.id for one in elsewhere.collections.list() if one.name == "personal"]
+        elsewhere.collections.change_members(personal, {"carol": "owner"})
     assert (await served.by("bob").get(".json?q=tomatoes")).status_code == 403
     assert len(await rows(served.by("carol"))) == 2
     vault.lock()
@@ -334,7 +334,7 @@ async def test_members_are_those_of_the_file_that_is_there(
 ) -> None:
     another = copied(original, tmp_path / "another")
     with MemoryStore.open(another.path, key_file=another.key_file) as elsewhere:
-        plans = elsewhere.create_collection("Plans", owner="carol").id
+        plans = elsewhere.collections.create("Plans", owner="carol").id
     await made(served.by("wanda"), "Diary", private=True)
     vault = vaults_of(served.datasette).of("notes")
     with vault._held():
@@ -373,7 +373,7 @@ async def test_actor_ids_are_compared_as_text(served: Served) -> None:
     for actor in ({"id": True}, {"id": None}, {"name": "7"}, {"id": ["7"]}):
         assert (await served.by(actor).get(served.base + "/collections.json")).status_code == 403
     store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
-    assert store.members(diary) == {"wanda": "owner", "7": "reader"}
+    assert store.collections.members(diary) == {"wanda": "owner", "7": "reader"}
 
 
 async def test_a_name_and_members_are_changed_together_or_not_at_all(served: Served) -> None:
@@ -390,15 +390,15 @@ async def test_a_name_and_members_are_changed_together_or_not_at_all(served: Ser
     taken = {"name": "personal", "members": {"bob": None}}
     session = vaults_of(served.datasette).of("notes").use(EVERYTHING)
     with pytest.raises(BadInputError, match="there is a collection"):
-        session.change_members(diary, remove=["bob"], new_name=taken["name"])
-    assert session.members(diary) == row["members"]
+        session.collections.change_members(diary, remove=["bob"], new_name=taken["name"])
+    assert session.collections.members(diary) == row["members"]
 
 
 async def test_who_is_no_owner_any_more_changes_no_members(served: Served) -> None:
     """Also when somebody else's change was written a moment before."""
     diary = await made(served.by("wanda"), "Diary", private=True)
     store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
-    store.set_member(diary, "bob", "owner")
+    store.collections.change_members(diary, {"bob": "owner"})
     visit = Visit(
         vaults_of(served.datasette).of("notes"),
         replace(NO_GRANTS, manage=Scope.of([diary]), search=Scope.of([diary])),
@@ -406,9 +406,11 @@ async def test_who_is_no_owner_any_more_changes_no_members(served: Served) -> No
         frozenset(),
     )
     for role in ("reader", None):
-        store.change_members(diary, {"bob": role} if role else {}, [] if role else ["bob"])
+        store.collections.change_members(
+            diary, {"bob": role} if role else {}, [] if role else ["bob"]
+        )
         with pytest.raises(NotFoundError, match="no owner any more"):
             visit.change_members(diary, {"mallory": "owner"})
         with pytest.raises(NotFoundError, match="no owner any more"):
             visit.open(diary)
-    assert store.members(diary) == {"wanda": "owner"}
+    assert store.collections.members(diary) == {"wanda": "owner"}

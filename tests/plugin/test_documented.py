@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from datasette_hybrid.audit.recorder import ACTIONS as DEEDS
 from datasette_hybrid.audit.recorder import SURFACES
 from datasette_hybrid.compat import ACTIONS
 from datasette_hybrid.configuration import KNOWN
 from datasette_hybrid.serving import routes
 from datasette_hybrid.vaults import questions
 from memory_store.records import LISTED_IDS, MODES, OPTION_NAMES, STATUSES
+from memory_store.vault.audit_events import ACTIONS as DEEDS
 from memory_store.vault.audit_events import SERVER
 from memory_store.vault.members import ROLES
 

@@ -71,7 +71,7 @@ async def test_a_key_of_somebody_serves_what_is_shared_with_her_alone(
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.add("Shared tomatoes.", title="Shared", collection="allotment")
         data, _, _ = MemoryStore.introduce(filled.path, "Alice", key_file=hers)
-        store.share("allotment", data)
+        store.keys.share("allotment", data)
     settings = {"key-file": str(hers), "allow": ALLOW}
     alice = (await serve(filled.path, options={"notes": settings})).by("root")
     assert await found(alice) == ["Shared"]
@@ -89,5 +89,5 @@ async def test_an_interrupted_change_of_keys_changes_no_answer_either(
     for _ in range(times):
         store = MemoryStore.open(filled.path, key_file=filled.key_file)
         with store, stopped() as stop:
-            store.rotate_keys("personal", progress=stop)
+            store.keys.rotate("personal", progress=stop)
         assert await found(served.by("root")) == before

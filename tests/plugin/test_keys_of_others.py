@@ -22,8 +22,8 @@ def hers(filled: Filled, tmp_path: Path) -> str:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.add("Shared tomatoes.", title="Shared", collection="allotment")
         data, _, _ = MemoryStore.introduce(filled.path, "Alice", key_file=key_file)
-        store.share("allotment", data)
-        store.change_members("allotment", {"carol": "owner"})
+        store.keys.share("allotment", data)
+        store.collections.change_members("allotment", {"carol": "owner"})
     return key_file.read_text()
 
 

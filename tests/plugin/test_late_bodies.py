@@ -85,8 +85,8 @@ def late(served: Served, method: str, path: str, value: Any, **headers: str) -> 
 async def closed(filled: Filled, serve: Serve) -> tuple[Served, str]:
     """A collection of Wanda's, of which Carol is an owner, too."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        made = store.create_collection("closed", owner="wanda")
-        store.set_member(made.id, "carol", "owner")
+        made = store.collections.create("closed", owner="wanda")
+        store.collections.change_members(made.id, {"carol": "owner"})
         store.add("A diary about plums", collection="closed", title="Diary", id=DIARY)
     settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
     return await serve(filled.path, options=settings), made.id

@@ -21,8 +21,8 @@ async def shared(filled: Filled, serve: Serve) -> Served:
     """Beside the open collection a closed one, which carol alone may read."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.add("Tomatoes want water, she said", title="A call", ref="call.md")
-        store.create_collection("diary", owner="dora")
-        store.set_member("diary", "carol", "reader")
+        store.collections.create("diary", owner="dora")
+        store.collections.change_members("diary", {"carol": "reader"})
         store.add("The tomatoes want water", title="Diary", collection="diary", id=DIARY)
     options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
     return await serve(filled.path, options=options)

@@ -139,15 +139,15 @@ def write(store: MemoryStore) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Collections with the same plain word and words of their own; their ids, and memories'."""
     for name in COLLECTIONS[1:]:
         owner = {CLOSED: "wanda", OTHER: "olga"}.get(name)
-        store.create_collection(CANARIES[name]["name"], owner=owner)
-    store.rename_collection("personal", CANARIES[PERSONAL]["name"])
+        store.collections.create(CANARIES[name]["name"], owner=owner)
+    store.collections.rename("personal", CANARIES[PERSONAL]["name"])
     ids = {
         name: one.id
-        for one in store.collections()
+        for one in store.collections.list()
         for name in COLLECTIONS
         if one.name == CANARIES[name]["name"]
     }
-    store.change_members(ids[CLOSED], {"carol": "writer", "erin": "searcher"})
+    store.collections.change_members(ids[CLOSED], {"carol": "writer", "erin": "searcher"})
     memories: dict[str, list[str]] = {}
     for name, words in CANARIES.items():
         memories[name] = [

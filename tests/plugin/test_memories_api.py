@@ -360,7 +360,7 @@ async def test_a_memory_is_completed_opened_again_and_published(served: Served) 
     assert done.json()["rows"][0]["type"] == "note_done"
     again = await send(root, "POST", f"/{ONE}/reopen.json", {})
     assert again.json()["rows"][0]["type"] == "note"
-    store(served).create_collection("team")
+    store(served).collections.create("team")
     published = await send(root, "POST", f"/{ONE}/publish.json", {"collection": "team"})
     copy = published.json()["rows"][0]
     assert (copy["collection"], copy["title"]) == ("team", "Watering the tomatoes")
@@ -419,9 +419,9 @@ async def test_who_may_not_write_changes_nothing(served: Served, actor: str | No
 async def test_collections_that_are_not_ones_own_do_not_exist(filled: Filled, serve: Serve) -> None:
     settings = {"key-file": str(filled.key_file), "allow": ALLOW}
     served = await serve(filled.path, options={"notes": settings})
-    store(served).create_collection("team")
-    store(served).set_member("team", "root", "owner")
-    store(served).set_member("team", "alice", "writer")
+    store(served).collections.create("team")
+    store(served).collections.change_members("team", {"root": "owner"})
+    store(served).collections.change_members("team", {"alice": "writer"})
     alice = served.by("alice")
     added = await send(alice, "POST", ".json", {"text": "Ours", "collection": "team"})
     assert added.json()["rows"][0]["text"] == "Ours"

@@ -386,8 +386,8 @@ OPEN, EDIT, DONE, DELETE, LIKE = (
 async def shared(filled: Filled, serve: Serve) -> Served:
     """Beside the open collection a closed one, whose only reader is carol."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        store.create_collection("diary", owner="dora")
-        store.set_member("diary", "carol", "reader")
+        store.collections.create("diary", owner="dora")
+        store.collections.change_members("diary", {"carol": "reader"})
         store.add("Tomatoes at the fair.", title="The fair", topics=("fair",), collection="diary")
     options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
     return await serve(filled.path, options=options)

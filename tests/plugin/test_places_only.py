@@ -129,7 +129,7 @@ def test_scores_of_places_fall_and_stay_between_0_and_1(store: MemoryStore) -> N
 def test_a_row_that_may_be_read_shows_its_own_similarity_and_nobody_elses(
     store: MemoryStore,
 ) -> None:
-    own = store.create_collection("own")
+    own = store.collections.create("own")
     store.add("The biopsy of the tomatoes", collection=own.name)
     mixed = Grants(search=EVERYTHING, decrypt=Scope.of([own.id]))
     for mode in ("hybrid", "vector"):

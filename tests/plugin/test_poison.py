@@ -134,9 +134,9 @@ async def test_a_vault_that_was_poisoned_before_is_shown(filled: Filled, serve: 
     poison = {"a": HALF, "b": float("nan"), HALF: [float("inf")]}
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.add("poison", id=POISONED)
-        before = open_one(store._vault, POISONED)
+        before = open_one(store._opened.vault, POISONED)
         after = next_version(before, ref=f"r{HALF}", source=f"/a/{HALF}", metadata=poison)
-        write(store._vault, store._embedders, [after])  # past the checks, as earlier versions did
+        write(store._opened, [after])  # past the checks, as earlier versions did
     key_file = str(filled.key_file)
     served = await serve(filled.path, options={"notes": {"key-file": key_file, "allow": ALLOW}})
     await shown_to(served.by("root"))

@@ -70,7 +70,7 @@ async def test_a_preview_repeats_no_title_and_keeps_the_lines_of_code(served: Se
 @pytest.mark.parametrize("kind", [{"collection": "source"}, {"type": "code"}], ids=str)
 async def test_source_code_keeps_its_lines(served: Served, kind: dict[str, str]) -> None:
     root = served.by("root")
-    store(served).create_collection("source", analyser="code")
+    store(served).collections.create("source", analyser="code")
     text = (
         "def compost(heap):\n    return [layer for layer in heap if layer.is_quite_brown_by_now]\n"
     )
@@ -86,7 +86,7 @@ async def test_the_page_says_how_many_hold_a_word_where_that_is_more(
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         for number in range(70):
             store.add(f"Harvest number {number} of the orchard", title=f"Harvest {number}")
-        store.create_collection("closed", owner="wanda")
+        store.collections.create("closed", owner="wanda")
         store.add("A harvest that nobody else knows of", collection="closed")
     settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
     served = await serve(filled.path, options=settings)

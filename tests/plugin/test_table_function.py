@@ -116,7 +116,7 @@ def test_without_decrypt_the_text_is_null(ask: Any) -> None:
 
 def test_text_is_null_row_by_row(ask: Any, store: MemoryStore) -> None:
     """Somebody who may search everywhere and read in one collection."""
-    ours = store.create_collection("ours")
+    ours = store.collections.create("ours")
     store.add("Tomatoes of ours.", collection="ours")
     grants = Grants(search=EVERYTHING, decrypt=Scope.of([ours.id]))
     rows = ask("select * from hybrid_search('tomatoes', 10)", by=grants)

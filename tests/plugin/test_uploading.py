@@ -145,7 +145,7 @@ async def test_an_id_that_is_taken_is_the_failure_of_its_file_alone(
     filled: Filled, serve: Serve
 ) -> None:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        store.create_collection("closed", owner="alice")
+        store.collections.create("closed", owner="alice")
         hidden = store.add("A hidden diary", collection="closed")
     allow = {**ALLOW, "hybrid-audit": {"id": "root"}}
     settings = {"notes": {"key-file": str(filled.key_file), "allow": allow}}
@@ -179,7 +179,7 @@ async def test_a_file_whose_memory_moved_out_of_sight_is_a_new_one(
     assert (await imported(root, {"plan.md": b"# Plan\n\nBarges."}))["imported"] == 1
     store = vault.use(EVERYTHING)
     (plan,) = [one for one in store.list() if one.title == "Plan"]
-    closed = store.create_collection("closed", owner="alice")
+    closed = store.collections.create("closed", owner="alice")
     store.edit(plan.id, collection=closed.id)
     for text, told in ((b"Barges.", 1), (b"Ferries.", 0)):
         result = await imported(root, {"plan.md": b"# Plan\n\n" + text})

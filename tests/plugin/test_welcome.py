@@ -71,7 +71,7 @@ async def test_it_is_right_after_another_program_wrote(served: Served, filled: F
     page = await welcomed(root)
     assert (number(page), newest(page)[0], ways(page)["work"]) == (4, "From a terminal", "1")
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        store.rename_collection("work", "office")
+        store.collections.rename("work", "office")
     assert "office" in ways(await welcomed(root))
 
 

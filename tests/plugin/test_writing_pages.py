@@ -264,7 +264,7 @@ async def test_topics_are_added_and_removed_in_place(served: Served) -> None:
 async def test_a_memory_is_published_in_another_collection(served: Served) -> None:
     root, page = served.by("root"), f"/memories/{ONE}"
     assert "Publish" not in (await root.get(served.base + page)).text
-    team = store(served).create_collection("team")
+    team = store(served).collections.create("team")
     shown = soup(await root.get(served.base + page))
     assert [one.text for one in shown.select("#hy-target option")] == ["team"]
     published = await root.submit(
@@ -365,9 +365,9 @@ async def test_a_writer_who_may_not_read_adds_and_sees_nothing_back(served: Serv
 async def test_a_member_writes_in_their_collections_alone(filled: Filled, serve: Serve) -> None:
     settings = {"key-file": str(filled.key_file), "allow": ALLOW}
     served = await serve(filled.path, options={"notes": settings})
-    team = store(served).create_collection("team")
-    store(served).set_member("team", "root", "owner")
-    store(served).set_member("team", "alice", "writer")
+    team = store(served).collections.create("team")
+    store(served).collections.change_members("team", {"root": "owner"})
+    store(served).collections.change_members("team", {"alice": "writer"})
     alice = served.by("alice")
     shown = soup(await alice.get(f"{served.base}/new"))
     assert [one.text for one in shown.select("select[name=collection] option")] == ["team"]
@@ -375,7 +375,7 @@ async def test_a_member_writes_in_their_collections_alone(filled: Filled, serve:
     address = added.headers["location"]
     assert stored(served, address.rpartition("/")[2]).collection == "team"
     assert (await alice.get(f"{served.base}/memories/{ONE}/edit")).status_code == 404
-    personal = next(one.id for one in store(served).collections() if one.name == "personal")
+    personal = next(one.id for one in store(served).collections.list() if one.name == "personal")
     form = {**fields(await alice.get(f"{address}/edit")), "collection": personal}
     refused = await alice.submit(f"{address}/edit", form)
     assert refused.status_code == 400

@@ -54,7 +54,7 @@ def fill(store: MemoryStore, memories: int, seed: int = 5) -> Corpus:
             )
         )
     for name in collections[1:]:
-        store.create_collection(name)
+        store.collections.create(name)
     ids = []
     for start in range(0, memories, BATCH):
         ids += [memory.id for memory in store.add_many(drafts[start : start + BATCH])]

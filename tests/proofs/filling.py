@@ -102,10 +102,10 @@ def fill(store: MemoryStore, words: Words, sources: Path, models: LanguageModels
 
 def write(store: MemoryStore, words: Words) -> None:
     collection = words["collection"]
-    store.create_collection(collection, owner=words["owner"])
-    store.change_members(collection, {words["member"]: "owner"})
-    store.create_collection(words["old name"])
-    store.rename_collection(words["old name"], words["new name"])
+    store.collections.create(collection, owner=words["owner"])
+    store.collections.change_members(collection, {words["member"]: "owner"})
+    store.collections.create(words["old name"])
+    store.collections.rename(words["old name"], words["new name"])
     for n in range(12):  # enough small segments that some are merged
         store.add(f"{words['text']} again, {n}", collection=collection)
     store.add_many(
@@ -134,15 +134,15 @@ def write(store: MemoryStore, words: Words) -> None:
     store.publish(result.id, collection)
     store.delete(store.add(f"Soon {words['deleted']}").id)
     told = (words["actor"], False, words["surface"], words["action"])
-    store.keep_audit([AuditEvent("2024-03-01T08:00:00Z", *told)], days=0, most=100)
+    store.trail.keep([AuditEvent("2024-03-01T08:00:00Z", *told)], days=0, most=100)
 
 
 def own_keys(store: MemoryStore, words: Words, member: Path) -> None:
     """A passphrase, a share with another key holder, and new keys for one collection."""
-    store.add_key(passphrase=words["passphrase"])
+    store.keys.add(passphrase=words["passphrase"])
     greeting, *_ = MemoryStore.introduce(store.path, words["holder"], key_file=member)
-    store.share(words["new name"], greeting)
-    store.rotate_keys(words["collection"])
+    store.keys.share(words["new name"], greeting)
+    store.keys.rotate(words["collection"])
 
 
 def ask(store: MemoryStore, words: Words, models: LanguageModels) -> None:

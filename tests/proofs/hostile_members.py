@@ -47,7 +47,7 @@ class Two:
 
     def id_of(self, name: str) -> str:
         with self.owner() as store:
-            return next(one for one, called in store.collection_names().items() if called == name)
+            return next(one for one, called in store.collections.names().items() if called == name)
 
     def texts(self, collection: str) -> list[str]:
         with self.owner() as store:
@@ -57,7 +57,7 @@ class Two:
     def keys_of_mallory(self) -> Iterator[Hers]:
         """A connection to the file, in a transaction, and her keys of ``work``."""
         with self.mallory() as store, closing(connect(self.path)) as connection:
-            keyring = store._vault.keyring
+            keyring = store._opened.vault.keyring
             (shared,) = keyring.readable()
             with transaction(connection):
                 yield connection, keyring.of(shared)
@@ -112,6 +112,6 @@ def made(make_store: Callable[..., MemoryStore], tmp_path: Path, model: Path, pa
     store.add("The pump is serviced in May.", collection=SHARED)
     store.add("Dear diary.", title="Private")
     greeting, _, _ = MemoryStore.introduce(store.path, "Mallory", key_file=two.hers)
-    store.share(SHARED, greeting)
+    store.keys.share(SHARED, greeting)
     store.lock()
     return two

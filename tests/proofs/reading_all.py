@@ -53,7 +53,7 @@ def by_program(path: str, key_file: str, memory: str, elsewhere: str) -> dict[st
             "older": store.older(),
         }
         searchers = Searchers(store, 1, lambda line: said.setdefault("complaints", line))
-        store.elsewhere = searchers.ask
+        store.search_through(searchers.ask)
         until = time.monotonic() + 60
         while not searchers.ready and time.monotonic() < until:
             store.search("sluice", mode="keyword")

@@ -257,7 +257,7 @@ def calls_with(words: Words, key_file: Path) -> tuple[Call, ...]:
         lambda store: store.edit(MEMORY, title=words["query"]),
         lambda store: store.delete(MEMORY),
         lambda store: store.verify(),
-        lambda store: store.collections(),
+        lambda store: store.collections.list(),
         lambda store: store.reindex(),
         lambda store: MemoryStore.open(store.path, key_file=key_file).close(),
     )

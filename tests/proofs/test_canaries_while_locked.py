@@ -38,7 +38,7 @@ def fill(filled: Filled) -> tuple[dict[str, str], dict[str, str]]:
     """Words of their own in every field, and the ids of a memory and its collection."""
     words = {kind: canary(kind) for kind in KINDS}
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        collection = store.create_collection(words["collection"])
+        collection = store.collections.create(words["collection"])
         memory = store.add(
             f"On {QUERY} and {words['text']} #{words['hashtag']}",
             title=words["title"],

@@ -79,7 +79,7 @@ def answer(store: MemoryStore) -> Answer:
         for words in ("key", "weir", "ledger fridays")
     ]
     memories = {memory.id: memory.as_dict() for memory in store.list(limit=1_000)}
-    return memories, store.collections(), found
+    return memories, store.collections.list(), found
 
 
 def outcome(whole: Whole, opener: str = "owner") -> tuple[str, Answer | None]:

@@ -94,8 +94,8 @@ class Site:
 
     def collection(self) -> str:
         self.made += 1
-        collection = self.store.create_collection(f"made {self.made}", owner="root").id
-        self.store.set_member(collection, "bob", "reader")
+        collection = self.store.collections.create(f"made {self.made}", owner="root").id
+        self.store.collections.change_members(collection, {"bob": "reader"})
         return collection
 
     def state(self) -> Any:
@@ -103,8 +103,8 @@ class Site:
         if vaults_of(self.served.datasette).of("notes").locked:
             return "locked"
         memories = [(one.id, one.version, one.type) for one in self.store.list(limit=10_000)]
-        names = [(one.id, one.name, one.memories) for one in self.store.collections()]
-        return memories, names, {k: dict(v) for k, v in self.store.membership().items()}
+        names = [(one.id, one.name, one.memories) for one in self.store.collections.list()]
+        return memories, names, {k: dict(v) for k, v in self.store.collections.membership().items()}
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
         {"do": "rename", "collection": site.collection(), "name": f"other {site.made}"},
     ),
     ("/collections.json", "POST"): lambda site: Act(
-        "POST", f"{HOME}/collections.json", {"name": f"new {len(site.store.collections())}"}
+        "POST", f"{HOME}/collections.json", {"name": f"new {len(site.store.collections.list())}"}
     ),
     ("/collections/{id}.json", "PATCH"): lambda site: Act(
         "PATCH", f"{HOME}/collections/{site.collection()}.json", {"members": {"alice": "reader"}}
@@ -224,7 +224,7 @@ async def site(filled: Filled, serve: Serve) -> Site:
     made = Site(served, filled.recovery_code)
     made.cookies = {**served.cookies, **dict(shown.cookies)}
     made.token = token[1] if token else ""
-    made.store.create_collection("shelf")
+    made.store.collections.create("shelf")
     return made
 
 

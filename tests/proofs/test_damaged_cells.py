@@ -87,7 +87,7 @@ def made(folder: Path, model: Path) -> Loose:
     with store:
         fill(store, notes)
         greeting = MemoryStore.introduce(path, "Grace", key_file=key_file.with_suffix(".member"))[0]
-        store.share("mill", greeting)
+        store.keys.share("mill", greeting)
         texts = {memory.id: memory.text for memory in store.list(limit=100)}
     with closing(connect(path)) as connection:
         schema = connection.execute(
@@ -112,9 +112,10 @@ def reading(store: MemoryStore, loose: Loose) -> list[Callable[[], Any]]:
         lambda: store.search('"spare key"'),
         lambda: store.search("the key", topic="lake", since="2020-01-01"),
         lambda: store.search(like=first),
-        *(store.collections, store.topics, store.recent_topics, store.stats, store.membership),
-        *(store.audit_trail, store.key_slots, store.holders, store.identity, store.stale),
-        *(store.unfinished_rotations, store.superseded),
+        *(store.collections.list, store.topics, store.recent_topics, store.stats),
+        *(store.collections.membership, store.collections.stale, store.trail.events),
+        *(store.keys.list, store.keys.holders, store.keys.identity),
+        *(store.keys.unfinished, store.keys.superseded),
     ]
 
 
@@ -123,18 +124,18 @@ def writing(store: MemoryStore, loose: Loose) -> list[Callable[[], Any]]:
     return [
         lambda: store.import_paths([loose.notes]),
         lambda: store.import_paths(prune=True),
-        lambda: store.keep_audit([EVENT], days=0, most=100),
+        lambda: store.trail.keep([EVENT], days=0, most=100),
         lambda: store.add("A new one about the weir."),
         lambda: store.edit(second, title="Other", topics=["another"]),
         lambda: store.publish(first, "mill"),
-        lambda: store.create_collection("third"),
-        lambda: store.rename_collection("mill", "meal"),
-        lambda: store.set_member("personal", "ada", "owner"),
+        lambda: store.collections.create("third"),
+        lambda: store.collections.rename("mill", "meal"),
+        lambda: store.collections.change_members("personal", {"ada": "owner"}),
         lambda: store.delete(first),
-        *(store.add_recovery_code, store.reindex, store.rotate_keys),
-        lambda: store.revoke("Grace"),
-        lambda: store.delete_collection("meal"),
-        store.rotate_root,
+        *(store.keys.add_recovery_code, store.reindex, store.keys.rotate),
+        lambda: store.keys.revoke("Grace"),
+        lambda: store.collections.delete("meal"),
+        store.keys.rotate_root,
     ]
 
 

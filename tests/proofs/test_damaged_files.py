@@ -80,7 +80,7 @@ def make_kept(folder: Path, model: Path) -> Kept:
             length = choose.choice((3, 12, 80, 1_500))
             words = " ".join(choose.choice(WORDS) for _ in range(length))
             known(store.add(f"Entry {number}: {words}.", topics=[choose.choice(WORDS)]))
-        store.create_collection("other")
+        store.collections.create("other")
         known(store.add("The only one of the other collection.", collection="other"))
     older = path.read_bytes()
     with MemoryStore.open(path, key_file=key_file, embedder=str(model)) as store:
@@ -126,7 +126,7 @@ def opened(path: Path, key_file: Path, model: Path) -> Outcome:
             report = attempt(store.verify)
             whole = report is not None and report["failures"] == []
             texts = {m.id: m.text for m in attempt(lambda: store.list(limit=100)) or ()}
-            for ask in (store.collections, store.topics, store.stats, store.key_slots):
+            for ask in (store.collections.list, store.topics, store.stats, store.keys.list):
                 attempt(ask)
             for query, mode in (("otter weir", "keyword"), ("the last one", "hybrid")):
                 answer = attempt(lambda: store.search(query, mode=mode, limit=32))  # noqa: B023

@@ -96,7 +96,7 @@ def test_no_search_decrypts_more_than_it_says_and_may(
 ) -> None:
     store = make_store()
     corpus = fill(store, size)
-    collections = {one.name: one.id for one in store.collections()}
+    collections = {one.name: one.id for one in store.collections.list()}
     limited = store.limited_to(Scope.of([collections["work"], collections["archive"]]))
     answered = refused = 0
     for number, question in enumerate(Asker(corpus, seed=size).questions()):

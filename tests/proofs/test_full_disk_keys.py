@@ -33,7 +33,7 @@ def test_new_keys_that_meet_the_end_of_the_disk_lose_nothing_and_are_finished_la
         with scene.open() as store:
             before = unharmed(store)
             with scene.disk.only(choose.randrange(most)):
-                refusals += refused(store.rotate_keys)
+                refusals += refused(store.keys.rotate)
                 assert unharmed(store) == before  # whichever key each memory is sealed under now
             if number % 2:
                 finish(store, before)
@@ -52,15 +52,15 @@ def room_for_new_keys(scene: Scene) -> int:
     folder, seen = scene.path.parent, []
     with scene.open() as store:
         before = used(folder) if scene.disk.real else 0
-        store.rotate_keys(progress=lambda *_: seen.append(used(folder)))
+        store.keys.rotate(progress=lambda *_: seen.append(used(folder)))
     return max(seen) - before
 
 
 def finish(store: MemoryStore, before: dict[str, str]) -> None:
     """There is room again: every key is replaced, once, and the old ones are gone."""
-    done = store.rotate_keys()
+    done = store.keys.rotate()
     assert {one.epoch for one in done} <= {1, 2}
-    assert store.unfinished_rotations() == []
+    assert store.keys.unfinished() == []
     assert epochs(store.path) == sorted((one.collection or "vault", one.epoch) for one in done)
     assert unharmed(store) == before
     assert len(store.search("sluice", mode="keyword", limit=20).rows) == 20
@@ -68,30 +68,32 @@ def finish(store: MemoryStore, before: dict[str, str]) -> None:
 
 Change = Callable[[MemoryStore, Path], object]
 CHANGES: dict[str, Change] = {
-    "a key file": lambda store, folder: store.add_key(key_file=folder / "another.key"),
-    "a recovery code": lambda store, folder: store.add_recovery_code(),
-    "a key less": lambda store, folder: store.remove_key(
-        next(slot.id for slot in store.key_slots() if slot.kind == "recovery")
+    "a key file": lambda store, folder: store.keys.add(key_file=folder / "another.key"),
+    "a recovery code": lambda store, folder: store.keys.add_recovery_code(),
+    "a key less": lambda store, folder: store.keys.remove(
+        next(slot.id for slot in store.keys.list() if slot.kind == "recovery")
     ),
-    "a new root key": lambda store, folder: store.rotate_root(),
-    "the owner's identity": lambda store, folder: store.identity(),
-    "a collection shared": lambda store, folder: store.share(
+    "a new root key": lambda store, folder: store.keys.rotate_root(),
+    "the owner's identity": lambda store, folder: store.keys.identity(),
+    "a collection shared": lambda store, folder: store.keys.share(
         "mill", MemoryStore.introduce(store.path, "Ada", key_file=folder / "ada.key")[0]
     ),
-    "a collection shared no longer": lambda store, folder: store.revoke("Grace"),
-    "a collection deleted": lambda store, folder: store.delete_collection("mill"),
-    "a collection made": lambda store, folder: store.create_collection("lock"),
-    "a collection renamed": lambda store, folder: store.rename_collection("mill", "meal"),
-    "a collection closed": lambda store, folder: store.set_member("mill", "ada", "owner"),
+    "a collection shared no longer": lambda store, folder: store.keys.revoke("Grace"),
+    "a collection deleted": lambda store, folder: store.collections.delete("mill"),
+    "a collection made": lambda store, folder: store.collections.create("lock"),
+    "a collection renamed": lambda store, folder: store.collections.rename("mill", "meal"),
+    "a collection closed": lambda store, folder: store.collections.change_members(
+        "mill", {"ada": "owner"}
+    ),
 }
 Known = tuple[object, ...]
 
 
 def known(store: MemoryStore) -> Known:
     """What is told of keys and collections."""
-    slots = [(slot.id, slot.kind) for slot in store.key_slots()]
-    members = {name: dict(roles) for name, roles in store.membership().items()}
-    return slots, members, store.collections(), store.holders()
+    slots = [(slot.id, slot.kind) for slot in store.keys.list()]
+    members = {name: dict(roles) for name, roles in store.collections.membership().items()}
+    return slots, members, store.collections.list(), store.keys.holders()
 
 
 def test_a_change_of_keys_or_collections_is_made_or_not(scene: Scene, tmp_path: Path) -> None:
@@ -124,13 +126,13 @@ def share_one(scene: Scene, folder: Path) -> None:
     """Let the vault have a second collection, which is shared."""
     model = str(scene.model)
     with MemoryStore.open(scene.original, key_file=scene.key_file, embedder=model) as store:
-        store.create_collection("mill")
+        store.collections.create("mill")
         store.add("Note what the mill is for, and its race", collection="mill")
-        store.identity()
+        store.keys.identity()
         greeting, _, _ = MemoryStore.introduce(
             scene.original, "Grace", key_file=folder / "grace.key"
         )
-        store.share("mill", greeting)
+        store.keys.share("mill", greeting)
 
 
 def as_told(known: Known) -> str:

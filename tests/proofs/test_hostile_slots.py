@@ -171,15 +171,15 @@ def test_a_row_that_was_put_into_the_file_becomes_no_key_when_another_is_added(
 ) -> None:
     """A removed slot is put back, and waits for the owner to write down which slots there are."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        slot, code = store.add_recovery_code()
+        slot, code = store.keys.add_recovery_code()
         with closing(sqlite3.connect(filled.path)) as connection:
             row = connection.execute(
                 "select * from vault_slots where id = ?", (slot.id,)
             ).fetchone()
-        store.remove_key(slot.id)
+        store.keys.remove(slot.id)
         marks = ", ".join("?" * len(row))
         change(filled.path, f"insert into vault_slots values ({marks})", *row)
-        store.add_recovery_code()
+        store.keys.add_recovery_code()
     with pytest.raises(MemoryStoreError, match="put back"):
         MemoryStore.open(filled.path, recovery_code=code)
 
@@ -189,18 +189,18 @@ def test_a_row_that_was_put_into_the_file_is_no_other_key_than_the_last_one(
 ) -> None:
     """The owner is not led to take his last key away because another one seems to be there."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        for slot in store.key_slots():
+        for slot in store.keys.list():
             if not slot.opened:
-                store.remove_key(slot.id)
+                store.keys.remove(slot.id)
         change(
             filled.path,
             "insert into vault_slots select 'planted', principal, kind, parameters, salt, "
             "commitment, wrapped, created from vault_slots",
         )
-        (own,) = [slot.id for slot in store.key_slots() if slot.opened]
+        (own,) = [slot.id for slot in store.keys.list() if slot.opened]
         with pytest.raises(MemoryStoreError, match="last one"):
-            store.remove_key(own)
-        assert store.remove_key("planted").id == "planted"
+            store.keys.remove(own)
+        assert store.keys.remove("planted").id == "planted"
 
 
 @pytest.mark.parametrize("content", [b"[" * DEEP, b'{"count": 1}', b"null", b"\xff", b"1e999"])
@@ -209,8 +209,8 @@ def test_an_account_of_a_member_s_making_is_refused_in_a_line(
 ) -> None:
     """Accounts are sealed with the collection's key, so any member may write one."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        keyring = store._vault.keyring
-        keys = keyring.of(store._vault.settings.personal)
+        keyring = store._opened.vault.keyring
+        keys = keyring.of(store._opened.vault.settings.personal)
         place = keys.place("vault_manifests", "sealed", keys.collection, 7)
         change(
             filled.path,

@@ -261,7 +261,7 @@ def test_a_member_renames_nothing(two: Two) -> None:
     assert refused.exit_code == 2
     assert "only the owner of the vault names its collections" in refused.output
     with two.mallory() as store, pytest.raises(BadInputError, match="only the owner"):
-        store.rename_collection(SHARED, "diary")
+        store.collections.rename(SHARED, "diary")
 
 
 @pytest.mark.parametrize("name", ["diary", "personal"])
@@ -279,7 +279,7 @@ def test_a_name_that_a_member_seals_steers_no_words_of_the_owner(two: Two, name:
     assert two.run("add", "For nobody else.").exit_code == 0
     assert two.texts(SHARED) == ["The pump is serviced in May."]
     with two.mallory() as store:
-        assert [one.name for one in store.collections()] == [SHARED]
+        assert [one.name for one in store.collections.list()] == [SHARED]
 
 
 def test_a_name_of_two_collections_is_refused_with_their_ids_on_every_way_in(
@@ -290,8 +290,8 @@ def test_a_name_of_two_collections_is_refused_with_their_ids_on_every_way_in(
     with two.owner() as store:
         personal = store.list()[0].collection
         hidden = store.limited_to(Scope.of([personal]), creating=True)
-        hidden.create_collection(SHARED)  # it sees no other of that name
-        ids = [one for one, name in store.collection_names().items() if name == SHARED]
+        hidden.collections.create(SHARED)  # it sees no other of that name
+        ids = [one for one, name in store.collections.names().items() if name == SHARED]
         (diary,) = store.list(collection="personal")
     assert len(ids) == 2
     note = tmp_path / "note.md"

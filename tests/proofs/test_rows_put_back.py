@@ -80,8 +80,8 @@ def made_again_by_import(store: MemoryStore, folder: Path) -> Iterator[str]:
 
 
 def made_again_by_publishing(store: MemoryStore, folder: Path) -> Iterator[str]:
-    if "team" not in {one.name for one in store.collections()}:
-        store.create_collection("team")
+    if "team" not in {one.name for one in store.collections.list()}:
+        store.collections.create("team")
     original = store.add(f"The {FIRST} tree.", title="Garden")
     copy = store.publish(original.id, "team")
     yield copy.id
@@ -307,21 +307,21 @@ def test_replacing_the_keys_makes_no_row_of_before_right(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if moment == "before":
-        store.rotate_keys()
+        store.keys.rotate()
     found = attack(store, key_file, tmp_path)
     found.put_back()
     if moment == "during":
         begin_a_change_of_keys(store)
     if moment != "before":
-        store.rotate_keys()
+        store.keys.rotate()
     assert_refused_everywhere(store, found, tmp_path)
     assert SECOND not in str(found.rows)
 
 
 def begin_a_change_of_keys(store: MemoryStore) -> None:
     """As a process leaves it that is killed right after it began."""
-    for collection in store._vault.settings.collections:
-        begin(store._vault, collection)
+    for collection in store._opened.vault.settings.collections:
+        begin(store._opened.vault, collection)
 
 
 def test_a_large_vault_refuses_it_as_a_small_one(
@@ -351,9 +351,9 @@ def test_who_shares_the_collection_refuses_it_too(
     store: MemoryStore, key_file: Path, tmp_path: Path, tiny_model: Path
 ) -> None:
     hers = tmp_path / "keys" / "alice.key"
-    store.create_collection("team")
+    store.collections.create("team")
     data, _, _ = MemoryStore.introduce(store.path, "Alice", key_file=hers)
-    store.share("team", data)
+    store.keys.share("team", data)
     with MemoryStore.open(store.path, key_file=hers, embedder=str(tiny_model)) as alice:
         found = attack(store, hers, tmp_path, "by publishing")
         found.put_back()
@@ -451,7 +451,7 @@ def test_nothing_legitimate_is_refused(
     backup.parent.mkdir()
     copy_vault(store.path, backup)
     store.delete(found.memory)
-    store.rotate_keys()
+    store.keys.rotate()
     store.add(said.text, title=said.title, id=found.memory)
     assert store.verify(full=True)["failures"] == []
     with MemoryStore.open(backup, key_file=key_file, embedder=str(tiny_model)) as copy:

@@ -44,7 +44,7 @@ def two(
         greeting, _, _ = MemoryStore.introduce(
             two.path, "Ada", key_file=tmp_path / "keys" / "ada.key"
         )
-        store.share(SHARED, greeting)
+        store.keys.share(SHARED, greeting)
     return two
 
 
@@ -103,7 +103,7 @@ def test_a_member_cannot_change_what_another_is_told(
 
 def test_a_share_that_a_member_signs_herself_is_refused(two: Two) -> None:
     with two.mallory() as store, closing(connect(two.path)) as connection:
-        keyring = store._vault.keyring
+        keyring = store._opened.vault.keyring
         keys = keyring.of(*keyring.readable())
         told = read_share(connection, keys, keyring.owner_identity(connection))
         with transaction(connection):
@@ -129,7 +129,7 @@ def test_an_older_share_is_refused_by_whoever_saw_a_newer_one_and_on_a_fresh_mac
     older = two.rows("vault_shares")
     assert two.run("collections", "rename", SHARED, "workshop").exit_code == 0
     with ada(two) as store:
-        assert [one.name for one in store.collections()] == ["workshop"]
+        assert [one.name for one in store.collections.list()] == ["workshop"]
     two.put_back("vault_shares", older)
     with pytest.raises(TamperedError, match="older"):
         ada(two)
@@ -155,7 +155,7 @@ def test_an_older_share_with_an_older_account_is_refused_by_whoever_saw_a_newer_
     assert "share of collection" in two.run("verify").output
     assert two.run("add", "Mended.").exit_code == 0
     with ada(two) as store:
-        assert [one.name for one in store.collections()] == ["workshop"]
+        assert [one.name for one in store.collections.list()] == ["workshop"]
 
 
 def test_after_a_backup_was_put_back_a_member_accepts_what_it_tells(
@@ -187,7 +187,7 @@ def test_a_model_that_could_be_a_path_is_not_loaded_for_a_member(
     key = two.hers.with_name("ada.key")
     for name in ("/tmp/hers", "~/hers", "..", "C:\\hers", "poisoned", "\\\\server\\hers", "./x"):
         with two.owner() as store:
-            vault = store._vault
+            vault = store._opened.vault
             with vault.writing() as connection, transaction(connection, vault.keyring):
                 known = vault.stored_settings(connection)
                 vault.change_settings(connection, present=replace(known, embedder=name))
@@ -211,7 +211,7 @@ def test_who_shares_the_personal_collection_cannot_put_the_owners_older_settings
     assert two.run("collections", "create", "diary").exit_code == 0
     older = two.rows("vault_settings")
     with two.owner() as store:
-        store.share("personal", "Mallory")
+        store.keys.share("personal", "Mallory")
     with two.keys_of_mallory_on(tmp_path / "hers", "personal") as (connection, keys):
         note_revision(connection, keys, 1)
     assert two.run("list").exit_code == 0  # her number alone does no harm
@@ -235,8 +235,8 @@ def test_a_number_that_a_former_member_wrote_does_not_lock_the_owner_out(
         ada(two).close()
         with two.keys_of_mallory_on(tmp_path / "hers", SHARED) as (connection, keys):
             note_revision(connection, keys, 10**12)
-        store.revoke("Mallory")
-        store.revoke("Ada")
+        store.keys.revoke("Mallory")
+        store.keys.revoke("Ada")
     assert two.run("verify").exit_code == 0
 
 
@@ -307,7 +307,7 @@ def test_a_vault_of_format_2_that_was_attacked_before_is_upgraded_and_steers_nob
         assert store.get(mine) == before
         shared = [one.text for one in store.list(collection=mill, limit=1_000)]
         assert "For me alone." not in shared
-        store.rename_collection(mill, "mill")
+        store.collections.rename(mill, "mill")
         assert store.verify()["failures"] == []
     with MemoryStore.open(old.path, key_file=old.hers) as store:
-        assert [one.name for one in store.collections()] == ["mill"]
+        assert [one.name for one in store.collections.list()] == ["mill"]

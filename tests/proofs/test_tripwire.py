@@ -311,7 +311,7 @@ def kind_of(corpus: Corpus, number: int, chance: random.Random) -> Narrowed:
 def test_who_may_use_some_collections_opens_none_of_the_others(
     store: MemoryStore, corpus: Corpus, wire: Wire, reranker: None
 ) -> None:
-    chance, ids = random.Random(4), {one.name: one.id for one in store.collections()}
+    chance, ids = random.Random(4), {one.name: one.id for one in store.collections.list()}
     found = 0
     for number in range(counted(225)):
         names = chance.sample(list(corpus.collections), chance.randint(1, 2))

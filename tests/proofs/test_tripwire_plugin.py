@@ -173,14 +173,14 @@ class Parts:
 def parts(filled: Filled) -> Parts:
     """Two closed collections, each with two memories that every question finds."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        (personal,) = store.collections()
-        ours = store.create_collection("ours", owner="olga")
-        theirs = store.create_collection("theirs", owner="wanda")
+        (personal,) = store.collections.list()
+        ours = store.collections.create("ours", owner="olga")
+        theirs = store.collections.create("theirs", owner="wanda")
         for actor, role in (("ada", "reader"), ("will", "writer"), ("sam", "searcher")):
-            store.set_member(ours.id, actor, role)
+            store.collections.change_members(ours.id, {actor: role})
         for home, role in ((ours, "reader"), (theirs, "searcher")):
-            store.set_member(home.id, "both", role)
-        store.set_member(theirs.id, "olga", "writer")
+            store.collections.change_members(home.id, {"both": role})
+        store.collections.change_members(theirs.id, {"olga": "writer"})
         for home, id_ in ((ours.name, OURS), (theirs.name, THEIRS)):
             words, more = "The tomatoes want water every second day", {"collection": home}
             store.add(f"{words}, {home}.", type="decision", topics=("garden",), id=id_, **more)

@@ -174,15 +174,15 @@ def test_a_member_s_passphrase_cannot_be_guessed_from_the_file_or_the_introducti
 ) -> None:
     path, code = made
     with MemoryStore.open(path, recovery_code=code) as owner:
-        owner.identity()
-        owner.create_collection("work")
+        owner.keys.identity()
+        owner.collections.create("work")
         owner.add("For both of us.", collection="work")
         machine("alice")
         introduction, _, _ = MemoryStore.introduce(path, "Alice", passphrase=OTHER)
         (named,) = [
             json.loads(s["parameters"])["device"] for s in json.loads(introduction)["slots"]
         ]
-        owner.share("work", introduction)
+        owner.keys.share("work", introduction)
     machine("thief")
     assert refusal(path, "passphrase", OTHER) == "missing device key"
     with pytest.raises(DeviceKeyError):
@@ -205,9 +205,9 @@ def test_the_recovery_code_alone_brings_the_passphrase_to_a_fresh_machine(
     machine("fresh")
     assert texts(path, recovery_code=code) == [SECRET]
     with MemoryStore.open(path, recovery_code=code) as store:
-        assert store.lacks_device_key()
-        (restored,) = store.restore_device_key()
-        assert (restored.here, store.lacks_device_key()) == (True, False)
+        assert store.keys.lacks_device()
+        (restored,) = store.keys.restore_device()
+        assert (restored.here, store.keys.lacks_device()) == (True, False)
     assert device_code(path) == before
     assert texts(path, passphrase=PASSPHRASE) == [SECRET]
     assert stat.S_IMODE(Path(restored.path).stat().st_mode) == 0o600
@@ -290,10 +290,10 @@ def test_without_a_device_key_the_passphrase_opens_the_vault_anywhere(
     machine("another")
     assert texts(path, passphrase=PASSPHRASE) == []
     with MemoryStore.open(path, passphrase=PASSPHRASE) as store:
-        assert store.add_key(passphrase=OTHER).device == ""  # as the owner chose
+        assert store.keys.add(passphrase=OTHER).device == ""  # as the owner chose
         with pytest.raises(NotFoundError):
-            store.export_device_key()
-        assert store.add_key(passphrase=OTHER + "s", device_key=True).device
+            store.keys.export_device()
+        assert store.keys.add(passphrase=OTHER + "s", device_key=True).device
 
 
 def test_what_the_owner_chose_is_not_read_from_rows_that_others_may_write(
@@ -309,7 +309,7 @@ def test_what_the_owner_chose_is_not_read_from_rows_that_others_may_write(
         '{"memory_kib":65536,"iterations":3,"lanes":4}',
     )
     with MemoryStore.open(path, recovery_code=code) as store:
-        assert store.add_key(passphrase=OTHER).device
+        assert store.keys.add(passphrase=OTHER).device
 
 
 def test_an_older_passphrase_is_given_a_device_key_on_request(
@@ -340,12 +340,12 @@ def test_a_new_root_key_keeps_the_passphrase_its_device_key_and_the_way_to_it(
 ) -> None:
     path, _ = made
     with MemoryStore.open(path, passphrase=PASSPHRASE) as store:
-        _, code = store.rotate_root()
+        _, code = store.keys.rotate_root()
     assert texts(path, passphrase=PASSPHRASE) == [SECRET]
     machine("fresh")
     assert refusal(path, "passphrase", PASSPHRASE) == "missing device key"
     with MemoryStore.open(path, recovery_code=code) as store:
-        store.restore_device_key()
+        store.keys.restore_device()
     assert texts(path, passphrase=PASSPHRASE) == [SECRET]
 
 
@@ -398,7 +398,7 @@ async def test_the_unlock_page_uses_the_server_s_device_key_or_says_that_it_has_
     refused = await served.submit("/unlock", {"secret": PASSPHRASE})
     assert (refused.status_code, "device key" in refused.text) == (403, True)
     with MemoryStore.open(filled.path, recovery_code=filled.recovery_code) as store:
-        store.restore_device_key()
+        store.keys.restore_device()
     opened = await served.submit("/unlock", {"secret": PASSPHRASE})
     assert opened.status_code == 303
 
@@ -425,10 +425,10 @@ def cheap(made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> Path:
     """The vault as a version would have made it whose Argon2id cost less."""
     path, code = made
     with MemoryStore.open(path, recovery_code=code) as store, monkeypatch.context() as earlier:
-        present = next(one for one in store.key_slots() if one.kind == "passphrase")
+        present = next(one for one in store.keys.list() if one.kind == "passphrase")
         earlier.setattr("memory_store.vault.slots.Argon2Parameters", earlier_cost)
-        store.add_key(passphrase=PASSPHRASE)
-        store.remove_key(present.id)
+        store.keys.add(passphrase=PASSPHRASE)
+        store.keys.remove(present.id)
     return path
 
 
@@ -472,5 +472,5 @@ def test_a_cheap_slot_of_a_file_that_cannot_be_written_opens_as_it_is(cheap: Pat
 
 def test_a_program_that_opened_a_cheap_slot_can_still_replace_the_root_key(cheap: Path) -> None:
     with MemoryStore.open(cheap, passphrase=PASSPHRASE) as store:
-        store.rotate_root()
+        store.keys.rotate_root()
     assert texts(cheap, passphrase=PASSPHRASE) == [SECRET]

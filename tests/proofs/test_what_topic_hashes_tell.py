@@ -303,7 +303,7 @@ def test_another_process_and_a_member_with_the_vault_open_follow_the_setting(
     filled: MemoryStore, key_file: Path, tmp_path: Path
 ) -> None:
     hers = tmp_path / "keys" / "hers.key"
-    filled.share("work", MemoryStore.introduce(filled.path, "Alice", key_file=hers)[0])
+    filled.keys.share("work", MemoryStore.introduce(filled.path, "Alice", key_file=hers)[0])
     told = {
         bytes.fromhex(filled.topic_hash(topic, "work") or "") for topic in ("lanterns", "harbour")
     }
@@ -335,7 +335,7 @@ def test_a_new_key_and_a_change_of_the_setting_at_once_end_as_each_alone(
 
         def rotate(name: str, done: int, total: int | None) -> None:
             if next(moments) == 1:
-                other.rotate_keys("work")
+                other.keys.rotate("work")
 
         filled.set_topics("memory")
         filled.set_topics("table", progress=rotate)
@@ -347,7 +347,7 @@ def test_a_new_key_and_a_change_of_the_setting_at_once_end_as_each_alone(
             if next(moments) == 3:
                 other.set_topics("memory")
 
-        filled.rotate_keys("work", progress=clear)
+        filled.keys.rotate("work", progress=clear)
         assert rows(filled.path) == set()
         assert filled.verify()["failures"] == []
         filled.set_topics("memory")

@@ -323,8 +323,8 @@ async def test_who_searches_one_collection_and_writes_another_sees_no_hashes_eit
     filled: Filled, serve: Serve
 ) -> None:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
-        searched = store.create_collection("searched").id
-        written = store.collection_id("personal")
+        searched = store.collections.create("searched").id
+        written = store.collections.find("personal")
     look = ["view-instance", "view-database", "view-table", "execute-sql"]
     only = {"notes": {searched: ["hybrid-search"], written: ["hybrid-write"]}}
     settings = {"key-file": str(filled.key_file)}
@@ -343,7 +343,7 @@ def test_what_was_written_unread_is_whole(filled: Filled) -> None:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         first = store.add(GUESSED)
         blind = store.limited_to(EVERYTHING, told=NOTHING, writer="eve").add(GUESSED)
-        for change in (lambda: None, store.rotate_keys):
+        for change in (lambda: None, store.keys.rotate):
             change()
             assert store.get(blind.id).text == first.text
             assert store.search("PIN").rows[0].id in (first.id, blind.id)

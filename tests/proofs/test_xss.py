@@ -117,8 +117,8 @@ def server(
         environment.setenv("MEMORY_STORE_MODEL", str(tiny_model))
         with MemoryStore.open(vault, key_file=filled.key_file) as store:
             for number, name in enumerate(PAYLOADS[:COLLECTIONS]):
-                store.create_collection(f"{number} {name}"[:200])
-            names = [one.name for one in store.collections()]
+                store.collections.create(f"{number} {name}"[:200])
+            names = [one.name for one in store.collections.list()]
             store.add_many(
                 MemoryDraft(
                     f"poison number{number} {script}",

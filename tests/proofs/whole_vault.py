@@ -95,7 +95,7 @@ def fill(store: MemoryStore, notes: Path) -> None:
     notes.mkdir(exist_ok=True)
     (notes / "weir.md").write_text("---\ntags: [lake]\n---\nThe weir is opened in March.\n")
     store.import_paths([notes])
-    store.create_collection("mill")
+    store.collections.create("mill")
     first, second = store.add_many(
         [
             MemoryDraft("The spare key hangs in the boathouse.", title="Key", topics=("keys",)),
@@ -104,9 +104,9 @@ def fill(store: MemoryStore, notes: Path) -> None:
     )
     store.edit(first.id, add_topics=["lake"], text="The spare key hangs in the mill.")
     store.delete(store.add("Regretted at once.").id)
-    store.rotate_keys("mill")
-    store._vault.expansions.keep(b"oar, paddle", "oar", "a model")
-    store.keep_audit([EVENT], days=0, most=100)
+    store.keys.rotate("mill")
+    store._opened.vault.expansions.keep(b"oar, paddle", "oar", "a model")
+    store.trail.keep([EVENT], days=0, most=100)
     assert second.collection != first.collection
 
 
@@ -158,7 +158,7 @@ def make_whole(
         with store:
             fill(store, folder / name / "notes")
             mine = key_file.with_suffix(".member")
-            store.share("mill", MemoryStore.introduce(path, "Grace", key_file=mine)[0])
+            store.keys.share("mill", MemoryStore.introduce(path, "Grace", key_file=mine)[0])
         return Whole(path, key_file, code, tiny_model)
 
     return make

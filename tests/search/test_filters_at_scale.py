@@ -110,7 +110,7 @@ def vault(tmp_path_factory: pytest.TempPathFactory, tiny_model: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def memories(vault: MemoryStore) -> list[Made]:
-    return all_made({info.name: info.id for info in vault.collections()})
+    return all_made({info.name: info.id for info in vault.collections.list()})
 
 
 @pytest.fixture(scope="module")

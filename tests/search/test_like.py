@@ -267,7 +267,7 @@ class TestWithoutVectors:
     def test_vectors_of_another_model_are_not_compared(
         self, garden: MemoryStore, second_model: Any
     ) -> None:
-        garden.create_collection("abroad", embedder=str(second_model))
+        garden.collections.create("abroad", embedder=str(second_model))
         garden.add("Lettuce and slugs", ref="theirs", collection="abroad")
         answer = alike(garden, "slugs")
         assert "theirs" not in refs(answer)

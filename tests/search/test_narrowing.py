@@ -107,7 +107,7 @@ def test_what_is_no_facet_is_refused_by_name(notes: MemoryStore, wrong: str) -> 
 
 
 def test_names_that_may_not_be_read_neither_count_nor_narrow(shed: MemoryStore) -> None:
-    personal = next(one for one in shed.collections() if one.name == "personal")
+    personal = next(one for one in shed.collections.list() if one.name == "personal")
     reader = shed.limited_to(EVERYTHING, readable=Scope(frozenset({personal.id})))
     whole = reader.search("the spare key", limit=32)
     assert whole.facets["collection"] == {"personal": total(whole) - 1}

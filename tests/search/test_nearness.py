@@ -114,7 +114,7 @@ def test_what_is_like_a_memory_was_not_asked_for_by_words(notes: MemoryStore) ->
 
 def test_the_name_that_code_spells_in_parts_is_held(make_store: Callable[..., MemoryStore]) -> None:
     store = make_store()
-    store.create_collection("shop", analyser="code")
+    store.collections.create("shop", analyser="code")
     store.add("def getUserById(user_id): ...", collection="shop", type="code")
     assert store.search("getUserById").nearest is None
     assert store.search("user").nearest is None
@@ -122,10 +122,10 @@ def test_the_name_that_code_spells_in_parts_is_held(make_store: Callable[..., Me
 
 
 def test_memories_to_be_indexed_again_may_hold_what_is_not_found(notes: MemoryStore) -> None:
-    notes.create_collection("shop")
+    notes.collections.create("shop")
     notes.add("def getUserById(user_id): ...", collection="shop")
     assert notes.search("frobnicate").nearest == ALONE
-    notes.set_collection("shop", analyser="code")
+    notes.collections.set("shop", analyser="code")
     response = notes.search("frobnicate")
     assert any("Try: memory-store reindex" in line for line in response.degraded)
     assert response.nearest is None
@@ -145,8 +145,8 @@ def grants(scope: Scope, *, read: bool) -> Grants:
 @pytest.mark.parametrize("read", [True, False])
 def test_it_is_said_of_what_the_asker_may_search_alone(notes: MemoryStore, read: bool) -> None:
     """What is in other collections changes nothing: neither what is said nor whether it is."""
-    notes.create_collection("abroad")
-    ids = {one.name: one.id for one in notes.collections()}
+    notes.collections.create("abroad")
+    ids = {one.name: one.id for one in notes.collections.list()}
     own = grants(Scope.of([ids["personal"]]), read=read)
 
     def asked(query: str) -> str | None:

@@ -307,8 +307,8 @@ class TestTokens:
         self, garden: MemoryStore
     ) -> None:
         garden.add("winter garden, and nobody else's", collection="diary")
-        (diary,) = [one.id for one in garden.collections() if one.name == "diary"]
-        others = [one.id for one in garden.collections() if one.id != diary]
+        (diary,) = [one.id for one in garden.collections.list() if one.name == "diary"]
+        others = [one.id for one in garden.collections.list() if one.id != diary]
         of_a_part = garden.limited_to(Scope.of(others)).search(QUERY).next
         assert of_a_part is not None
         self.refused(garden, QUERY, {"continue_": of_a_part})

@@ -26,14 +26,14 @@ READS: dict[str, Callable[[MemoryStore], Any]] = {
     ),
     "a list by filters": lambda store: store.search("topic:house", meta={"a": "b"}),
     "a pattern": lambda store: store.search("spare", mode="literal"),
-    "statistics": lambda store: store.collections(),
+    "statistics": lambda store: store.collections.list(),
 }
 
 
 @pytest.mark.parametrize("name", READS)
 def test_no_read_goes_through_a_whole_table(notes: MemoryStore, name: str) -> None:
     statements: list[str] = []
-    reader = notes._vault.reader()
+    reader = notes._opened.vault.reader()
     READS[name](notes)  # what is read once for all later ones is read now
     reader.set_trace_callback(statements.append)
     READS[name](notes)

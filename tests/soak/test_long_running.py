@@ -35,7 +35,7 @@ def test_writers_and_readers_get_along_for_minutes_in_flat_memory(
     make_store: Callable[..., MemoryStore], key_file: Path, tiny_model: Path, second_model: Path
 ) -> None:
     store = make_store()
-    store.create_collection("other", embedder=str(second_model), analyser="code")
+    store.collections.create("other", embedder=str(second_model), analyser="code")
     store.add("The first entry, on otters.", topics=["otters"])
     store.lock()
     scene = Scene(store.path, key_file, tiny_model)

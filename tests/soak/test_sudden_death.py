@@ -231,12 +231,12 @@ def test_a_change_of_keys_that_is_killed_goes_on_and_seals_nothing_twice(
             assert {memory.id: memory.text for memory in store.list(limit=ROTATED)} == before
             assert len(store.search("mill race", mode="keyword", limit=32).rows) == 32
             assert all(filed(copy, store, topic) == ROTATED for topic in TOPICS)
-            unfinished = store.unfinished_rotations()
-            store.rotate_keys(
+            unfinished = store.keys.unfinished()
+            store.keys.rotate(
                 *(name for name in unfinished if name != "settings"),
                 progress=lambda name, count, _: again.append((name, count)),  # noqa: B023
             )
-            assert store.unfinished_rotations() == []
+            assert store.keys.unfinished() == []
             assert all(filed(copy, store, topic) == ROTATED for topic in TOPICS)
         assert asked(copy, "select count(*) from memory_topics") == [(len(TOPICS) * ROTATED,)]
         if "personal" in unfinished:

@@ -136,7 +136,7 @@ def add_and_edit(store: MemoryStore, arguments: dict[str, Any], say: Say) -> Non
 
 def rotate(store: MemoryStore, arguments: dict[str, Any], say: Say) -> None:
     """Replace every key; says how many rows of a collection are sealed anew, batch by batch."""
-    store.rotate_keys(progress=lambda name, done, total: say(f"{name} {done}"))
+    store.keys.rotate(progress=lambda name, done, total: say(f"{name} {done}"))
 
 
 def write_for_long(store: MemoryStore, arguments: dict[str, Any], say: Say) -> None:

@@ -53,7 +53,7 @@ def test_every_stemmer_there_is_serves_a_language_but_for_two_older_variants() -
 
 def test_a_base_form_finds_an_inflected_one_in_every_language(store: MemoryStore) -> None:
     for language in FORMS:
-        store.create_collection(language, analyser=language)
+        store.collections.create(language, analyser=language)
     store.add_many(
         (MemoryDraft(inflected, collection=code) for code, (_, inflected) in FORMS.items()),
         embed=False,

@@ -24,7 +24,7 @@ def event(number: int = 0, *, actor: str | None = "alice", age_days: float = 0) 
 
 
 def keep(store: MemoryStore, *events: AuditEvent, days: float = 400, most: int = 1_000) -> None:
-    store.keep_audit(events, days=days, most=most)
+    store.trail.keep(events, days=days, most=most)
 
 
 def rows(path: Path) -> list[tuple[int, bytes]]:
@@ -35,7 +35,7 @@ def test_events_are_kept_in_order_however_they_were_written(store: MemoryStore) 
     keep(store, *(event(n) for n in range(3)))
     keep(store, *(event(n) for n in range(3, 200)))
     keep(store, event(200))
-    assert [one.opened for one in store.audit_trail()] == list(range(201))
+    assert [one.opened for one in store.trail.events()] == list(range(201))
     assert store.verify()["failures"] == []
 
 
@@ -60,11 +60,11 @@ def test_events_are_kept_in_order_however_they_were_written(store: MemoryStore) 
 def test_whatever_an_actor_is_called_comes_back(
     store: MemoryStore, events: list[AuditEvent]
 ) -> None:
-    before = store.audit_trail()
+    before = store.trail.events()
     keep(store, *events, days=0, most=100_000)
     for rare in (0, 1):  # the order of what happened at one moment is told within a strand
         earlier = sum(one.strand == rare for one in before)
-        came = [one for one in store.audit_trail() if one.strand == rare][earlier:]
+        came = [one for one in store.trail.events() if one.strand == rare][earlier:]
         went = [one for one in events if one.strand == rare]
         assert [(one.actor or "")[:200] for one in came] == [(e.actor or "")[:200] for e in went]
         assert [one.times for one in came] == [one.times for one in went]
@@ -86,11 +86,11 @@ def test_a_thief_learns_how_many_batches_there_are_and_nothing_else(store: Memor
 def test_the_trail_is_bounded_by_age_and_by_number(store: MemoryStore) -> None:
     keep(store, *(event(n, age_days=500) for n in range(200)))
     keep(store, *(event(n) for n in range(1_000, 1_100)))
-    assert store.audit_trail()[-100].opened >= 1_000
-    assert len(store.audit_trail()) < 160  # whole batches go
+    assert store.trail.events()[-100].opened >= 1_000
+    assert len(store.trail.events()) < 160  # whole batches go
     keep(store, *(event(n) for n in range(2_000, 2_500)), most=300)
-    assert 250 <= len(store.audit_trail()) <= 300
-    assert store.audit_trail()[-1].opened == 2_499
+    assert 250 <= len(store.trail.events()) <= 300
+    assert store.trail.events()[-1].opened == 2_499
     assert store.verify()["failures"] == []
 
 
@@ -101,7 +101,7 @@ def test_nobody_pushes_the_others_out_by_doing_the_same_again_and_again(
     for _ in range(600):
         flood = replace(event(2, actor="alice"), action="search")
         keep(store, flood, replace(flood, action="failed unlock", actor=None), most=200)
-    first, *others = store.audit_trail()
+    first, *others = store.trail.events()
     assert first.actor == "bob"
     # one for each minute that this took, of each kind
     assert len(others) <= 6
@@ -125,7 +125,7 @@ def test_no_number_of_searches_pushes_out_what_is_rare(store: MemoryStore) -> No
             replace(event(actor=f"searcher {n} {m}"), action="search", opened=m) for m in range(100)
         ]
         keep(store, *searches, most=200)
-    found = store.audit_trail()
+    found = store.trail.events()
     assert found[: len(rare)] == rare
     assert 100 < len(found) <= 200 + len(rare)
     assert store.verify()["failures"] == []
@@ -137,7 +137,7 @@ def test_guessing_secrets_pushes_out_wrong_secrets_alone(store: MemoryStore) -> 
     guesses = [replace(event(actor=f"guesser {n}"), action="failed unlock") for n in range(900)]
     for start in range(0, len(guesses), 100):
         keep(store, *guesses[start : start + 100], most=1_000)
-    found = store.audit_trail()
+    found = store.trail.events()
     assert [one.action for one in found if one.actor == "bob"] == ["search", "unlock"]
     assert len(found) <= 2 + 100
     assert found[-1] == guesses[-1]
@@ -147,12 +147,12 @@ def test_rare_events_are_kept_as_many_days_as_others(store: MemoryStore) -> None
     for age in range(500, 0, -20):  # far fewer than fill a batch
         keep(store, replace(event(age, age_days=age), action="unlock"), days=0)
     keep(store, event(), days=400)
-    oldest = min(one.opened for one in store.audit_trail())
-    ages = [one.opened for one in store.audit_trail() if one.action == "unlock"]
+    oldest = min(one.opened for one in store.trail.events())
+    ages = [one.opened for one in store.trail.events() if one.action == "unlock"]
     assert oldest == 0
     assert 370 <= max(ages) <= 430
     keep(store, event(), days=10)
-    ages = [one.opened for one in store.audit_trail() if one.action == "unlock"]
+    ages = [one.opened for one in store.trail.events() if one.action == "unlock"]
     assert max(ages, default=0) <= 40
     assert store.verify()["failures"] == []
 
@@ -165,7 +165,7 @@ def test_a_strand_taken_away_whole_is_noticed(store: MemoryStore) -> None:
 
 def test_an_event_without_a_count_happened_once(store: MemoryStore) -> None:
     keep(store, replace(event(), times=()))  # type: ignore[arg-type]
-    assert [one.times for one in store.audit_trail()] == [1]
+    assert [one.times for one in store.trail.events()] == [1]
 
 
 def test_what_is_a_minute_apart_or_of_another_kind_stays_apart(store: MemoryStore) -> None:
@@ -180,7 +180,7 @@ def test_what_is_a_minute_apart_or_of_another_kind_stays_apart(store: MemoryStor
     keep(store, older, search, *others)
     keep(store, *others)
     keep(store, event(), event())
-    assert [one.times for one in store.audit_trail()] == [1, 1, 2, 2, 2, 2, 1, 1]
+    assert [one.times for one in store.trail.events()] == [1, 1, 2, 2, 2, 2, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -228,10 +228,10 @@ def test_a_trail_taken_away_whole_is_a_warning_on_this_machine(
 
 def test_a_vault_made_before_there_was_a_trail_gets_one(store: MemoryStore) -> None:
     connect(store.path).execute("drop table vault_audit")
-    assert store.audit_trail() == []
+    assert store.trail.events() == []
     assert store.verify()["failures"] == []
     keep(store, event())
-    assert len(store.audit_trail()) == 1
+    assert len(store.trail.events()) == 1
 
 
 def test_an_older_batch_put_back_behind_later_ones_is_noticed(store: MemoryStore) -> None:

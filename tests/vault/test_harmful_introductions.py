@@ -51,8 +51,8 @@ def text(data: bytes) -> str:
 
 def test_the_same_introduction_without_a_change_is_taken(make_store: Make) -> None:
     owner = make_store()
-    owner.create_collection("work")
-    assert owner.share("work", introduction(owner)).name == "Mallory"
+    owner.collections.create("work")
+    assert owner.keys.share("work", introduction(owner)).name == "Mallory"
 
 
 @pytest.mark.parametrize(
@@ -73,36 +73,36 @@ def test_a_key_slot_that_would_keep_others_out_is_refused(
 ) -> None:
     """The owner's passphrase would be tried on it, too: with an error, or for minutes."""
     owner = make_store()
-    owner.create_collection("work")
+    owner.collections.create("work")
     with pytest.raises(BadInputError, match="slot"):
-        owner.share("work", introduction(owner, **changes))
-    assert owner.holders() == []
+        owner.keys.share("work", introduction(owner, **changes))
+    assert owner.keys.holders() == []
 
 
 def test_nobody_takes_the_place_of_another_of_the_same_number(make_store: Make) -> None:
     """A number is 47 bits of the public keys: hours of work find others that have it."""
     owner = make_store()
-    owner.create_collection("work")
+    owner.collections.create("work")
     data = introduction(owner)
-    number = owner.introduced(data).principal
-    vault = owner._vault
+    number = owner.keys.introduced(data).principal
+    vault = owner._opened.vault
     with vault.writing() as connection, transaction(connection, vault.keyring):
         bob = KeyHolder(number, "Bob", "00" * 32)
         vault.change_settings(connection, holders=(bob,))
     with pytest.raises(BadInputError, match="the number of 'Bob'"):
-        owner.share("work", data)
-    assert [one.name for one in owner.holders()] == ["Bob"]
+        owner.keys.share("work", data)
+    assert [one.name for one in owner.keys.holders()] == ["Bob"]
 
 
 def test_a_name_that_is_the_number_of_another_names_the_other(make_store: Make) -> None:
     owner = make_store()
-    owner.create_collection("work")
-    bob = owner.share("work", introduction(owner, "Bob"))
+    owner.collections.create("work")
+    bob = owner.keys.share("work", introduction(owner, "Bob"))
     mallory = introduction(owner, str(bob.principal))
-    owner.share("work", mallory)
-    owner.revoke(str(bob.principal))
-    assert [one.name for one in owner.holders()] == [str(bob.principal)]
-    assert owner.holders()[0].principal != bob.principal
+    owner.keys.share("work", mallory)
+    owner.keys.revoke(str(bob.principal))
+    assert [one.name for one in owner.keys.holders()] == [str(bob.principal)]
+    assert owner.keys.holders()[0].principal != bob.principal
 
 
 def test_what_another_process_shares_during_a_revocation_is_taken_back_too(
@@ -110,21 +110,21 @@ def test_what_another_process_shares_during_a_revocation_is_taken_back_too(
 ) -> None:
     owner = make_store()
     for name in ("work", "plans"):
-        owner.create_collection(name)
-    owner.share("work", introduction(owner))
-    owner.rotate_keys("work")
+        owner.collections.create(name)
+    owner.keys.share("work", introduction(owner))
+    owner.keys.rotate("work")
     with stopped() as stop:
-        owner.rotate_keys("work", progress=stop)
+        owner.keys.rotate("work", progress=stop)
     with MemoryStore.open(owner.path, key_file=key_file, embedder=str(tiny_model)) as other:
         shared: list[str] = []
 
         def share_more(*_: object) -> None:
             if not shared:  # while the revocation finishes the key that was being made
-                shared.append(other.share("plans", "Mallory").name)
+                shared.append(other.keys.share("plans", "Mallory").name)
 
-        owner.revoke("Mallory", progress=share_more)
+        owner.keys.revoke("Mallory", progress=share_more)
     assert shared == ["Mallory"]
-    assert owner.holders() == []
+    assert owner.keys.holders() == []
     with closing(connect(owner.path, read_only=True)) as connection:
         left = connection.execute("select 1 from vault_collection_keys where principal != 0")
         assert left.fetchall() == []

@@ -267,7 +267,7 @@ def test_a_share_signed_by_another_or_of_another_vault_collection_or_revision_is
 def introduced(make_store: Callable[..., MemoryStore], tmp_path: Path) -> tuple[MemoryStore, bytes]:
     """A vault, and what somebody introduces himself to its owner with."""
     owner = make_store()
-    owner.identity()
+    owner.keys.identity()
     data, _, _ = MemoryStore.introduce(owner.path, "Älice", key_file=tmp_path / "k" / "a.key")
     return owner, data
 
@@ -277,10 +277,10 @@ def test_an_introduction_with_another_bit_is_refused_or_says_the_same(
 ) -> None:
     """Some bits of base64 and JSON mean nothing; whatever means something is signed."""
     owner, data = introduced
-    holder, refused = owner.introduced(data), 0
+    holder, refused = owner.keys.introduced(data), 0
     for changed in flipped(data, 1_500):
         try:
-            assert owner.introduced(changed) == holder
+            assert owner.keys.introduced(changed) == holder
         except (BadInputError, TamperedError):
             refused += 1
     assert refused > 1_400
@@ -291,7 +291,7 @@ def test_a_part_of_an_introduction_is_none(introduced: tuple[MemoryStore, bytes]
     whole = data.rstrip()
     for length in range(0, len(whole), 3):
         with pytest.raises(BadInputError, match="no introduction"):
-            owner.introduced(whole[:length])
+            owner.keys.introduced(whole[:length])
 
 
 @pytest.mark.parametrize(
@@ -327,4 +327,4 @@ def test_whatever_is_no_introduction_is_bad_input(
         (told["slots"][0] if of_a_slot else told).update(hostile)
         hostile = json.dumps(told).encode()
     with pytest.raises(BadInputError):
-        owner.introduced(hostile)
+        owner.keys.introduced(hostile)

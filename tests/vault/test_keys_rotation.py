@@ -39,7 +39,7 @@ def filled(make_store: Make, tmp_path: Path) -> MemoryStore:
         (tmp_path / "folder" / f"{number}.md").write_text(f"# File {number}\n\nOn quays.")
     store.import_paths([tmp_path / "folder"], collection="work")
     event = AuditEvent("2026-01-01T00:00:00+00:00", "alice", False, "page", "search", 3, 2)
-    store.keep_audit([event], days=0, most=100)
+    store.trail.keep([event], days=0, most=100)
     return store
 
 
@@ -55,7 +55,7 @@ def answers(store: MemoryStore) -> list[Any]:
         for options in ({"mode": "keyword"}, {}, {"topic": "otters"})
     ]
     listed = [memory.as_dict() for memory in store.list(limit=1_000)]
-    return [rows, listed, store.topics(), store.audit_trail()]
+    return [rows, listed, store.topics(), store.trail.events()]
 
 
 def epochs(store: MemoryStore) -> set[int]:
@@ -72,7 +72,7 @@ def test_everything_is_answered_as_before_and_verifies(
     before = answers(filled)
     with reopened(filled, key_file, tiny_model) as other:
         assert answers(other) == before
-        done = filled.rotate_keys()
+        done = filled.keys.rotate()
         assert [one.name for one in done] == [None, "personal", "work"]
         assert {one.epoch for one in done} == epochs(filled) == {1}
         for store in (filled, other):
@@ -84,7 +84,7 @@ def test_everything_is_answered_as_before_and_verifies(
 
 def test_topics_are_found_by_their_new_hashes_and_not_by_the_old(filled: MemoryStore) -> None:
     old = filled.topic_hash("otters")
-    filled.rotate_keys()
+    filled.keys.rotate()
     connection = connect(filled.path)
     count = "select count(*) from memory_topics where topic = ?"
     found = {
@@ -97,18 +97,18 @@ def test_topics_are_found_by_their_new_hashes_and_not_by_the_old(filled: MemoryS
 
 
 def test_one_collection_can_be_done_alone_and_again(filled: MemoryStore) -> None:
-    assert [one.epoch for one in filled.rotate_keys("work")] == [1]
-    assert [one.epoch for one in filled.rotate_keys("work")] == [2]
+    assert [one.epoch for one in filled.keys.rotate("work")] == [1]
+    assert [one.epoch for one in filled.keys.rotate("work")] == [2]
     assert epochs(filled) == {0, 2}
     assert filled.verify()["failures"] == []
     with pytest.raises(NotFoundError):
-        filled.rotate_keys("nowhere")
+        filled.keys.rotate("nowhere")
 
 
 def test_an_import_knows_its_files_afterwards_and_equal_texts_still_share_a_body(
     filled: MemoryStore, tmp_path: Path
 ) -> None:
-    filled.rotate_keys()
+    filled.keys.rotate()
     report = filled.import_paths([tmp_path / "folder"], collection="work")
     assert (report.imported, report.unchanged) == (0, 3)
     bodies = filled.stats()["contents"]
@@ -122,15 +122,15 @@ def test_stopped_anywhere_it_is_whole_and_goes_on_when_run_again(
 ) -> None:
     before = answers(filled)
     with stopped(after=steps) as stop:
-        filled.rotate_keys("work", progress=stop)
+        filled.keys.rotate("work", progress=stop)
     with reopened(filled, key_file, tiny_model) as again:
-        assert again.unfinished_rotations() == ["work"]
+        assert again.keys.unfinished() == ["work"]
         assert again.verify()["failures"] == []
         assert answers(again) == before
         again.add("Written in between, on otters.", collection="work")
-        (done,) = again.rotate_keys("work")
+        (done,) = again.keys.rotate("work")
         assert (done.resumed, done.epoch) == (True, 1)
-        assert again.unfinished_rotations() == []
+        assert again.keys.unfinished() == []
         assert again.verify()["failures"] == []
     assert len(filled.list(limit=1_000)) == len(before[1]) + 1
 
@@ -166,7 +166,7 @@ def test_readers_and_writers_are_right_all_the_time(
     while not (written or errors):
         time.sleep(0.01)  # opening takes a while, the first time
     for _ in range(3):
-        filled.rotate_keys()
+        filled.keys.rotate()
     over.set()
     for thread in threads:
         thread.join()
@@ -190,20 +190,20 @@ def told(work: Callable[[], None], errors: list[str]) -> Callable[[], None]:
 
 
 def test_the_old_key_opens_nothing_in_the_file_any_more(filled: MemoryStore) -> None:
-    collection = next(i for i, name in filled.collection_names().items() if name == "work")
-    secret = filled._vault.keyring.of(collection).bundle.secret
+    collection = next(i for i, name in filled.collections.names().items() if name == "work")
+    secret = filled._opened.vault.keyring.of(collection).bundle.secret
     old = {purpose: SealingKey(secret.derive(purpose)) for purpose in PURPOSES}
     connection = connect(filled.path)
     account = "select counter, sealed from vault_manifests where collection = ?"
 
     def opened() -> bytes:
         counter, sealed = connection.execute(account, (collection,)).fetchone()
-        keys = filled._vault.keyring.of(collection)
+        keys = filled._opened.vault.keyring.of(collection)
         place = keys.place("vault_manifests", "sealed", collection, counter)
         return bytes(unseal(old["manifest"], place, sealed))
 
     assert b'"count"' in opened()
-    filled.rotate_keys()
+    filled.keys.rotate()
     with pytest.raises(TamperedError):
         opened()
     sealed = [
@@ -228,7 +228,7 @@ def test_the_wrapped_old_key_leaves_no_trace_in_the_file(filled: MemoryStore) ->
     connection = connect(filled.path)
     wrapped = [row[0] for row in connection.execute("select wrapped from vault_collection_keys")]
     connection.close()
-    filled.rotate_keys()
+    filled.keys.rotate()
     files = list(filled.path.parent.glob(f"{filled.path.name}*"))
     assert not [f.name for f in files for key in wrapped if key in f.read_bytes()]
 
@@ -238,7 +238,7 @@ def test_an_old_key_that_was_put_back_is_refused(
 ) -> None:
     connection = connect(filled.path)
     rows = connection.execute("select * from vault_collection_keys").fetchall()
-    filled.rotate_keys()
+    filled.keys.rotate()
     connection.execute("insert into vault_collection_keys values (?, ?, ?, ?)", rows[-1])
     connection.close()
     with pytest.raises(TamperedError, match="put back"):
@@ -248,7 +248,7 @@ def test_an_old_key_that_was_put_back_is_refused(
 def test_keys_of_two_collections_that_were_swapped_are_refused(
     filled: MemoryStore, key_file: Path, tiny_model: Path
 ) -> None:
-    filled.rotate_keys()
+    filled.keys.rotate()
     connection = connect(filled.path)
     (a, first), (b, second) = connection.execute(
         "select collection, wrapped from vault_collection_keys where collection != 'vault'"
@@ -265,7 +265,7 @@ def test_a_row_of_before_that_was_put_back_is_refused(
 ) -> None:
     connection = connect(filled.path)
     memory, head = connection.execute("select id, head from memories limit 1").fetchone()
-    filled.rotate_keys()
+    filled.keys.rotate()
     connection.execute("update memories set head = ? where id = ?", (head, memory))
     connection.close()
     with reopened(filled, key_file, tiny_model) as again:
@@ -279,7 +279,7 @@ def test_who_had_the_old_key_in_memory_refuses_it_too_once_nobody_can_be_reading
 ) -> None:
     connection = connect(filled.path)
     memory, head = connection.execute("select id, head from memories limit 1").fetchone()
-    filled.rotate_keys()
+    filled.keys.rotate()
     connection.execute("update memories set head = ? where id = ?", (head, memory))
     connection.close()
     monkeypatch.setattr("memory_store.vault.collection_keys.LEFT_SECONDS", -1.0)
@@ -296,7 +296,7 @@ def test_a_rotation_names_what_was_tampered_with_and_seals_nothing_of_it_anew(
     broken = head[:-1] + bytes([head[-1] ^ 1])
     connection.execute("update memories set head = ? where id = ?", (broken, memory))
     with pytest.raises(TamperedError, match=memory):
-        filled.rotate_keys()
+        filled.keys.rotate()
     assert one(connection, "select head from memories where id = ?", memory) == broken
     connection.close()
 
@@ -304,7 +304,7 @@ def test_a_rotation_names_what_was_tampered_with_and_seals_nothing_of_it_anew(
 def test_a_strict_vault_is_done_too(make_store: Make) -> None:
     store = make_store(profile="strict")
     store.add("Nothing of this stands in clear.", topics=["secret"])
-    store.rotate_keys()
+    store.keys.rotate()
     assert store.verify()["failures"] == []
     assert len(store.search("clear", mode="keyword").rows) == 1
 

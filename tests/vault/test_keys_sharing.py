@@ -52,14 +52,14 @@ def two(make_store: Make, tmp_path: Path, tiny_model: Path) -> Two:
         owner.add(f"Pump dream {number}.", topics=["dreams"], collection=HIDDEN)
     alice = Two(owner, tmp_path / "keys" / "alice.key", tiny_model)
     data, _, _ = MemoryStore.introduce(owner.path, "Alice", key_file=alice.key_file)
-    owner.share(SHARED, data)
+    owner.keys.share(SHARED, data)
     return alice
 
 
 def test_she_sees_what_is_shared_and_nothing_else(two: Two) -> None:
     hidden = two.owner.list(collection=HIDDEN)[0]
     with two.alice() as alice:
-        assert [one.name for one in alice.collections()] == [SHARED]
+        assert [one.name for one in alice.collections.list()] == [SHARED]
         assert {memory.collection for memory in alice.list()} == {SHARED}
         assert len(alice.search("pump").rows) == 6
         assert alice.topics() == {"ledgers": 6}
@@ -95,47 +95,47 @@ def test_an_equal_text_of_hers_gets_the_same_vectors_and_body(two: Two) -> None:
 def test_she_has_none_of_the_owners_rights(two: Two) -> None:
     with two.alice() as alice:
         for call in (
-            lambda: alice.create_collection("mine"),
-            lambda: alice.rotate_keys(),
-            lambda: alice.rotate_root(),
-            lambda: alice.share(SHARED, "Alice"),
-            lambda: alice.revoke("Alice"),
-            alice.holders,
-            alice.audit_trail,
-            lambda: alice.set_member(SHARED, "alice", "owner"),
-            lambda: alice.set_collection(SHARED, analyser="de"),
+            lambda: alice.collections.create("mine"),
+            lambda: alice.keys.rotate(),
+            lambda: alice.keys.rotate_root(),
+            lambda: alice.keys.share(SHARED, "Alice"),
+            lambda: alice.keys.revoke("Alice"),
+            alice.keys.holders,
+            alice.trail.events,
+            lambda: alice.collections.change_members(SHARED, {"alice": "owner"}),
+            lambda: alice.collections.set(SHARED, analyser="de"),
         ):
             with pytest.raises(BadInputError, match="only the owner"):
                 call()
-        alice.keep_audit([], days=0, most=1)
+        alice.trail.keep([], days=0, most=1)
     assert two.owner.verify()["failures"] == []
 
 
 def test_she_keeps_keys_of_her_own(two: Two) -> None:
     with two.alice() as alice:
-        slot = alice.add_key(passphrase="a passphrase of hers")
-        assert len(alice.key_slots()) == 2
+        slot = alice.keys.add(passphrase="a passphrase of hers")
+        assert len(alice.keys.list()) == 2
     with MemoryStore.open(two.owner.path, passphrase="a passphrase of hers") as again:
         assert len(again.list()) == 6
-        again.remove_key(slot.id)
-    assert len(two.owner.key_slots()) == 2
+        again.keys.remove(slot.id)
+    assert len(two.owner.keys.list()) == 2
 
 
 def test_several_collections_can_be_shared_and_taken_back_one_by_one(two: Two) -> None:
-    shared = two.owner.share(HIDDEN, "Alice")
+    shared = two.owner.keys.share(HIDDEN, "Alice")
     assert shared.collections == (SHARED, HIDDEN)
     with two.alice() as alice:
         assert len(alice.search("pump", limit=32).rows) == 12
-        two.owner.revoke("Alice", SHARED)
+        two.owner.keys.revoke("Alice", SHARED)
         assert {row.collection for row in alice.search("pump").rows} == {HIDDEN}
         assert alice.verify()["failures"] == []
-    assert [one.collections for one in two.owner.holders()] == [(HIDDEN,)]
+    assert [one.collections for one in two.owner.keys.holders()] == [(HIDDEN,)]
 
 
 def test_a_new_key_of_the_collection_is_hers_too(two: Two) -> None:
     with two.alice() as alice:
         before = [row.id for row in alice.search("pump").rows]
-        two.owner.rotate_keys()
+        two.owner.keys.rotate()
         assert [row.id for row in alice.search("pump").rows] == before
         alice.add("Written under the new key.")
         assert alice.verify()["failures"] == []
@@ -147,51 +147,53 @@ def test_once_revoked_her_key_opens_nothing_and_what_is_written_then_is_sealed_f
     two: Two,
 ) -> None:
     with two.alice() as alice:
-        held = alice._vault.keyring.of(alice.collections()[0].id).bundle.secret.buffer[:]
-        two.owner.revoke("Alice")
-        for call in (alice.collections, lambda: alice.add("x"), lambda: alice.search("pump")):
+        held = alice._opened.vault.keyring.of(alice.collections.list()[0].id).bundle.secret.buffer[
+            :
+        ]
+        two.owner.keys.revoke("Alice")
+        for call in (alice.collections.list, lambda: alice.add("x"), lambda: alice.search("pump")):
             with pytest.raises(MemoryStoreError):
                 call()
     with pytest.raises(WrongKeyError):
         two.alice()
-    collection = next(i for i, n in two.owner.collection_names().items() if n == SHARED)
-    keys = two.owner._vault.keyring.of(collection)
+    collection = next(i for i, n in two.owner.collections.names().items() if n == SHARED)
+    keys = two.owner._opened.vault.keyring.of(collection)
     assert keys.epoch == 1
     assert keys.bundle.secret.buffer != held
-    assert two.owner.holders() == []
+    assert two.owner.keys.holders() == []
     assert two.owner.verify()["failures"] == []
 
 
 def test_a_revocation_that_was_stopped_goes_on_with_rotate(two: Two) -> None:
     with stopped() as stop:
-        two.owner.revoke("Alice", progress=stop)
-    assert two.owner.unfinished_rotations() == [SHARED]
+        two.owner.keys.revoke("Alice", progress=stop)
+    assert two.owner.keys.unfinished() == [SHARED]
     with pytest.raises(WrongKeyError):
         two.alice()
-    assert [one.resumed for one in two.owner.rotate_keys(SHARED)] == [True]
+    assert [one.resumed for one in two.owner.keys.rotate(SHARED)] == [True]
     assert two.owner.verify()["failures"] == []
 
 
 def test_a_new_root_key_of_the_owner_shares_nothing_any_more(two: Two) -> None:
-    gone, _ = two.owner.rotate_root()
+    gone, _ = two.owner.keys.rotate_root()
     assert gone.no_longer_shared == ("Alice",)
-    two.owner.rotate_keys()
+    two.owner.keys.rotate()
     with pytest.raises(WrongKeyError):
         two.alice()
     data, _, _ = MemoryStore.introduce(two.owner.path, "Alice", key_file=two.key_file)
-    two.owner.share(SHARED, data)
+    two.owner.keys.share(SHARED, data)
     with two.alice() as alice:
         assert len(alice.list()) == 6
 
 
 def test_both_see_the_same_two_fingerprints(two: Two, tmp_path: Path) -> None:
     _, bob, owner = MemoryStore.introduce(two.owner.path, "Bob", key_file=tmp_path / "k" / "b.key")
-    assert owner == two.owner.identity().fingerprint
+    assert owner == two.owner.keys.identity().fingerprint
     assert len(owner.split()) == 8
     assert bob.fingerprint != owner
     with two.alice() as alice:
-        (known,) = two.owner.holders()
-        assert alice.identity().fingerprint == known.fingerprint
+        (known,) = two.owner.keys.holders()
+        assert alice.keys.identity().fingerprint == known.fingerprint
 
 
 # -- forgeries ----------------------------------------------------------------------------
@@ -213,15 +215,15 @@ def test_an_introduction_that_was_changed_is_refused(two: Two, tmp_path: Path) -
     ]
     for other in changed:
         with pytest.raises((TamperedError, BadInputError)):
-            two.owner.share(SHARED, json.dumps(other).encode())
-    assert len(two.owner.holders()) == 1
+            two.owner.keys.share(SHARED, json.dumps(other).encode())
+    assert len(two.owner.keys.holders()) == 1
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200))
 def test_what_is_no_introduction_is_bad_input(two: Two, data: bytes) -> None:
     with pytest.raises(BadInputError):
-        two.owner.introduced(data)
+        two.owner.keys.introduced(data)
 
 
 def tampered(two: Two, statement: str, *values: object) -> None:
@@ -233,9 +235,9 @@ def tampered(two: Two, statement: str, *values: object) -> None:
 def test_a_grant_by_somebody_else_is_refused(two: Two) -> None:
     """Whoever writes to the file gives Alice a key that he knows, to read what she writes."""
     with two.alice() as alice:
-        ring = alice._vault.keyring
-        collection = alice.collections()[0].id
-        place = ring.grant_of(alice._vault.reader(), collection, 0)
+        ring = alice._opened.vault.keyring
+        collection = alice.collections.list()[0].id
+        place = ring.grant_of(alice._opened.vault.reader(), collection, 0)
         forged = make_grant(SecretKey.generate(), place, Bundle.first(SecretKey.generate()))
     where = "where principal != 0"
     tampered(two, f"update vault_collection_keys set wrapped = ? {where}", forged)
@@ -256,11 +258,11 @@ def test_another_recipients_keys_in_the_file_get_no_new_grant(two: Two) -> None:
     replaced = "update vault_identities set public = ? where principal != 0"
     tampered(two, replaced, other.encoded())
     with pytest.raises(TamperedError, match="somebody else"):
-        two.owner.rotate_keys(SHARED)
+        two.owner.keys.rotate(SHARED)
 
 
 def test_a_grant_for_one_collection_is_none_for_another(two: Two) -> None:
-    two.owner.share(HIDDEN, "Alice")
+    two.owner.keys.share(HIDDEN, "Alice")
     connection = connect(two.owner.path)
     (a, first), (b, second) = connection.execute(
         "select collection, wrapped from vault_collection_keys where principal != 0"
@@ -275,7 +277,7 @@ def test_a_grant_for_one_collection_is_none_for_another(two: Two) -> None:
 def test_an_older_grant_that_was_put_back_is_refused(two: Two) -> None:
     connection = connect(two.owner.path)
     row = connection.execute("select * from vault_collection_keys where principal != 0").fetchone()
-    two.owner.rotate_keys(SHARED)
+    two.owner.keys.rotate(SHARED)
     connection.execute("insert into vault_collection_keys values (?, ?, ?, ?)", row)
     connection.close()
     with pytest.raises(TamperedError, match="put back"):
@@ -292,7 +294,7 @@ def test_grants_and_slots_of_the_revoked_put_back_open_nothing_new(two: Two) -> 
         ).fetchall()
         for table in tables
     }
-    two.owner.revoke("Alice")
+    two.owner.keys.revoke("Alice")
     two.owner.add("Nothing for her eyes.", collection=SHARED)
     for table, rows in kept.items():
         marks = ", ".join("?" * len(rows[0]))

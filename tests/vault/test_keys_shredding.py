@@ -41,11 +41,11 @@ def rows(path: Path, collection: str) -> int:
 
 
 def test_nothing_of_it_is_left_and_the_rest_is_whole(store: MemoryStore) -> None:
-    collection = next(i for i, n in store.collection_names().items() if n == "affairs")
+    collection = next(i for i, n in store.collections.names().items() if n == "affairs")
     connection = connect(store.path)
     wrapped = [r[0] for r in connection.execute("select wrapped from vault_collection_keys")]
     sealed = [r[0] for r in connection.execute("select body from memory_bodies")]
-    assert store.delete_collection("affairs") == "affairs"
+    assert store.collections.delete("affairs") == "affairs"
     kept = [r[0] for r in connection.execute("select wrapped from vault_collection_keys")]
     kept += [r[0] for r in connection.execute("select body from memory_bodies")]
     topics = connection.execute("select count(*) from memory_topics").fetchone()[0]
@@ -56,11 +56,11 @@ def test_nothing_of_it_is_left_and_the_rest_is_whole(store: MemoryStore) -> None
     gone = [one for one in (*wrapped, *sealed) if one not in kept]
     assert len(gone) == 7
     assert not any(one in data for one in gone for data in files)
-    assert [one.name for one in store.collections()] == ["personal"]
+    assert [one.name for one in store.collections.list()] == ["personal"]
     assert [row.collection for row in store.search("otter").rows] == ["personal"]
     assert store.verify()["failures"] == []
     with pytest.raises(NotFoundError):
-        store.delete_collection("affairs")
+        store.collections.delete("affairs")
 
 
 def test_who_has_the_vault_open_sees_it_vanish(
@@ -69,7 +69,7 @@ def test_who_has_the_vault_open_sees_it_vanish(
     with MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model)) as other:
         assert len(other.search("otter").rows) == 7
         memory = other.list(collection="affairs")[0]
-        store.delete_collection("affairs")
+        store.collections.delete("affairs")
         with pytest.raises(NotFoundError):
             other.edit(memory.id, text="Still there?")
         assert len(other.search("otter").rows) == 1
@@ -84,8 +84,8 @@ def test_rows_whose_key_is_gone_open_for_nobody_and_are_swept_away_later(
     """The power fails between the key and the rows."""
     copied = store.path.with_name("before.db")
     copy_vault(store.path, copied)
-    collection = next(i for i, n in store.collection_names().items() if n == "affairs")
-    store.delete_collection("affairs")
+    collection = next(i for i, n in store.collections.names().items() if n == "affairs")
+    store.collections.delete("affairs")
     connection = connect(store.path)
     connection.execute("attach ? as before", (str(copied),))
     for table in (*TABLES, "memory_topics", "memory_sources"):
@@ -95,7 +95,7 @@ def test_rows_whose_key_is_gone_open_for_nobody_and_are_swept_away_later(
     with MemoryStore.open(store.path, key_file=key_file) as again:
         assert len(again.list()) == 1
         assert again.verify()["failures"] == []
-        again.rotate_keys()
+        again.keys.rotate()
     assert rows(store.path, collection) == 0
     with MemoryStore.open(copied, key_file=key_file) as backup:
         assert len(backup.list()) == 7  # what a backup holds, it holds
@@ -104,7 +104,7 @@ def test_rows_whose_key_is_gone_open_for_nobody_and_are_swept_away_later(
 def test_its_key_put_back_from_a_copy_is_refused(store: MemoryStore, key_file: Path) -> None:
     connection = connect(store.path)
     kept = connection.execute("select * from vault_collection_keys order by rowid").fetchall()
-    store.delete_collection("affairs")
+    store.collections.delete("affairs")
     connection.execute("insert into vault_collection_keys values (?, ?, ?, ?)", kept[-1])
     connection.close()
     with pytest.raises(TamperedError, match="put back"):
@@ -113,16 +113,16 @@ def test_its_key_put_back_from_a_copy_is_refused(store: MemoryStore, key_file: P
 
 def test_the_personal_collection_stays(store: MemoryStore) -> None:
     with pytest.raises(BadInputError, match="personal"):
-        store.delete_collection("personal")
+        store.collections.delete("personal")
     assert len(store.list()) == 7
 
 
 def test_with_whom_it_alone_was_shared_opens_nothing(store: MemoryStore, tmp_path: Path) -> None:
     key_file = tmp_path / "keys" / "alice.key"
     data, _, _ = MemoryStore.introduce(store.path, "Alice", key_file=key_file)
-    store.share("affairs", data)
-    store.delete_collection("affairs")
-    assert store.holders() == []
+    store.keys.share("affairs", data)
+    store.collections.delete("affairs")
+    assert store.keys.holders() == []
     with pytest.raises(Exception, match="opens no key slot"):
         MemoryStore.open(store.path, key_file=key_file)
     assert store.verify()["failures"] == []

@@ -41,7 +41,7 @@ def test_a_passphrase_that_was_added_opens_the_vault_beside_the_key_file(
 ) -> None:
     store = make_store()
     store.add("The spare key is under the fern.")
-    slot = store.add_key(passphrase=PASSPHRASE)
+    slot = store.keys.add(passphrase=PASSPHRASE)
     assert (slot.kind, slot.opened) == ("passphrase", False)
     for secret in ({"passphrase": PASSPHRASE}, {"key_file": key_file}):
         with MemoryStore.open(store.path, **secret) as again:  # type: ignore[arg-type]
@@ -50,18 +50,18 @@ def test_a_passphrase_that_was_added_opens_the_vault_beside_the_key_file(
 
 def test_the_list_says_which_key_opened_the_vault(make_store: Make) -> None:
     store = make_store()
-    _, code = store.add_recovery_code()
+    _, code = store.keys.add_recovery_code()
     with MemoryStore.open(store.path, recovery_code=code) as again:
-        slots = again.key_slots()
+        slots = again.keys.list()
     assert sorted(slot.kind for slot in slots) == ["key-file", "recovery", "recovery"]
     assert [slot.kind for slot in slots if slot.opened] == ["recovery"]
 
 
 def test_a_removed_key_opens_nothing_and_leaves_no_trace_in_the_file(make_store: Make) -> None:
     store = make_store()
-    slot = store.add_key(passphrase=PASSPHRASE)
+    slot = store.keys.add(passphrase=PASSPHRASE)
     wrapped = wrapped_in(store.path, slot.id)
-    store.remove_key(slot.id[:8])
+    store.keys.remove(slot.id[:8])
     with pytest.raises(WrongKeyError):
         MemoryStore.open(store.path, passphrase=PASSPHRASE)
     files = store.path.parent.glob(f"{store.path.name}*")
@@ -70,27 +70,27 @@ def test_a_removed_key_opens_nothing_and_leaves_no_trace_in_the_file(make_store:
 
 def test_the_last_key_cannot_be_removed(make_store: Make) -> None:
     store = make_store()
-    first, second = store.key_slots()
-    store.remove_key(second.id)
+    first, second = store.keys.list()
+    store.keys.remove(second.id)
     with pytest.raises(BadInputError, match="last one"):
-        store.remove_key(first.id)
-    assert [slot.id for slot in store.key_slots()] == [first.id]
+        store.keys.remove(first.id)
+    assert [slot.id for slot in store.keys.list()] == [first.id]
 
 
 @pytest.mark.parametrize("given", ["", "ffffffff-0000", "zz", "%"])
 def test_what_names_no_key_removes_none(make_store: Make, given: str) -> None:
     store = make_store()
     with pytest.raises(NotFoundError):
-        store.remove_key(given)
-    assert len(store.key_slots()) == 2
+        store.keys.remove(given)
+    assert len(store.keys.list()) == 2
 
 
 def test_a_removed_key_that_was_put_back_into_the_file_is_refused(make_store: Make) -> None:
     store = make_store()
-    slot = store.add_key(passphrase=PASSPHRASE)
+    slot = store.keys.add(passphrase=PASSPHRASE)
     connection = connect(store.path)
     row = connection.execute("select * from vault_slots where id = ?", (slot.id,)).fetchone()
-    store.remove_key(slot.id)
+    store.keys.remove(slot.id)
     connection.execute(f"insert into vault_slots values ({', '.join('?' * len(row))})", row)
     connection.close()
     with pytest.raises(TamperedError, match="put back"):
@@ -101,9 +101,9 @@ def test_whoever_opened_the_vault_with_a_key_that_is_removed_must_unlock_again(
     make_store: Make,
 ) -> None:
     store = make_store()
-    slot, code = store.add_recovery_code()
+    slot, code = store.keys.add_recovery_code()
     with MemoryStore.open(store.path, recovery_code=code) as other:
-        store.remove_key(slot.id)
+        store.keys.remove(slot.id)
         with pytest.raises(LockedError, match="removed"):
             other.add("Written with a key that is gone.")
     assert store.verify()["failures"] == []
@@ -113,17 +113,22 @@ def test_exactly_one_key_is_added_at_a_time(make_store: Make, tmp_path: Path) ->
     store = make_store()
     for given in ({}, {"passphrase": PASSPHRASE, "key_file": tmp_path / "other" / "a.key"}):
         with pytest.raises(BadInputError, match="give one key"):
-            store.add_key(**given)  # type: ignore[arg-type]
+            store.keys.add(**given)  # type: ignore[arg-type]
     with pytest.raises(BadInputError, match="8 characters"):
-        store.add_key(passphrase="short")
+        store.keys.add(passphrase="short")
     with pytest.raises(BadInputError, match="folder"):
-        store.add_key(key_file=store.path.with_name("beside.key"))
+        store.keys.add(key_file=store.path.with_name("beside.key"))
 
 
 def test_some_collections_alone_say_nothing_of_keys(make_store: Make) -> None:
     store = make_store()
-    some = store.limited_to(Scope.of(store.collection_names()))
-    for call in (some.key_slots, some.add_recovery_code, some.rotate_root, some.rotate_keys):
+    some = store.limited_to(Scope.of(store.collections.names()))
+    for call in (
+        some.keys.list,
+        some.keys.add_recovery_code,
+        some.keys.rotate_root,
+        some.keys.rotate,
+    ):
         with pytest.raises(BadInputError, match="whole vault"):
             call()
 
@@ -133,8 +138,8 @@ def test_a_new_root_key_leaves_the_key_in_use_and_a_new_recovery_code(
 ) -> None:
     store = make_store()
     store.add("Kept through it all.")
-    _, old_code = store.add_recovery_code()
-    gone, code = store.rotate_root()
+    _, old_code = store.keys.add_recovery_code()
+    gone, code = store.keys.rotate_root()
     assert [slot.kind for slot in gone.removed] == ["recovery", "recovery"]
     with pytest.raises(WrongKeyError):
         MemoryStore.open(store.path, recovery_code=old_code)
@@ -143,15 +148,15 @@ def test_a_new_root_key_leaves_the_key_in_use_and_a_new_recovery_code(
             assert [memory.text for memory in again.list()] == ["Kept through it all."]
             assert again.verify()["failures"] == []
     store.add("And the one who did it goes on.")
-    store.rotate_keys()
+    store.keys.rotate()
     assert store.verify()["failures"] == []
 
 
 def test_who_keeps_the_old_root_key_gets_no_further(make_store: Make) -> None:
     store = make_store()
-    with MemoryStore.open(store.path, recovery_code=store.add_recovery_code()[1]) as other:
-        store.rotate_root()
-        for call in (other.collections, lambda: other.add("x"), lambda: other.search("x")):
+    with MemoryStore.open(store.path, recovery_code=store.keys.add_recovery_code()[1]) as other:
+        store.keys.rotate_root()
+        for call in (other.collections.list, lambda: other.add("x"), lambda: other.search("x")):
             with pytest.raises(LockedError, match="replaced"):
                 call()
     assert store.verify()["failures"] == []

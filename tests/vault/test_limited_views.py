@@ -75,20 +75,20 @@ OPEN_OF_A_KEYRING = {
 def view(store: MemoryStore) -> MemoryStore:
     for name in ("work", "diary"):
         store.add(f"the pump of {name}", collection=name)
-    return store.limited_to(Scope.of([store.collection_id("work")]))
+    return store.limited_to(Scope.of([store.collections.find("work")]))
 
 
 def test_what_a_limited_view_allows_is_listed(view: MemoryStore) -> None:
-    assert _public(view._vault) == set(OPEN_OF_A_VAULT)
+    assert _public(view._opened.vault) == set(OPEN_OF_A_VAULT)
     assert _public(OpenVault) == set(OPEN_OF_A_VAULT)
-    assert _public(view._vault.keyring) == set(OPEN_OF_A_KEYRING)
+    assert _public(view._opened.vault.keyring) == set(OPEN_OF_A_KEYRING)
     assert _public(Keyring) < set(OPEN_OF_A_KEYRING)
 
 
 def test_what_is_new_in_the_whole_is_refused_by_a_view(
     view: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vault = view._vault
+    vault = view._opened.vault
     for whole, limited in ((WholeVault, vault), (WholeKeyring, vault.keyring)):
         monkeypatch.setattr(whole, "everything", lambda self: "all of it", raising=False)
         monkeypatch.setattr(whole, "a_value", "all of it", raising=False)
@@ -100,7 +100,7 @@ def test_what_is_new_in_the_whole_is_refused_by_a_view(
 def test_what_is_of_the_whole_vault_is_refused_by_a_view(
     store: MemoryStore, view: MemoryStore
 ) -> None:
-    whole, limited = store._vault, view._vault
+    whole, limited = store._opened.vault, view._opened.vault
     closed = _public(whole) - set(OPEN_OF_A_VAULT)
     assert {"index", "change_settings", "stored_settings", "keep_audit", "accept_older"} <= closed
     closed_keys = _public(whole.keyring) - set(OPEN_OF_A_KEYRING)

@@ -162,7 +162,7 @@ def test_many_costly_passphrase_slots_are_refused_before_one_is_tried(
     path, key_file = tmp_path / "notes.db", tmp_path / "keys" / "notes.key"
     store, _ = MemoryStore.create(path, key_file=key_file, passphrase=PASSPHRASE)
     for number in range(8):
-        store.add_key(passphrase=f"{PASSPHRASE} {number}")
+        store.keys.add(passphrase=f"{PASSPHRASE} {number}")
     store.lock()
     parameters = json.dumps({"memory_kib": 262_144, "iterations": 64, "lanes": 4})
     change(path, "update vault_slots set parameters = ? where kind = 'passphrase'", parameters)

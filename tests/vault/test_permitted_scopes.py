@@ -32,7 +32,7 @@ def filled(store: MemoryStore) -> MemoryStore:
 
 
 def scope(store: MemoryStore, *names: str) -> Scope:
-    ids = {info.name: info.id for info in store.collections()}
+    ids = {info.name: info.id for info in store.collections.list()}
     return Scope.of(ids[name] for name in names)
 
 

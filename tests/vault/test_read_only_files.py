@@ -56,9 +56,9 @@ def test_what_is_served_for_reading_alone_is_searched_and_not_written(
     for write in (
         lambda: again.add("more"),
         lambda: again.delete(again.list()[0].id),
-        lambda: again.create_collection("work"),
-        lambda: again.rename_collection("personal", "mine"),
-        lambda: again.keep_audit([], days=1, most=1),
+        lambda: again.collections.create("work"),
+        lambda: again.collections.rename("personal", "mine"),
+        lambda: again.trail.keep([], days=1, most=1),
     ):
         with pytest.raises(ReadOnlyError, match=r"nothing can be written to notes\.db"):
             write()

@@ -79,7 +79,7 @@ def draft(number: int, collection: str, text: str) -> MemoryDraft:
 
 def visible(store: MemoryStore) -> MemoryStore:
     """The store as somebody sees it who may use the visible collections alone."""
-    ids = {info.name: info.id for info in store.collections()}
+    ids = {info.name: info.id for info in store.collections.list()}
     return store.limited_to(Scope.of(ids[name] for name in VISIBLE))
 
 
@@ -87,7 +87,7 @@ def filled(make: Make, name: str, drafts: Sequence[MemoryDraft], **options: Any)
     """A vault of those memories, each written by itself, and the limited view of it."""
     store: MemoryStore = make(name, **options)
     for collection in VISIBLE:
-        store.create_collection(collection)
+        store.collections.create(collection)
     for one in drafts:
         store.add_many([one])
     return visible(store)
@@ -188,20 +188,20 @@ CALLS: tuple[Callable[[MemoryStore], Any], ...] = (
     lambda store: store.list(topic="ledger"),
     lambda store: store.topics(),
     lambda store: store.topics(collection=HIDDEN),
-    lambda store: [info.name for info in store.collections()],
-    lambda store: [*store.collection_names().values()],
-    lambda store: [*store.membership().values()],
+    lambda store: [info.name for info in store.collections.list()],
+    lambda store: [*store.collections.names().values()],
+    lambda store: [*store.collections.membership().values()],
     lambda store: without_sizes(store.stats()),
-    lambda store: store.stale(),
+    lambda store: store.collections.stale(),
     lambda store: store.topic_hash("ledger", HIDDEN),
     lambda store: store.topic_hash("ledger"),
     lambda store: store.references(),
     lambda store: store.heads([HIDDEN_ID]),
     lambda store: store.present([HIDDEN_ID]),
     lambda store: store.rank("pump ledger").results,
-    lambda store: store.members(HIDDEN),
-    lambda store: store.set_member(HIDDEN, "eve", "owner"),
-    lambda store: store.rename_collection(HIDDEN, "mine"),
+    lambda store: store.collections.members(HIDDEN),
+    lambda store: store.collections.change_members(HIDDEN, {"eve": "owner"}),
+    lambda store: store.collections.rename(HIDDEN, "mine"),
     lambda store: store.edit(HIDDEN_ID, text="changed"),
     lambda store: store.done(HIDDEN_ID),
     lambda store: store.delete(HIDDEN_ID),
@@ -211,7 +211,7 @@ CALLS: tuple[Callable[[MemoryStore], Any], ...] = (
     lambda store: store.search("pump", like=HIDDEN_ID),
     lambda store: store.search("pump", collection=HIDDEN),
     lambda store: store.search("pump", narrow=f"collection:{HIDDEN}").rows,
-    lambda store: store.set_collection(HIDDEN, analyser="de"),
+    lambda store: store.collections.set(HIDDEN, analyser="de"),
     lambda store: store.reindex(collection=HIDDEN),
     lambda store: store.model_state(HIDDEN),
 )
@@ -228,7 +228,7 @@ def test_the_beginning_of_an_id_is_ambiguous_among_the_visible_alone(store: Memo
     store.add("hidden", id="aaaaaaaa-0000-4000-8000-000000000002", collection=HIDDEN)
     with pytest.raises(NotFoundError):
         store.get("aaaaaaaa")
-    work = store.limited_to(Scope.of([store.collections()[1].id]))
+    work = store.limited_to(Scope.of([store.collections.list()[1].id]))
     assert work.get("aaaaaaaa").text == "seen"
 
 
@@ -262,13 +262,13 @@ def test_an_id_that_is_taken_is_refused_in_the_same_words_whoever_holds_it(pair:
 def test_a_collection_may_be_made_under_the_name_of_a_hidden_one(pair: Pair) -> None:
     both, alone = (store.limited_to(EVERYTHING, creating=True) for store in pair)
     for store in (both, alone):
-        made = store.create_collection(HIDDEN)
+        made = store.collections.create(HIDDEN)
         assert made.memories == 0
-        assert [info.name for info in store.collections()] == [*VISIBLE, HIDDEN]
+        assert [info.name for info in store.collections.list()] == [*VISIBLE, HIDDEN]
         assert store.add("mine", collection=HIDDEN).collection == HIDDEN
         assert store.search("mine", collection=HIDDEN).total == store.stats()["memories"]
         with pytest.raises(BadInputError, match="already"):
-            store.create_collection(HIDDEN)
+            store.collections.create(HIDDEN)
 
 
 def test_without_the_right_to_make_collections_an_unknown_name_is_refused(pair: Pair) -> None:
@@ -288,7 +288,7 @@ def test_without_the_personal_collection_one_has_to_be_named(pair: Pair) -> None
 def test_pages_go_on_for_the_same_collections_alone(store: MemoryStore) -> None:
     for number in range(6):
         store.add(f"pump {number}", collection=("work", HIDDEN)[number % 2])
-    ids = {info.name: info.id for info in store.collections()}
+    ids = {info.name: info.id for info in store.collections.list()}
     work, diary = (store.limited_to(Scope.of([ids[name]])) for name in ("work", HIDDEN))
     token = work.search("pump", limit=1).next
     assert token is not None
@@ -300,8 +300,8 @@ def test_pages_go_on_for_the_same_collections_alone(store: MemoryStore) -> None:
 
 def test_a_limited_view_holds_no_other_keys(pair: Pair) -> None:
     both, _ = pair
-    keyring = both._vault.keyring
-    names = both.collection_names()
+    keyring = both._opened.vault.keyring
+    names = both.collections.names()
     assert set(keyring.collections) == {VAULT_SCOPE, *names}
     assert not hasattr(keyring, "root")
     vault_keys = keyring.of(VAULT_SCOPE)
@@ -313,7 +313,7 @@ def test_a_limited_view_is_locked_with_its_store_and_locks_nothing_itself(
     store: MemoryStore,
 ) -> None:
     store.add("pump", collection="work")
-    with store.limited_to(Scope.of([store.collections()[1].id])) as work:
+    with store.limited_to(Scope.of([store.collections.list()[1].id])) as work:
         snapshot = work.search_context().snapshot
         assert work.search("pump").total == 1
     assert not store.locked
@@ -328,9 +328,9 @@ def test_nothing_is_visible_in_no_collection_and_everything_in_all(store: Memory
     store.add("pump")
     nothing = store.limited_to(NOTHING)
     assert nothing.search("pump").rows == ()
-    assert (nothing.list(), nothing.collections(), nothing.topics()) == ([], [], {})
+    assert (nothing.list(), nothing.collections.list(), nothing.topics()) == ([], [], {})
     assert store.limited_to(EVERYTHING) is store
-    ids = Scope.of(info.id for info in store.collections())
+    ids = Scope.of(info.id for info in store.collections.list())
     assert store.limited_to(ids).limited_to(NOTHING).list() == []
     assert store.limited_to(ids).search("pump").total == 1
 

@@ -133,7 +133,7 @@ def timeless(response: SearchResponse) -> dict[str, Any]:
 
 def test_a_process_answers_what_the_store_itself_answers(scene: Scene) -> None:
     scene.begin()
-    work = Scope.of([one.id for one in scene.store.collections() if one.name == "work"])
+    work = Scope.of([one.id for one in scene.store.collections.list() if one.name == "work"])
     for query in ("pump water", '"pump in"', "ledger -friday", "topic:garden"):
         for options in OPTIONS:
             for scopes in ((), (work,)):
@@ -148,7 +148,7 @@ def test_a_process_answers_what_the_store_itself_answers(scene: Scene) -> None:
 
 def test_a_process_opens_what_the_asker_may_read_and_no_more(scene: Scene) -> None:
     scene.begin()
-    work = Scope.of([one.id for one in scene.store.collections() if one.name == "work"])
+    work = Scope.of([one.id for one in scene.store.collections.list() if one.name == "work"])
     for readable, opened in ((NOTHING, 0), (work, 1), (EVERYTHING, 3)):
         question = (
             "search_by_places",
@@ -170,14 +170,14 @@ def test_the_store_asks_a_process_and_tells_of_it_as_of_its_own_searches(scene: 
         answered.append((question[1], found is not None))
         return found
 
-    home = Scope.of([one.id for one in scene.store.collections() if one.name == "home"])
-    scene.store.elsewhere = elsewhere
-    scene.store.heard = lambda method, _: heard.append(method)
+    home = Scope.of([one.id for one in scene.store.collections.list() if one.name == "home"])
+    scene.store.search_through(elsewhere)
+    scene.store.report_to(lambda event, *_: heard.append(event))
     limited = scene.store.limited_to(home)
     assert [row.collection for row in limited.search("pump water").rows] == ["home"]
     assert limited.search_by_places(search_request("pump water")).rows
     assert answered == [("search", True), ("search_by_places", True)]
-    assert heard == ["search", "search_by_places"]
+    assert heard == ["search", "search"]
 
 
 def test_a_refusal_is_the_same_from_a_process(scene: Scene) -> None:
@@ -216,7 +216,7 @@ def test_a_process_finds_what_was_written_before_it_was_asked(scene: Scene) -> N
 
 
 def test_the_store_searches_by_itself_until_a_process_is_ready(scene: Scene) -> None:
-    scene.store.elsewhere = scene.searchers.ask
+    scene.store.search_through(scene.searchers.ask)
     for _ in range(WORTH):
         assert scene.processes() == []
         assert scene.store.search("pump").rows
@@ -229,7 +229,7 @@ def test_a_process_that_dies_is_missed_by_nobody(
 ) -> None:
     monkeypatch.setattr(pool, "SHORT_LIFE", 0.0)
     scene.begin(2)
-    scene.store.elsewhere = scene.searchers.ask
+    scene.store.search_through(scene.searchers.ask)
     for process in scene.processes():
         os.kill(process, signal.SIGKILL)
     assert [scene.store.search("pump").rows[0].rank for _ in range(3)] == [1, 1, 1]
@@ -244,7 +244,7 @@ def test_a_process_that_is_stuck_is_given_up_and_replaced(
 ) -> None:
     monkeypatch.setattr(pool, "SHORT_LIFE", 0.0)
     scene.begin(2)
-    scene.store.elsewhere = scene.searchers.ask
+    scene.store.search_through(scene.searchers.ask)
     with monkeypatch.context() as hasty, ThreadPoolExecutor() as crowd, stuck(scene):
         hasty.setattr(pool, "LONGEST", 0.5)
         found = list(crowd.map(scene.store.search, ["pump"] * 5, timeout=HANGS / 4))

@@ -203,7 +203,7 @@ def test_a_segment_whose_place_in_time_was_changed_is_noticed(
 def test_a_collection_whose_key_was_taken_away_is_missed(
     store: MemoryStore, key_file: Path
 ) -> None:
-    shed = store.create_collection("shed").id
+    shed = store.collections.create("shed").id
     store.add("The scythe hangs left.", collection="shed")
     store.lock()
     assert change(store.path, "delete from vault_collection_keys where collection = ?", shed) == 1
@@ -216,7 +216,7 @@ def test_older_settings_put_back_are_noticed(store: MemoryStore, key_file: Path)
     with sqlite3.connect(store.path) as connection:
         older = connection.execute(query).fetchone()
     connection.close()
-    store.create_collection("attic")
+    store.collections.create("attic")
     store.lock()
     change(
         store.path,

@@ -71,7 +71,7 @@ def test_each_topic_is_found_whole_at_every_moment_while_others_write(
             assert found(store, topic) == had(store, topic), f"{topic} at moment {moments}"
         assert moments % 5 or other.verify()["failures"] == []
 
-    filled.rotate_keys("work", progress=look)
+    filled.keys.rotate("work", progress=look)
     assert moments > 8
     assert len(found(filled, "all")) == len(had(filled, "all")) > 9
     assert filled.verify()["failures"] == []
@@ -92,7 +92,7 @@ def test_each_transaction_changes_a_few_rows_and_lets_others_write(filled: Memor
             connection.execute("begin immediate")
             connection.execute("rollback")
 
-    filled.rotate_keys("work", progress=look)
+    filled.keys.rotate("work", progress=look)
     assert max(changed) <= BATCH
     assert sum(changed) == 2 * 18, "each row was added once, and deleted once"
 
@@ -102,12 +102,12 @@ def test_stopped_anywhere_it_goes_on_when_run_again(
     filled: MemoryStore, other: MemoryStore, moment: int
 ) -> None:
     with stopped(after=moment) as stop:
-        filled.rotate_keys("work", progress=stop)
+        filled.keys.rotate("work", progress=stop)
     other.add("Written in between.", topics=["otters", "all"], collection="work")
     for store in (filled, other):
         assert len(found(store, "otters")) == 4
         assert found(store, "all") == had(store, "all")
-    other.rotate_keys("work")
+    other.keys.rotate("work")
     assert len(found(filled, "otters")) == len(found(other, "otters")) == 4
     assert len(rows(filled)) == 2 * 18 + 2
     assert filled.verify()["failures"] == []
@@ -133,7 +133,7 @@ def test_a_note_of_it_that_was_tampered_with_breaks_nothing_and_is_told(
         other.add("Written in between.", topics=["all"], collection="work")
         assert other.topic_hash("all", "work")
 
-    filled.rotate_keys("work", progress=tamper)
+    filled.keys.rotate("work", progress=tamper)
     assert any("topic hashes" in failure for failure in filled.verify()["failures"])
 
 
@@ -145,4 +145,4 @@ def test_what_is_no_hash_stops_the_change_of_keys_and_is_named(
     with closing(connect(filled.path)) as connection:
         connection.execute("insert into memory_topics values (?, ?)", (memory, value))
     with pytest.raises(TamperedError, match=memory):
-        filled.rotate_keys("work")
+        filled.keys.rotate("work")

@@ -67,7 +67,7 @@ def test_an_earlier_number_in_the_header_brings_no_earlier_rules_back(old: Path,
     with closing(connect(old)) as connection:
         connection.execute("pragma user_version = 2")
     with MemoryStore.open(old, key_file=key) as store:
-        assert store._vault.settings.format == FORMAT_VERSION
+        assert store._opened.vault.settings.format == FORMAT_VERSION
 
 
 def exchanged(path: Path, key: Path) -> str:
@@ -108,7 +108,7 @@ def test_a_row_that_was_exchanged_before_is_refused_from_the_upgrade_on(
 ) -> None:
     memory = exchanged(old, key)
     with MemoryStore.open(old, key_file=key) as store:
-        others = [one for one in store._vault.snapshot().ids([0, 1, 2]) if one != memory]
+        others = [one for one in store._opened.vault.snapshot().ids([0, 1, 2]) if one != memory]
         assert store.get(others[0]).text
         with pytest.raises(TamperedError, match=memory):
             store.get(memory)

@@ -26,8 +26,8 @@ Change = Callable[[IndexEntry], IndexEntry]
 
 def otherwise(store: MemoryStore, memory: Memory, change: Change) -> None:
     """Write a memory's index entry as somebody who has the key may: with something else in it."""
-    vault = store._vault
-    preparer = Preparer(vault, store._embedders.load)
+    vault = store._opened.vault
+    preparer = Preparer(vault, store._opened.embedders.load)
     collection = vault.collections.find(memory.collection)
     kept = replace(memory, collection=collection)
     (item,) = preparer.prepare([(kept, Origin())])
@@ -115,5 +115,5 @@ def test_a_text_in_another_language_or_code_or_with_a_new_title_is_as_it_was(
     store.edit(memory.id, title="Something quite different about boats and oars")
     store.add("The weir is opened in March, when the snow melts.", title="Again")
     store.add("", title="A title alone")
-    assert np.all(store._vault.snapshot().alive.sum() == 6)
+    assert np.all(store._opened.vault.snapshot().alive.sum() == 6)
     assert store.verify(full=True)["failures"] == []

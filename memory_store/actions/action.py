@@ -1,0 +1,130 @@
+"""What an action of a store is: it enters the vault, says what the audit trail learns, and more.
+
+Boundary: no lock clears anything up while an action runs. The trail learns of an action what stands
+in its declaration, under whatever name a store offers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+from msgspec import Struct
+
+from memory_store.records import SearchRequest, SearchResponse
+from memory_store.scopes import Scope
+from memory_store.session.embedders import Embedders
+from memory_store.session.held_vectors import HeldVectors
+from memory_store.session.opened_vault import OpenVault
+from memory_store.vault.damage import vault_faults
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+Counts = Callable[[Any], tuple[int, int]]
+"""From an action's result to how many memories it opened, and how many it returned or changed."""
+
+Heard = Callable[[str, int, int], None]
+"""Takes the event of each action that has one, with both counts."""
+
+SearchElsewhere = Callable[
+    [tuple[tuple[Scope, Scope], ...], str, SearchRequest], SearchResponse | None
+]
+"""From views, a method and a request to the answer; ``None``: no process is free."""
+
+
+class Opened(Struct):
+    """An opened vault with its models: what every action is given.
+
+    ``expander`` names the language model that expands queries (``None``: ``MEMORY_STORE_EXPANDER``,
+    or none). ``elsewhere`` is where searches run if there is room. ``views`` are the limits of this
+    view of the vault, as another process needs them.
+    """
+
+    vault: OpenVault
+    embedders: Embedders
+    vectors: HeldVectors
+    expander: str | None = None
+    heard: Heard | None = None
+    elsewhere: SearchElsewhere | None = None
+    views: tuple[tuple[Scope, Scope], ...] = ()
+
+
+class Actions:
+    """Some actions on an opened vault, each a method: the store itself, or a part of it."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+
+
+class Declared(Struct, frozen=True):
+    """What an action says of itself. ``event`` is ``None`` where the trail has none for it."""
+
+    event: str | None
+    writes: bool
+
+
+def action(
+    event: str | None,
+    *,
+    writes: bool,
+    counts: Counts = lambda _: (0, 0),
+    in_batches: bool = False,
+) -> Callable[[Callable[Concatenate[Opened, P], R]], Callable[Concatenate[Actions, P], R]]:
+    """Make a method of a function that takes :class:`Opened` first.
+
+    ``event`` is what the audit trail calls it (``None``: the trail does not have it), ``counts``
+    are the numbers in that event, ``writes`` says whether it may change the file. An action that
+    works ``in_batches`` enters the vault itself, so that a lock does not wait for all of it. What
+    the disk refuses is StorageError.
+    """
+
+    def declare(
+        function: Callable[Concatenate[Opened, P], R],
+    ) -> Callable[Concatenate[Actions, P], R]:
+        @wraps(function)
+        def run(actions: Actions, /, *arguments: P.args, **options: P.kwargs) -> R:
+            opened = actions._opened
+            vault = opened.vault
+            with vault_faults(vault.path), nullcontext() if in_batches else entered(vault):
+                result = function(opened, *arguments, **options)
+            if event is not None and opened.heard is not None:
+                opened.heard(event, *counts(result))
+            return result
+
+        run.declared = Declared(event, writes)  # type: ignore[attr-defined]
+        return run
+
+    return declare
+
+
+@contextmanager
+def entered(vault: OpenVault) -> Iterator[None]:
+    """Use the vault: no lock clears it up meanwhile. Raises LockedError."""
+    with vault.gate.entered(), vault.access.unchanged(vault.path):
+        yield
+
+
+class Late(Generic[F]):
+    """A method whose module is imported with its first use; see :func:`late`."""
+
+    def __init__(self, find: Callable[[], F]) -> None:
+        self._find = find
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._place = owner, name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        setattr(*self._place, self._find())
+        return getattr(instance if instance is not None else owner, self._place[1])
+
+
+def late(find: Callable[[], F]) -> F:
+    """The action that ``find`` imports, found when it is first used.
+
+    So a command that searches imports nothing that writes.
+    """
+    return cast(F, Late(find))
