@@ -6,26 +6,27 @@ who may not read sees ranks and no more. The templates escape all text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec import UNSET, UnsetType
 
 from memory_store.records import SearchResponse
+from memory_store.records.explanation import Account, Verdict
 from memory_store.search.explain.words import (
     Move,
+    StageWords,
     Table,
     Term,
-    Told,
     accounts,
     boost_sentence,
     changes,
     moves,
     ordinal,
     score_name,
+    stage_words,
     terms,
-    told,
     why_about,
-    why_told,
+    why_words,
 )
 
 
@@ -76,36 +77,36 @@ def account_views(response: SearchResponse) -> dict[str, AccountView]:
     return {id_: _account(account) for id_, account in accounts(response).items()}
 
 
-def stages(response: SearchResponse) -> list[Told]:
+def stages(response: SearchResponse) -> list[StageWords]:
     """The explanation, stage by stage."""
-    return [told(report) for report in response.explain]
+    return list(map(stage_words, response.explain))
 
 
-def why_view(why: Mapping[str, Any] | None) -> WhyView | None:
+def why_view(why: Verdict | None) -> WhyView | None:
     """What became of the memory asked about; ``None`` when none was."""
     if why is None:
         return None
-    one = why_told(why)
-    returned = bool(why.get("returned"))
+    one = why_words(why)
+    returned = bool(why.returned)
     without_reason = "it is among the results" if returned else "it is not among the results"
     return WhyView(
         about=why_about(why),
         returned=returned,
-        reason=str(why.get("reason") or without_reason),
+        reason=why.reason or without_reason,
         figures=one.figures,
         tables=one.tables,
-        account=_account(why) if why.get("ranks") else None,
+        account=_account(why) if why.ranks else None,
     )
 
 
-def _account(account: Mapping[str, Any]) -> AccountView:
+def _account(account: Account) -> AccountView:
     return AccountView(
         way=tuple(moves(account)),
         terms=tuple(map(_term, terms(account))),
         score_name=score_name(account),
-        fusion_score=_hundredths(account.get("fusion_score")),
+        fusion_score=_hundredths(account.fusion_score),
         boost=boost_sentence(account),
-        rerank_score=_hundredths(account.get("rerank_score")),
+        rerank_score=_hundredths(account.rerank_score),
         changes=tuple(
             (name, _hundredths(before), _hundredths(after))
             for name, before, after in changes(account)
@@ -124,9 +125,9 @@ def _term(term: Term) -> TermView:
     )
 
 
-def _hundredths(score: float | None) -> str:
+def _hundredths(score: float | UnsetType | None) -> str:
     """A score of 0–1 as the page shows scores: ``83``; one decimal below 10."""
-    if score is None:
+    if score is None or score is UNSET:
         return ""
     shown = score * 100
     return f"{shown:.0f}" if abs(shown) >= 10 or shown == 0 else f"{shown:.1f}"

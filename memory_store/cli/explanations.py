@@ -5,23 +5,24 @@ Boundary: all text passes :func:`memory_store.cli.terminal.printable_line`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from msgspec import UNSET
 
 from memory_store.cli.terminal import DIM, printable_line, shortened, styled, width
-from memory_store.records import StageReport
+from memory_store.records.explanation import Account, Stage, Verdict
 from memory_store.search.explain.words import (
+    StageWords,
     Table,
-    Told,
     boost_sentence,
     changes,
     moves,
     ordinal,
     score_name,
+    stage_words,
     terms,
-    told,
     why_about,
-    why_told,
+    why_words,
 )
 
 ARROW = " → "
@@ -29,7 +30,7 @@ INDENT = "    "
 FIGURE_CELLS = 160  # of one figure: two lines of a terminal; --json has all of it
 
 
-def account_lines(account: Mapping[str, Any], room: int, colour: bool) -> list[str]:
+def account_lines(account: Account, room: int, colour: bool) -> list[str]:
     """One result: its places after each stage, the sum of its fusion score, later changes."""
     way = ARROW.join(f"{name} {rank}" for name, rank, _ in moves(account))
     parts = [_sum(account), *_changes(account)]
@@ -37,13 +38,13 @@ def account_lines(account: Mapping[str, Any], room: int, colour: bool) -> list[s
     return [styled(line, DIM, colour) for line in lines]
 
 
-def stage_lines(stages: Sequence[StageReport], room: int) -> list[str]:
+def stage_lines(stages: Sequence[Stage], room: int) -> list[str]:
     """What each stage did: name, wall and processor milliseconds, then figures and tables."""
     name_room = max(len(printable_line(stage.stage)) for stage in stages)
     name_room = max(name_room, len("stage"))
     lines = [f"{'stage':<{name_room}} {'ms':>7} {'cpu':>7}"]
     for report in stages:
-        one = told(report)
+        one = stage_words(report)
         name = printable_line(one.stage)
         head = f"{name:<{name_room}} {one.milliseconds:7.1f} {one.cpu_milliseconds:7.1f}  "
         body = _body(one, room - len(head)) or [""]
@@ -54,18 +55,18 @@ def stage_lines(stages: Sequence[StageReport], room: int) -> list[str]:
     return [*lines, f"{'':<{name_room}} {wall:7.1f} {cpu:7.1f}"]
 
 
-def why_lines(why: Mapping[str, Any], room: int) -> list[str]:
+def why_lines(why: Verdict, room: int) -> list[str]:
     """Why one memory was returned or not: the reason, then the figures behind it."""
     about = printable_line(why_about(why))
-    reason = printable_line(str(why.get("reason", "")))
+    reason = printable_line(why.reason or "")
     first, *rest = wrapped(f"why {about}: {reason}", room - len(INDENT))
     lines = [first, *(INDENT + line for line in rest)]
-    one = why_told(why)
+    one = why_words(why)
     return lines + [INDENT + line for line in [*_way(why, room), *_body(one, room - len(INDENT))]]
 
 
-def _way(why: Mapping[str, Any], room: int) -> list[str]:
-    return account_lines(why, room - len(INDENT), colour=False) if why.get("ranks") else []
+def _way(why: Verdict, room: int) -> list[str]:
+    return account_lines(why, room - len(INDENT), colour=False) if why.ranks else []
 
 
 def wrapped(text: str, room: int) -> list[str]:
@@ -80,29 +81,28 @@ def wrapped(text: str, room: int) -> list[str]:
     return lines
 
 
-def _sum(account: Mapping[str, Any]) -> str:
+def _sum(account: Account) -> str:
     """``fusion .63 = words 3rd .31 + meaning 1st .22 + topics 2nd .10``."""
     parts = [
         f"{name}{f' {ordinal(rank)}' if rank else ''} {_score(points)}"
         for name, rank, _, _, points in terms(account)
     ]
-    score = account.get("fusion_score")
-    if score is None or not parts:
+    if account.fusion_score is UNSET or not parts:
         return ""
-    return f"{score_name(account)} {_score(score)} = {' + '.join(parts)}"
+    return f"{score_name(account)} {_score(account.fusion_score)} = {' + '.join(parts)}"
 
 
-def _changes(account: Mapping[str, Any]) -> list[str]:
+def _changes(account: Account) -> list[str]:
     """The type's factor in fusion, the reranker's score, and what changed the score after it."""
     named = [boost_sentence(account)]
-    if account.get("rerank_score") is not None:
-        named.append(f"rerank {_score(account['rerank_score'])}")
+    if account.rerank_score not in (None, UNSET):
+        named.append(f"rerank {_score(account.rerank_score)}")
     for name, before, after in changes(account):
         named.append(f"{name} {_score(before)}{ARROW}{_score(after)}")
     return named
 
 
-def _body(one: Told, room: int) -> list[str]:
+def _body(one: StageWords, room: int) -> list[str]:
     figures = " · ".join(
         shortened(printable_line(f"{name} {value}"), FIGURE_CELLS) for name, value in one.figures
     )

@@ -48,7 +48,6 @@ from memory_store.records.searches import (
     Ranking,
     SearchResponse,
     SearchResult,
-    StageReport,
 )
 from memory_store.records.vaults import VaultSettings
 
@@ -90,7 +89,6 @@ __all__ = [
     "SearchRequest",
     "SearchResponse",
     "SearchResult",
-    "StageReport",
     "VaultSettings",
     "read_request",
     "search_request",

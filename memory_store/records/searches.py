@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from memory_store.records.explanation import Stage, Verdict
 from memory_store.titles import shown_title
 
 
@@ -80,27 +81,6 @@ RESULT_COLUMNS = tuple(
 )
 
 
-class StageReport(Struct, frozen=True):
-    """What one stage of the pipeline did: its name, wall milliseconds, and details as data.
-
-    ``cpu_milliseconds`` is what the whole process spent meanwhile, other searches included.
-    """
-
-    stage: str
-    milliseconds: float
-    details: Mapping[str, Any] = field(default_factory=dict)
-    cpu_milliseconds: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready data."""
-        return {
-            "stage": self.stage,
-            "milliseconds": round(self.milliseconds, 3),
-            "cpu_milliseconds": round(self.cpu_milliseconds, 3),
-            **self.details,
-        }
-
-
 class SearchResponse(Struct, frozen=True):
     """The whole answer to a search.
 
@@ -110,9 +90,9 @@ class SearchResponse(Struct, frozen=True):
     the whole result. ``budget`` says what a token budget was spent on (``None``: there was none).
     ``nearest`` is a sentence where no memory holds a word of the query: the rows are merely near.
     ``degraded`` lists what was missing, each line ending in the command that mends it. ``explain``
-    holds one report per stage, in order (empty unless asked for). ``holding`` is how many memories
-    hold a word of the query, where more than words decides what is an answer, too; ``None`` where
-    that was not counted. It is for a page that says so, and not in the JSON.
+    holds what each stage did, in order, ``why`` what became of one memory (where asked for).
+    ``holding`` is how many memories hold a word of the query, where more than words decides what is
+    an answer, too; ``None`` where that was not counted. It is for a page, and not in the JSON.
     """
 
     query: str
@@ -130,8 +110,8 @@ class SearchResponse(Struct, frozen=True):
     nearest: str | None = None
     degraded: tuple[str, ...] = ()
     milliseconds: float = 0.0
-    explain: tuple[StageReport, ...] = ()
-    why: Mapping[str, Any] | None = None
+    explain: tuple[Stage, ...] = ()
+    why: Verdict | None = None
     holding: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -154,11 +134,11 @@ class SearchResponse(Struct, frozen=True):
             "milliseconds": round(self.milliseconds, 3),
         }
         if self.explain:
-            answer["explain"] = [report.as_dict() for report in self.explain]
+            answer["explain"] = [stage.as_dict() for stage in self.explain]
         if self.budget is not None:
             answer["budget"] = dict(self.budget)
         if self.why is not None:
-            answer["why"] = dict(self.why)
+            answer["why"] = self.why.as_dict()
         return answer
 
     def remarks(self, usual: Collection[str] = ()) -> list[str]:

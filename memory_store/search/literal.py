@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from memory_store.errors import BadInputError
 from memory_store.index.terms import has_term, keyword_scores, top_k
 from memory_store.records import Memory
+from memory_store.records.explanation import Analyse, Fetch, Open
 from memory_store.search.adjustments import Scored
 from memory_store.search.answer.response import Outcome, Page
 from memory_store.search.candidates import Candidate
@@ -82,7 +83,7 @@ def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> Outcom
         raise BadInputError(
             "sealed: a pattern can only be tried on opened text", parameter="sealed"
         )
-    with trace.stage("analyse") as details:
+    with trace.stage(Analyse) as note:
         source, marker = compiled(plan.query)
         needed = needs(source)
         if needed.nothing:
@@ -90,15 +91,15 @@ def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> Outcom
                 "q: the pattern has no whole word to look up; add one, as in timeout=\\d+",
                 parameter="q",
             )
-        details["words"] = needed.all_words()
-    with trace.stage("fetch") as details:
+        note.words = tuple(needed.all_words())
+    with trace.stage(Fetch) as fetching:
         candidates = _candidates(context, plan, needed)
         plan, candidates = _going_on(context, plan, candidates)
-        details["candidates"] = len(candidates)
+        fetching.candidates = len(candidates)
     opening = Opening(context.open_memories)
-    with trace.stage("open") as details:
+    with trace.stage(Open) as trying:
         found = _matching(opening.open(candidates[:MOST_CANDIDATES]), plan, marker, trace)
-        details |= {"opened": opening.opened, "matched": len(found)}
+        trying.opened, trying.matched = opening.opened, len(found)
     trace.order("pattern", found)
     found = above(plan, found)
     trace.order("min_score", found)

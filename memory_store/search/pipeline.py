@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.records import Ranking, SearchRequest, SearchResponse
+from memory_store.records.explanation import Analyse, Expand, Fetch, Fuse
 from memory_store.search.answer.meaning_only import meaning_alone
 from memory_store.search.answer.response import Outcome, Page, Why, respond
 from memory_store.search.candidates import Fetched, LegList
@@ -110,7 +112,7 @@ def _plan(
 
 def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     """Keyword, vector and hybrid search."""
-    with trace.stage("analyse"):
+    with trace.stage(Analyse):
         analysis = analyse(parse(plan.options), context, plan.options, plan.legs)
         check_deep(plan.options, analysis.keywords)
     listed = None if analysis.asks else analysis.mask
@@ -119,8 +121,8 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
     analysis = _unlisted(context, plan, analysis)
     conditional = is_conditional(analysis.parsed, plan.options)
     plan = plan.reaching(plan.tries) if conditional else plan
-    with trace.stage("expand") as details:
-        expanded = expansion(analysis, context, plan, details)
+    with trace.stage(Expand) as note:
+        expanded = expansion(analysis, context, plan, note)
     analysis = expanded.analysis
     merged, fetched = _fused(context, plan, analysis, expanded.probe, trace)
     plan, merged = _paged(context, plan, analysis, merged)
@@ -156,18 +158,18 @@ def _fused(
     trace: Trace,
 ) -> tuple[Merged, Fetched]:
     """Fetch, fuse and cut: the final pool, still sealed."""
-    with trace.stage("fetch") as details:
+    with trace.stage(Fetch) as note:
         if analysis.asks:
             fetched = fetch(analysis, context, plan.recipe, plan.legs, plan.depths, probe)
             told = told_in_order(context, plan.recipe)
-            details |= {"told_in_order": told} if told else {}
+            note.told_in_order = told or UNSET
         else:
             fetched = newest(analysis, context)
         if plan.recipe.feedback and plan.mode == "hybrid":
             from memory_store.search.legs.vector_feedback import with_feedback
 
-            fetched = with_feedback(fetched, analysis, context, plan, details)
-    with trace.stage("fuse"):
+            fetched = with_feedback(fetched, analysis, context, plan, note)
+    with trace.stage(Fuse):
         pool = plan.pool if analysis.asks else MOST_NEWEST  # a list to leaf through
         pool = pool if plan.place is None else NO_CUT
         merged = merge(fetched, analysis, context, plan.recipe, plan.mode, pool)

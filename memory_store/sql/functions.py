@@ -319,7 +319,7 @@ def _explanation(found: _Found | None) -> list[dict[str, Any]]:
     response = found.response
     stages: list[dict[str, Any]] = replace(response, rows=()).as_dict().get("explain", [])
     if response.why is not None:
-        stages.append({"stage": "why", "milliseconds": 0.0, "why": dict(response.why)})
+        stages.append({"stage": "why", "milliseconds": 0.0, "why": response.why.as_dict()})
     if response.nearest:
         stages.append({"stage": "nearest", "milliseconds": 0.0, "lines": [response.nearest]})
     if response.degraded:

@@ -23,12 +23,23 @@ import contextlib
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
 from memory_store.models.expander import chosen_expander
-from memory_store.records import SearchRequest, SearchResponse, SearchResult, StageReport
+from memory_store.records import SearchRequest, SearchResponse, SearchResult
+from memory_store.records.explanation import (
+    TIMES,
+    Adjust,
+    Expand,
+    Fetch,
+    Open,
+    Part,
+    Stage,
+    Verdict,
+    only,
+)
 from memory_store.scopes import Scope
 from memory_store.search.degraded import BY_PLACES, NOT_READ, for_searchers
 from memory_store.search.legs.more_like_this import unknown
@@ -232,10 +243,9 @@ def _whole_id(store: MemoryStore, like: str) -> str:
         raise unknown(like) from None
 
 
-def _as_asked_here(report: StageReport) -> StageReport:
+def _as_asked_here(stage: Stage) -> Stage:
     """A stage without what a language model was sent: that is for whoever holds the key."""
-    shown = {name: value for name, value in report.details.items() if name != "sent"}
-    return replace(report, details=shown)
+    return replace(stage, sent=UNSET) if isinstance(stage, Expand) else stage
 
 
 def _refuse_folders(reranker: str | None) -> None:
@@ -319,31 +329,32 @@ def _sealed(
         nearest=response.nearest,
         degraded=for_searchers(response.degraded),
         milliseconds=response.milliseconds,
-        explain=tuple(_sealed_stage(report, shown) for report in response.explain),
+        explain=tuple(_sealed_stage(stage, shown) for stage in response.explain),
         why=None if response.why is None else _sealed_why(response.why, shown),
     )
 
 
-def _sealed_why(why: Mapping[str, Any], shown: frozenset[str]) -> dict[str, Any]:
+def _sealed_why(why: Verdict, shown: frozenset[str]) -> Verdict:
     from memory_store.search.explain.verdict import IDS_ONLY
 
-    told = _part(why, shown | SHOWN_OF_WHY)
-    if "legs" in told:
-        told["legs"] = [_without_similarities(leg) for leg in told["legs"]]
-    return told | {"reason": IDS_ONLY} if why.get("reason") == IDS_ONLY else told
+    left = only(why, shown | SHOWN_OF_WHY)
+    if left.legs:
+        left = replace(left, legs=tuple(map(_without_similarities, left.legs)))
+    return replace(left, reason=IDS_ONLY) if why.reason == IDS_ONLY else left
 
 
-def _sealed_stage(report: StageReport, shown: frozenset[str]) -> StageReport:
-    details = _part(report.details, SHOWN_OF_STAGES)
-    if "lists" in details:
-        details["lists"] = [_without_similarities(one) for one in details["lists"]]
-    if "results" in report.details:
-        details["results"] = [_part(result, shown) for result in report.details["results"]]
-    return replace(report, details=details)
+def _sealed_stage(stage: Stage, shown: frozenset[str]) -> Stage:
+    left = only(stage, SHOWN_OF_STAGES | TIMES | {"results"})
+    if isinstance(left, Fetch) and left.lists:
+        left.lists = tuple(map(_without_similarities, left.lists))
+    if isinstance(left, Adjust | Open) and left.results:
+        left.results = tuple(only(one, shown) for one in left.results)
+    return left
 
 
-def _without_similarities(leg: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: None if name in NEARNESS else value for name, value in leg.items()}
+def _without_similarities(part: Part) -> Part:
+    near = (name for name in part.__struct_fields__ if name in NEARNESS)
+    return replace(part, **dict.fromkeys(near, None))
 
 
 def _part(record: Mapping[str, Any], shown: frozenset[str]) -> dict[str, Any]:

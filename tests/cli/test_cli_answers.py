@@ -13,7 +13,22 @@ from memory_store.cli.answers import opened_line, result_lines
 from memory_store.cli.explanations import account_lines, stage_lines, why_lines
 from memory_store.cli.progress import progress_line
 from memory_store.cli.terminal import bar, escaped, printable, printable_line, shortened, width
-from memory_store.records import Passage, SearchResponse, SearchResult, StageReport
+from memory_store.records import Passage, SearchResponse, SearchResult
+from memory_store.records.explanation import (
+    Account,
+    Analyse,
+    Boost,
+    Contribution,
+    Expand,
+    Fetch,
+    FilterCount,
+    LegPlace,
+    Open,
+    Place,
+    ScoreChange,
+    Verdict,
+    WordsHeld,
+)
 
 DRIVING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 HOSTILE = "before\x1b]0;owned\x07\x1b[2J\x9b31mafter\u202egnp.exe\r\nnext"
@@ -146,24 +161,24 @@ def test_the_progress_line(arguments: tuple[str, int, int | None, int, float], l
     assert progress_line(*arguments) == line
 
 
-ACCOUNT = {
-    "fusion_score": 0.63,
-    "contributions": [
-        {"leg": "keyword", "kind": "original", "rank": 3, "points": 0.31},
-        {"leg": "vector", "kind": "hyde", "rank": 12, "points": 0.22},
-        {"leg": "topic", "kind": "original", "rank": 1, "points": 0.10},
-    ],
-    "boost": {"name": "task boost", "factor": 1.3, "decides": "pool"},
-    "rerank_score": 0.81,
-    "ranks": [
-        {"after": "fusion", "rank": 7},
-        {"after": "rerank", "rank": 2, "steps": []},
-        {"after": "type boosts", "rank": 2, "steps": []},
-        {"after": "demotions", "rank": 4, "steps": ["done penalty"]},
-        {"after": "keyword floor", "rank": 5, "steps": []},
-    ],
-    "steps": [{"step": "done penalty", "before": 0.81, "after": 0.567}],
-}
+ACCOUNT = Account(
+    fusion_score=0.63,
+    contributions=(
+        Contribution("keyword", "original", rank=3, points=0.31),
+        Contribution("vector", "hyde", rank=12, points=0.22),
+        Contribution("topic", "original", rank=1, points=0.10),
+    ),
+    boost=Boost("task boost", 1.3, "pool"),
+    rerank_score=0.81,
+    ranks=(
+        Place("fusion", 7, 0.63),
+        Place("rerank", 2, 0.81, ()),
+        Place("type boosts", 2, 0.81, ()),
+        Place("demotions", 4, 0.567, ("done penalty",)),
+        Place("keyword floor", 5, 0.567, ()),
+    ),
+    steps=(ScoreChange("done penalty", 0.81, 0.567),),
+)
 
 
 def test_a_result_is_followed_from_fusion_to_its_place() -> None:
@@ -175,77 +190,53 @@ def test_a_result_is_followed_from_fusion_to_its_place() -> None:
     ]
 
 
-def test_what_a_surface_withheld_is_not_told() -> None:
-    assert account_lines({"fusion_rank": 7}, 80, colour=False) == []
+def test_what_a_surface_withheld_is_left_out() -> None:
+    assert account_lines(Account(fusion_rank=7), 80, colour=False) == []
 
 
 def test_stages_are_a_table_with_times_and_figures() -> None:
-    stages = [
-        StageReport(
-            "analyse",
-            1.25,
-            {
-                "language": "de",
-                "keywords": ["frost"],
-                "searchable": 412,
-                "of": 48210,
-                "filters": [{"filter": "type:decision", "lets_through": 1812}],
-            },
-            1.0,
-        ),
-        StageReport("novel", 20.0, {"some_figure": 1234, "odd\x1b[2J": [], "seen": ["a\x1bb"]}),
-    ]
+    analyse = Analyse(
+        milliseconds=1.25,
+        cpu_milliseconds=1.0,
+        language="de",
+        keywords=("frost",),
+        searchable=412,
+        of=48210,
+        filters=(FilterCount("type:decision", 1812),),
+    )
+    stages = [analyse, Open(milliseconds=20.0, opened=1234, kept=3)]
     assert stage_lines(stages, 90) == [
         "stage        ms     cpu",
         "analyse     1.2     1.0  language de · keywords frost · searchable 412 of 48,210",
         "                         filter         memories",
         "                         type:decision     1,812",
-        "novel      20.0     0.0  some figure 1,234 · seen ab",
+        "open       20.0     0.0  opened 1,234 · kept 3",
         "           21.2     1.0",
     ]
 
 
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-        max_leaves=8,
-    ),
-    st.integers(60, 100),
-)
-def test_details_of_any_shape_are_shown_and_fit(value: object, room: int) -> None:
-    for line in stage_lines([StageReport("novel", 1.0, {"detail": value})], room):
+@given(st.text(), st.lists(st.text(), max_size=3).map(tuple), st.integers(60, 100))
+def test_details_of_any_kind_are_shown_and_fit(
+    text: str, several: tuple[str, ...], room: int
+) -> None:
+    stages = [Expand(model=text, sent=text, variants=several), Fetch(told_in_order={text: 0.5})]
+    for line in stage_lines(stages, room):
         assert DRIVING.search(line) is None
         assert width(line) <= room
 
 
 def test_why_gives_the_reason_then_the_figures() -> None:
-    legs = [
-        {
-            "leg": "keyword",
-            "kind": "original",
-            "rank": 80,
-            "score": 1.2,
-            "taken": 64,
-            "last_score": 3.4,
-        },
-        {
-            "leg": "vector",
-            "kind": "original",
-            "rank": None,
-            "score": None,
-            "taken": 9,
-            "last_score": 0.4,
-        },
-    ]
-    why = {
-        "id": "3f2a9c1b-0000-4000-8000-000000000000",
-        "returned": False,
-        "reason": "no leg found it near enough",
-        "legs": legs,
-        "words": {"held": ["lease"], "missing": ["ends", "May"]},
-        "coverage": 0.314,
-    }
+    why = Verdict(
+        id="3f2a9c1b-0000-4000-8000-000000000000",
+        returned=False,
+        reason="no leg found it near enough",
+        legs=(
+            LegPlace("keyword", "original", 80, 1.2, 64, 3.4),
+            LegPlace("vector", "original", None, None, 9, 0.4),
+        ),
+        words=WordsHeld(held=("lease",), missing=("ends", "May")),
+        coverage=0.314,
+    )
     assert why_lines(why, 80) == [
         "why 3f2a9c1b: no leg found it near enough",
         "    words held lease · words missing ends, May · share of the query 31%",
@@ -260,5 +251,5 @@ def test_why_gives_the_reason_then_the_figures() -> None:
     [("cooking-85", "cooking-85"), ("x" * 99, "x" * 59 + "…"), ("\x1b[1m", "[1m")],
 )
 def test_what_was_typed_for_an_id_is_shown_in_full(typed: str, shown: str) -> None:
-    line = why_lines({"id": typed, "returned": False, "reason": "there is none"}, 88)[0]
+    line = why_lines(Verdict(id=typed, returned=False, reason="there is none"), 88)[0]
     assert line == f"why {shown}: there is none"

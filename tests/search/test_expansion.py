@@ -13,7 +13,7 @@ from expanded import asked, lists, refs, stage
 from memory_store.errors import LockedError
 from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import pipeline
-from memory_store.search.explain.words import told
+from memory_store.search.explain.words import stage_words
 from memory_store.search.query.expansion import LANGUAGE_NAMES
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
@@ -214,7 +214,7 @@ class TestTrouble:
         }
         (line,) = set(response.degraded) - set(notes.search("my private vehicle").degraded)
         assert "no usable line came from the language model junk. Try: another" in line
-        told_of = told(next(one for one in response.explain if one.stage == "expand"))
+        told_of = stage_words(next(one for one in response.explain if one.stage == "expand"))
         assert told_of.milliseconds > 0
         assert told_of.figures == (
             ("model", "junk"),

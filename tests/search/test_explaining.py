@@ -20,8 +20,8 @@ from memory_store.search.explain.words import (
     changes,
     moves,
     ordinal,
+    stage_words,
     terms,
-    told,
 )
 from memory_store.search.fusion.rank_fusion import Merged, RankedList, fuse
 from memory_store.search.recipes import RECIPES
@@ -151,7 +151,7 @@ class TestStages:
         order = ["analyse", "expand", "fetch", "fuse", "rerank", "adjust", "open", "preview"]
         assert [report.stage for report in unread.explain] == order
         assert sorted(order) == sorted(DOCUMENTED_STAGES)
-        lists = {told(report).stage: told(report).tables for report in unread.explain}["fetch"][0]
+        lists = {one.stage: stage_words(one).tables for one in unread.explain}["fetch"][0]
         assert [row[0] for row in lists.rows] == DOCUMENTED_LISTS
         assert all(report.milliseconds >= 0 for report in response.explain)
         assert sum(report.cpu_milliseconds for report in response.explain) > 0
@@ -204,7 +204,7 @@ class TestStages:
 
     def test_everything_is_told_in_words(self, typed: MemoryStore, reranker: str) -> None:
         response = typed.search(f"{QUERY} status:x", explain=True, status="open")
-        words = {one.stage: one for one in map(told, response.explain)}
+        words = {one.stage: one for one in map(stage_words, response.explain)}
         assert ("searchable", f"{stages(response)['analyse']['searchable']:,} of 100") in words[
             "analyse"
         ].figures

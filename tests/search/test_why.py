@@ -19,8 +19,8 @@ def told(store: MemoryStore, query: str, about: str, **options: Any) -> dict[str
     """The answer to why; the reason is printed for whoever reads a failure."""
     answer = store.search(query, why=about, **options).why
     assert answer is not None
-    print(answer["reason"])
-    return dict(answer)
+    print(answer.reason)
+    return answer.as_dict()
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ Boundary: turns opened memories into what the asker reads. Grants are checked by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.records import Memory, SearchResponse, SearchResult
+from memory_store.records import Memory, SearchResponse, SearchResult, explanation
 from memory_store.search.adjustments import Scored, band
 from memory_store.search.answer.previews import Marker, Preview, expands, preview
 from memory_store.search.answer.token_budget import Spending, spend, token_counter
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 
-Why = Callable[[Collection[str]], Mapping[str, Any]]
+Why = Callable[[Collection[str]], explanation.Verdict]
 """From the ids of the rows that are shown to what became of the memory asked about."""
 
 
@@ -103,20 +103,17 @@ class Outcome(Struct, frozen=True):
 def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) -> SearchResponse:
     """The response: previews, budget, counts, facets, the token for the next page."""
     options = plan.options
-    with trace.stage("preview") as details:
+    with trace.stage(explanation.Preview) as note:
         shown, budget, spending = _previewed(plan, outcome)
         rows = tuple(
             _row(context, plan.offset + rank, outcome, n, shown[n])
             for rank, n in enumerate(spending.taken, start=1)
         )
-        details |= {"returned": len(rows), "complete": sum(row.complete for row in rows)}
+        note.returned, note.complete = len(rows), sum(row.complete for row in rows)
         if budget is not None:
-            details |= {
-                "budget": budget["limit"],
-                "tokens": budget["spent"],
-                "tokens_counted_with": budget["counted_with"],
-                "skipped_for_budget": budget["skipped"] + len(budget["too_large"]),
-            }
+            note.budget, note.tokens = budget["limit"], budget["spent"]
+            note.tokens_counted_with = budget["counted_with"]
+            note.skipped_for_budget = budget["skipped"] + len(budget["too_large"])
     next_token = _next(context, plan, outcome, spending)
     whole = outcome.rows if outcome.page.conditional and _is_sealed(outcome) else outcome.ranking
     return SearchResponse(
@@ -137,7 +134,7 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
             dict.fromkeys((*context.degraded, *outcome.degraded, *_measured(plan, outcome, rows)))
         ),
         milliseconds=trace.milliseconds,
-        explain=trace.reports if options.explain else (),
+        explain=trace.stages if options.explain else (),
         why=None if outcome.why is None else outcome.why([row.id for row in rows]),
         holding=outcome.holding,
     )

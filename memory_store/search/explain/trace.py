@@ -1,9 +1,9 @@
-"""What each stage did, written down while it does it. There is no second code path.
+"""The trace: what each stage did, written down while it runs. There is no second code path.
 
-Only a trace that *follows* keeps reports, the order that each stage left and what was dropped on
-the way; else these notes cost nothing.
+Only a trace that is *following* keeps the stages, the order that each of them left and what was
+dropped on the way. Otherwise these notes cost nothing.
 
-Boundary: holds ordinals, scores, names of stages and the asker's own words; no text of memories.
+Boundary: ordinals, scores, names of stages and the caller's own words; no text of memories.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter, process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
-from memory_store.records import StageReport
+from memory_store.records.explanation import Stage
 
 if TYPE_CHECKING:
     from memory_store.search.adjustments import Scored
+
+
+Kind = TypeVar("Kind", bound=Stage)
 
 
 class Standing(Struct, frozen=True):
@@ -31,9 +34,9 @@ class Standing(Struct, frozen=True):
 class Trace:
     """The stages of one search, in order, with times and details.
 
-    ``following`` says whether anybody will ask for more than how long all took: ``standings`` are
-    the orders after each stage that reorders, ``dropped`` the reasons why opened memories (by id)
-    were left out. These and the reports stay empty otherwise.
+    ``following`` says whether the caller wants more than how long it took: ``standings`` are the
+    orders after each stage that reorders, ``dropped`` the reasons why opened memories (by id) were
+    left out. Otherwise these and the stages stay empty.
     """
 
     def __init__(self, *, following: bool = False) -> None:
@@ -41,20 +44,21 @@ class Trace:
         self.standings: list[Standing] = []
         self.dropped: dict[str, str] = {}
         self._start = perf_counter()
-        self._reports: list[StageReport] = []
+        self._stages: list[Stage] = []
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[dict[str, Any]]:
-        """Time a stage; what is put into the dictionary becomes its details."""
-        details: dict[str, Any] = {}
+    def stage(self, kind: type[Kind]) -> Iterator[Kind]:
+        """Time a stage, which fills in what is yielded."""
+        stage = kind()
         if not self.following:
-            yield details
+            yield stage
             return
         start, cpu = perf_counter(), process_time()
-        yield details
-        spent = (perf_counter() - start) * 1_000
+        yield stage
+        stage.milliseconds = round((perf_counter() - start) * 1_000, 3)
         # processor time of the whole process: models and legs have own threads
-        self._reports.append(StageReport(name, spent, details, (process_time() - cpu) * 1_000))
+        stage.cpu_milliseconds = round((process_time() - cpu) * 1_000, 3)
+        self._stages.append(stage)
 
     def order(self, stage: str, results: Sequence[Scored]) -> None:
         """Remember the order that a stage left."""
@@ -66,16 +70,14 @@ class Trace:
         if self.following:
             self.dropped[memory_id] = reason
 
-    def add(self, stage: str, **details: Any) -> None:
-        """More details for a stage that is over."""
-        for report in self._reports:
-            if report.stage == stage:
-                report.details.update(details)  # type: ignore[attr-defined]  # made in stage()
+    def of(self, kind: type[Kind]) -> Kind:
+        """A stage that is over, to fill in more of."""
+        return next(stage for stage in self._stages if isinstance(stage, kind))
 
     @property
-    def reports(self) -> tuple[StageReport, ...]:
-        """One report per stage so far."""
-        return tuple(self._reports)
+    def stages(self) -> tuple[Stage, ...]:
+        """What each stage did, so far."""
+        return tuple(self._stages)
 
     @property
     def milliseconds(self) -> float:

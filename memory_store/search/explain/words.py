@@ -1,7 +1,6 @@
-"""Results and explanations in words: one wording for the terminal and the search page.
+"""Explanations in words: one wording for the terminal, the search page and everything else.
 
-Works on the data of :mod:`memory_store.search.explain.account`, also where a surface has withheld
-parts of it: what is missing is left out.
+A field that is ``UNSET``, because a stage had nothing to say or a surface withheld it, is left out.
 
 Boundary: text from queries and models passes through as it is; surfaces escape it.
 """
@@ -9,18 +8,31 @@ Boundary: text from queries and models passes through as it is; surfaces escape 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from memory_store.records import SearchResponse, StageReport
+from memory_store.records import SearchResponse
+from memory_store.records.explanation import (
+    TIMES,
+    Account,
+    Adjust,
+    Analyse,
+    Expand,
+    Fetch,
+    Fuse,
+    Open,
+    Rerank,
+    Stage,
+    Verdict,
+)
 
 LEG_NAMES = {"keyword": "words", "topic": "topics", "vector": "meaning", "recent": "newest"}
 BESIDE = " with neighbours"
 SHORT_ID = 8  # characters of an id: the shortest prefix `get` accepts
-LONG_NAME = 60  # characters of what somebody typed for an id
-LONG_LIST = 12  # entries of a list or table that nothing here knows
+LONG_NAME = 60  # characters of what was typed for an id
+LONG_LIST = 12  # entries of a list that stands on one line
 
 # What happened to a result that a stage moved only by moving others.
 _BY_OTHERS = {
@@ -37,6 +49,8 @@ _STEP_NAMES = {
 _WHOLE_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _READINGS = ("fusion", "rerank", "few candidates", "late interaction", *LEG_NAMES)
 _IN_THE_WAY = ("fusion_rank", "fusion_score", "rank")
+_OF_ONE_MEMORY = (*_IN_THE_WAY[:2], "pool", "last_score", "rank", "page", "twin")
+_NOTHING: tuple[Any, ...] = (UNSET, None, "", (), {})
 
 
 class Move(NamedTuple):
@@ -66,7 +80,7 @@ class Table(Struct, frozen=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-class Told(Struct, frozen=True):
+class StageWords(Struct, frozen=True):
     """One stage in words: figures by name, then tables."""
 
     stage: str
@@ -76,67 +90,61 @@ class Told(Struct, frozen=True):
     tables: tuple[Table, ...] = ()
 
 
-def accounts(response: SearchResponse) -> dict[str, Mapping[str, Any]]:
+def accounts(response: SearchResponse) -> dict[str, Account]:
     """Id → the account of each result, where the response explains itself."""
-    results = (
-        entry for report in response.explain for entry in report.details.get("results") or ()
-    )
-    return {entry["id"]: entry for entry in results}
+    told = (stage for stage in response.explain if isinstance(stage, Open | Adjust))
+    return {str(one.id): one for stage in told for one in stage.results or ()}
 
 
-def moves(account: Mapping[str, Any]) -> list[Move]:
+def moves(account: Account) -> list[Move]:
     """The way of one result: ``fusion 7, rerank 2, done penalty 3``.
 
     Fusion and the reranker are always named, other stages when they changed its place.
     """
-    told: list[Move] = []
+    found: list[Move] = []
     before: int | None = None
-    for entry in account.get("ranks") or ():
-        steps, stage = entry.get("steps") or [], entry["after"]
-        changed = before is not None and entry["rank"] != before
-        if changed or stage in _READINGS:
-            own = ", ".join(step for step in steps if step not in _STEP_NAMES)
-            name = own or LEG_NAMES.get(stage) or _BY_OTHERS.get(stage, stage)
-            told.append(Move(name, entry["rank"], (before or entry["rank"]) - entry["rank"]))
-        before = entry["rank"]
-    return told
+    for place in account.ranks or ():
+        changed = before is not None and place.rank != before
+        if changed or place.after in _READINGS:
+            own = ", ".join(step for step in place.steps or () if step not in _STEP_NAMES)
+            name = own or LEG_NAMES.get(place.after) or _BY_OTHERS.get(place.after, place.after)
+            found.append(Move(name, place.rank, (before or place.rank) - place.rank))
+        before = place.rank
+    return found
 
 
-def changes(account: Mapping[str, Any]) -> list[tuple[str, float, float]]:
+def changes(account: Account) -> list[tuple[str, float, float]]:
     """What changed the score after fusion or the reranker: a name, the score before and after."""
     return [
-        (_STEP_NAMES.get(step["step"], step["step"]), step["before"], step["after"])
-        for step in account.get("steps") or ()
+        (_STEP_NAMES.get(one.step, one.step), one.before, one.after) for one in account.steps or ()
     ]
 
 
-def terms(account: Mapping[str, Any]) -> list[Term]:
+def terms(account: Account) -> list[Term]:
     """What the fusion score of one result is the sum of."""
     return [
         Term(
-            list_name(part["leg"], part["kind"]) + (BESIDE if "own_strength" in part else ""),
-            part.get("rank"),
-            part.get("weight"),
-            part.get("strength"),
-            part["points"],
+            list_name(part.leg, part.kind) + ("" if part.own_strength is UNSET else BESIDE),
+            part.rank or None,
+            None if part.weight is UNSET else part.weight,
+            None if part.strength is UNSET else part.strength,
+            part.points,
         )
-        for part in account.get("contributions") or ()
+        for part in account.contributions or ()
     ]
 
 
-def score_name(account: Mapping[str, Any]) -> str:
+def score_name(account: Account) -> str:
     """What the sum of the terms is called: ``fusion``, or ``score`` where one leg stands alone."""
-    ranks = account.get("ranks") or ({"after": "fusion"},)
-    return "fusion" if ranks[0]["after"] == "fusion" else "score"
+    return "fusion" if not account.ranks or account.ranks[0].after == "fusion" else "score"
 
 
-def boost_sentence(account: Mapping[str, Any]) -> str:
+def boost_sentence(account: Account) -> str:
     """The type's factor by name, and what it did; empty without one."""
-    boost = account.get("boost")
-    if not boost:
+    if not account.boost:
         return ""
-    did = "" if boost["decides"] == "order" else ", for the pool only"
-    return f"{boost['name']} × {boost['factor']:g}{did}"
+    did = "" if account.boost.decides == "order" else ", for the pool only"
+    return f"{account.boost.name} × {account.boost.factor:g}{did}"
 
 
 def ordinal(number: int) -> str:
@@ -145,63 +153,55 @@ def ordinal(number: int) -> str:
     return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
-def told(report: StageReport) -> Told:
-    """A stage's report in words; details that nothing here knows are shown as they are."""
-    details = {name: value for name, value in report.details.items() if name != "results"}
-    figures: list[tuple[str, str]] = []
-    tables: list[Table] = []
-    for one in _known(report.stage, details):
-        if isinstance(one, Table):
-            tables.append(one)
-        else:
-            figures.append(one)
-    for name, value in details.items():
-        if _is_table(value):
-            tables.append(_any_table(name, value))
-        elif value not in (None, "", [], (), {}):
-            figures.append((_words(name), plain(value)))
-    return Told(
-        report.stage, report.milliseconds, report.cpu_milliseconds, tuple(figures), tuple(tables)
+def stage_words(stage: Stage) -> StageWords:
+    """A stage in words."""
+    tell, said = _TELLERS.get(type(stage), (None, frozenset[str]()))
+    pieces: list[Piece] = [*tell(stage)] if tell is not None else []
+    for name in stage.__struct_fields__:
+        value = getattr(stage, name)
+        if name not in said | TIMES | {"results"} and value not in _NOTHING:
+            pieces.append((_words(name), plain(value)))
+    return StageWords(
+        stage.stage,
+        stage.milliseconds,
+        stage.cpu_milliseconds,
+        tuple(one for one in pieces if not isinstance(one, Table)),
+        tuple(one for one in pieces if isinstance(one, Table)),
     )
 
 
-def why_about(why: Mapping[str, Any]) -> str:
+def why_about(why: Verdict) -> str:
     """Which memory was asked about: the beginning of an id, or what was typed in its place, at
     most :data:`LONG_NAME` characters of it."""
-    about = str(why.get("id", ""))
+    about = why.id or ""
     if _WHOLE_ID.fullmatch(about):
         return about[:SHORT_ID]
     return about if len(about) <= LONG_NAME else f"{about[: LONG_NAME - 1]}…"
 
 
-def why_told(why: Mapping[str, Any]) -> Told:
-    """The figures behind the answer to why: words held, places in the legs, pool and page."""
+def why_words(why: Verdict) -> StageWords:
+    """The figures behind a verdict: words held, places in the legs, pool and page."""
     figures: list[tuple[str, str]] = []
-    words = why.get("words")
-    if words:
-        figures += [(f"words {name}", ", ".join(words[name])) for name in ("held", "missing")]
-    if why.get("coverage") is not None:
-        figures.append(("share of the query", f"{why['coverage']:.0%}"))
-    figures += [
-        (_words(name), plain(why[name]))
-        for name in ("fusion_rank", "fusion_score", "pool", "last_score", "rank", "page", "twin")
-        if why.get(name) is not None and not (name in _IN_THE_WAY and why.get("ranks"))
-    ]
-    legs = why.get("legs") or ()
+    if why.words:
+        figures.append(("words held", ", ".join(why.words.held)))
+        figures.append(("words missing", ", ".join(why.words.missing)))
+    if why.coverage is not UNSET:
+        figures.append(("share of the query", f"{why.coverage:.0%}"))
+    for name in _OF_ONE_MEMORY:
+        value = getattr(why, name)
+        if value not in _NOTHING and not (name in _IN_THE_WAY and why.ranks):
+            figures.append((_words(name), plain(value)))
     rows = tuple(
         (
-            list_name(leg["leg"], leg["kind"]),
-            plain(leg["rank"]),
-            plain(leg["score"]),
-            plain(leg["taken"]),
-            plain(leg["last_score"]),
+            list_name(leg.leg, leg.kind),
+            *map(plain, (leg.rank, leg.score, leg.taken, leg.last_score)),
         )
-        for leg in legs
+        for leg in why.legs or ()
     )
     columns = ("leg", "place", "score", "taken", "score of the last")
     tables = (Table("Its place in each leg", columns, rows),) if rows else ()
     shown = tuple((name, value) for name, value in figures if value)
-    return Told("why", 0.0, 0.0, shown, tables)
+    return StageWords("why", 0.0, 0.0, shown, tables)
 
 
 def plain(value: Any) -> str:
@@ -223,124 +223,95 @@ def plain(value: Any) -> str:
 
 
 Piece = tuple[str, str] | Table
-Details = dict[str, Any]
 
 
-def _known(stage: str, details: Details) -> Iterator[Piece]:
-    """What is known of a stage, taken out of ``details``."""
-    teller: Callable[[Details], Iterator[Piece]] | None = _TELLERS.get(stage)
-    if teller is not None:
-        yield from teller(details)
-
-
-def _analyse(details: Details) -> Iterator[Piece]:
-    for name in ("language", "keywords"):
-        if details.get(name):
-            yield name, plain(details.pop(name))
-    searchable, of = details.pop("searchable", None), details.pop("of", None)
-    if searchable is not None:
-        yield "searchable", f"{searchable:,}" if of is None else f"{searchable:,} of {of:,}"
-    details.pop("topic_groups", None)
-    filters = details.pop("filters", None)
-    if filters:
-        rows = tuple((one["filter"], f"{one['lets_through']:,}") for one in filters)
+def _analyse(stage: Analyse) -> Iterator[Piece]:
+    if stage.language:
+        yield "language", stage.language
+    if stage.keywords:
+        yield "keywords", plain(stage.keywords)
+    if stage.searchable is not UNSET:
+        of = "" if stage.of is UNSET else f" of {stage.of:,}"
+        yield "searchable", f"{stage.searchable:,}{of}"
+    if stage.filters:
+        rows = tuple((one.filter, f"{one.lets_through:,}") for one in stage.filters)
         yield Table("What each filter alone lets through", ("filter", "memories"), rows)
 
 
-def _expand(details: Details) -> Iterator[Piece]:
-    for name in ("model", "skipped"):
-        if details.get(name):
-            yield name, plain(details.pop(name))
-    kept, written = details.pop("cached", None), details.pop("lines", None)
-    variants = details.get("variants") or ()
-    usable = f"{len(variants) or 'none'} usable"
-    if kept:
+def _expand(stage: Expand) -> Iterator[Piece]:
+    if stage.model:
+        yield "model", stage.model
+    if stage.skipped:
+        yield "skipped", stage.skipped
+    usable = f"{len(stage.variants or ()) or 'none'} usable"
+    if stage.cached:
         yield "answered before", usable
-    elif written is not None:
-        yield "called", f"{written:,} line{'' if written == 1 else 's'}, {usable}"
-    if details.get("sent"):
-        yield "sent", f"“{details.pop('sent')}”"
+    elif stage.lines is not UNSET:
+        yield "called", f"{stage.lines:,} line{'' if stage.lines == 1 else 's'}, {usable}"
+    if stage.sent:
+        yield "sent", f"“{stage.sent}”"
 
 
-def _fetch(details: Details) -> Iterator[Piece]:
-    lists, spent = details.pop("lists", None), details.pop("leg_milliseconds", {})
-    if not lists:
+def _fetch(stage: Fetch) -> Iterator[Piece]:
+    spent = dict(stage.leg_milliseconds or {})
+    if not stage.lists:
         return
-    rows, timed = [], set()
-    for one in lists:
-        first = one["leg"] not in timed  # a leg's time is that of all its lists
-        timed.add(one["leg"])
-        rows.append(
-            (
-                list_name(one["leg"], one["kind"]),
-                f"{one['found']:,}",
-                plain(one["best"]),
-                plain(one["last"]),
-                f"{spent[one['leg']]:.1f}" if first and one["leg"] in spent else "",
-            )
+    rows = [
+        (
+            list_name(one.leg, one.kind),
+            f"{one.found:,}",
+            plain(one.best),
+            plain(one.last),
+            # a leg's time is that of all its lists
+            f"{spent.pop(one.leg):.1f}" if one.leg in spent else "",
         )
-    rows += [
-        (_name(leg), "0", "–", "–", f"{ms:.1f}") for leg, ms in spent.items() if leg not in timed
+        for one in stage.lists
     ]
+    rows += [(_name(leg), "0", "–", "–", f"{ms:.1f}") for leg, ms in spent.items()]
     yield Table("What each leg found", ("list", "found", "best", "last", "ms"), tuple(rows))
 
 
-def _fuse(details: Details) -> Iterator[Piece]:
+def _fuse(stage: Fuse) -> Iterator[Piece]:
     for name in ("recipe", "k", "candidates", "pool"):
-        if details.get(name) is not None:
-            yield name, plain(details.pop(name))
-    details.pop("weights", None)
+        if getattr(stage, name) is not UNSET:
+            yield name, plain(getattr(stage, name))
     rows = []
-    for one in details.pop("lists", ()):
-        named = enumerate(one["factors"].items())
-        told = [f"{name} {value:g}" for n, (name, value) in named if value != 1 or not n]
-        rows.append((list_name(one["leg"], one["kind"]), f"{one['weight']:.3g}", " × ".join(told)))
+    for one in stage.lists or ():
+        named = enumerate(one.factors.items())
+        because = [f"{name} {value:g}" for n, (name, value) in named if value != 1 or not n]
+        rows.append((list_name(one.leg, one.kind), f"{one.weight:.3g}", " × ".join(because)))
     if rows:
         yield Table("What each list counts", ("list", "weight", "because"), tuple(rows))
 
 
-def _rerank(details: Details) -> Iterator[Piece]:
-    skipped = details.pop("skipped", None)
-    if skipped:
-        yield "skipped", skipped
-    how = details.pop("how", None)
-    if how:
-        yield "by", how
-    if not details.get("reranked"):
-        details.pop("calibrated", None)
+def _rerank(stage: Rerank) -> Iterator[Piece]:
+    if stage.skipped:
+        yield "skipped", stage.skipped
+    if stage.how:
+        yield "by", stage.how
+    if stage.reranked is not UNSET:
+        yield "reranked", plain(stage.reranked)
+    if stage.reranked and stage.calibrated is not UNSET:
+        yield "calibrated", plain(stage.calibrated)
 
 
-def _adjust(details: Details) -> Iterator[Piece]:
-    for name, count in details.pop("moved", {}).items():
+def _adjust(stage: Adjust) -> Iterator[Piece]:
+    for name, count in (stage.moved or {}).items():
         yield _STEP_NAMES.get(name, name), f"{count:,} result{'' if count == 1 else 's'}"
 
 
-_TELLERS: Mapping[str, Callable[[Details], Iterator[Piece]]] = {
-    "analyse": _analyse,
-    "expand": _expand,
-    "fetch": _fetch,
-    "fuse": _fuse,
-    "rerank": _rerank,
-    "adjust": _adjust,
+# By stage: what is said of it in its own way, and of which fields. Others stand as they are.
+_TELLERS: Mapping[type[Stage], tuple[Callable[[Any], Iterator[Piece]], frozenset[str]]] = {
+    Analyse: (
+        _analyse,
+        frozenset({"language", "keywords", "topic_groups", "searchable", "of", "filters"}),
+    ),
+    Expand: (_expand, frozenset({"model", "cached", "sent", "lines", "skipped"})),
+    Fetch: (_fetch, frozenset({"lists", "leg_milliseconds"})),
+    Fuse: (_fuse, frozenset(Fuse.__struct_fields__)),
+    Rerank: (_rerank, frozenset(Rerank.__struct_fields__)),
+    Adjust: (_adjust, frozenset({"moved"})),
 }
-
-
-def _is_table(value: Any) -> bool:
-    return (
-        isinstance(value, list | tuple)
-        and any(value)
-        and all(isinstance(one, Mapping) for one in value)
-    )
-
-
-def _any_table(name: str, records: Sequence[Mapping[str, Any]]) -> Table:
-    columns = tuple(dict.fromkeys(column for record in records for column in record))
-    rows = tuple(
-        tuple(plain(record.get(column)) for column in columns) for record in records[:LONG_LIST]
-    )
-    left = len(records) - LONG_LIST
-    caption = f"{_words(name)} (and {left} more)" if left > 0 else _words(name)
-    return Table(caption, tuple(map(_words, columns)), rows)
 
 
 def list_name(leg: str, kind: str) -> str:

@@ -9,11 +9,12 @@ Boundary: works on vectors and ordinals; opens nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
 
+from memory_store.records.explanation import Fetch
 from memory_store.search.candidates import Fetched, QueryModel
 from memory_store.search.context import SearchContext
 from memory_store.search.fusion.rank_fusion import merge
@@ -34,11 +35,11 @@ def with_feedback(
     analysis: Analysis,
     context: SearchContext,
     plan: Plan,
-    details: dict[str, Any],
+    note: Fetch,
 ) -> Fetched:
     """``fetched`` with one more vector list for each model, of kind ``feedback``.
 
-    ``details`` takes how many memories gave them their direction.
+    ``note`` takes how many memories gave them their direction.
     """
     recipe, index = plan.recipe, context.vector_index
     if index is None or not any(model.query_vector is not None for model in fetched.models):
@@ -54,7 +55,7 @@ def with_feedback(
         believed += used
         if used:
             lists.append(nearest("feedback", moved, index, model.scope, context, recipe, depth))
-    details |= {"feedback_from": believed}
+    note.feedback_from = believed
     return replace(fetched, lists=deduplicated((*fetched.lists, *lists), context, plan.depths))
 
 

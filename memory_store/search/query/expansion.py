@@ -15,11 +15,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from memory_store.errors import ModelUnavailableError
+from memory_store.records.explanation import Expand
 from memory_store.search.candidates import LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.keyword import probe_keywords
@@ -73,45 +74,41 @@ class Expansion(Struct, frozen=True):
     degraded: tuple[str, ...] = ()
 
 
-def expansion(
-    analysis: Analysis, context: SearchContext, plan: Plan, details: dict[str, Any]
-) -> Expansion:
+def expansion(analysis: Analysis, context: SearchContext, plan: Plan, note: Expand) -> Expansion:
     """The query with the variants that a model wrote for it, or as it is.
 
-    ``details`` takes what was done, or why nothing was. Raises only what the vault raises.
+    ``note`` takes what was done, or why nothing was. Raises only what the vault raises.
     """
     model = plan.options.expander or context.expander
     skipped = _skipped(analysis.parsed, plan, model)
     if skipped is not None or model is None:
-        details["skipped"] = skipped
+        note.skipped = skipped or UNSET
         missed = skipped == "no model chosen" and plan.recipe.expansion == "expected"
         return Expansion(
             analysis, degraded=(NONE_CHOSEN.format(plan.recipe.name),) if missed else ()
         )
     from memory_store.search.query.guardrails import guarded
 
-    details["model"] = model
+    note.model = model
     probe = None
     if "keyword" in plan.legs and plan.recipe.strong_score is not None:
         probe = probe_keywords(analysis, context, plan.recipe, plan.depths)
         if is_confident(probe, context, plan):
-            details["skipped"] = "confident keyword match"
+            note.skipped = "confident keyword match"
             return Expansion(analysis, probe)
     try:
-        lines = _answered(analysis, context, plan, model, details)
+        lines = _answered(analysis, context, plan, model, note)
     except ModelUnavailableError as error:
-        details["skipped"] = str(error)  # with the name of an error, never with its words
+        note.skipped = str(error)  # with the name of an error, never with its words
         reason = NOT_EXPANDED.format(str(error).rstrip("."), error.remedy)
         return Expansion(analysis, probe, (reason,))
     if not lines:
         reason = NOT_EXPANDED.format(NOTHING_USABLE.format(model), ANOTHER)
         return Expansion(analysis, probe, (reason,))
     wordings = guarded(lines, analysis.parsed, analysis.language)
-    details |= {
-        "variants": [f"{variant.kind}: {variant.text}" for variant in wordings.kept],
-        "dropped": sum(wordings.dropped.values()),
-        "dropped_for": dict(wordings.dropped),
-    }
+    note.variants = tuple(f"{variant.kind}: {variant.text}" for variant in wordings.kept)
+    note.dropped = sum(wordings.dropped.values())
+    note.dropped_for = wordings.dropped
     return Expansion(with_variants(analysis, wordings.kept, context), probe)
 
 
@@ -152,28 +149,32 @@ def is_confident(probe: LegList | None, context: SearchContext, plan: Plan) -> b
 
 
 def _answered(
-    analysis: Analysis, context: SearchContext, plan: Plan, model: str, details: dict[str, Any]
+    analysis: Analysis, context: SearchContext, plan: Plan, model: str, note: Expand
 ) -> tuple[TypedLine, ...]:
     """What the model says, or said before. Raises ModelUnavailableError.
 
-    ``details`` takes whether it was asked, what it was sent, and how many lines it wrote.
+    ``note`` takes whether it was asked, what it was sent, and how many lines it wrote.
     """
     from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
 
     parsed, code = analysis.parsed, analysis.language
     question = ("expansion", str(PROMPT_VERSION), model, code, parsed.text, parsed.intent or "")
     kept = context.find_expansion(*question)
-    details["cached"] = kept is not None
+    note.cached = kept is not None
     if kept is not None:
         return tuple(TypedLine(kind, text) for kind, text in json.loads(kept))
-    lines, details["lines"] = expand(
+
+    def note_sent(prompt: str) -> None:
+        note.sent = prompt
+
+    lines, note.lines = expand(
         model,
         parsed.text,
         parsed.intent,
         code=code,
         language=LANGUAGE_NAMES.get(code, NO_LANGUAGE),
         seconds=_seconds(plan, SECONDS),
-        when_sent=lambda prompt: details.update(sent=prompt),
+        when_sent=note_sent,
     )
     if lines:
         context.keep_expansion(json.dumps(lines).encode(), *question)

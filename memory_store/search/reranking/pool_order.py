@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.records import Memory
+from memory_store.records.explanation import Adjust, Open, Rerank
 from memory_store.search.adjustments import Scored, adjust
 from memory_store.search.answer.response import Outcome
 from memory_store.search.candidates import Candidate
@@ -84,9 +85,9 @@ class Reading(Struct, frozen=True):
             degraded = (PAIRS_DECIDE,)
         if plan.misses_files:
             degraded = (*degraded, FILES_ARE_SEALED)
-        with self.trace.stage("rerank") as details:
+        with self.trace.stage(Rerank) as note:
             late = plan.out_of_time and plan.reads
-            details["skipped"] = OUT_OF_TIME if late else unread_because(plan, parsed.reading)
+            note.skipped = OUT_OF_TIME if late else unread_because(plan, parsed.reading)
         return self._page(pool, degraded)
 
     def _by_files(self, pool: Sequence[Candidate]) -> Outcome:
@@ -94,14 +95,14 @@ class Reading(Struct, frozen=True):
         from memory_store.search.reranking.file_rules import by_file_rules
 
         plan = self.plan
-        with self.trace.stage("open") as details:
+        with self.trace.stage(Open) as note:
             opened, _ = self._opened(pool, len(pool))
-            details |= {"opened": self.opening.opened, "kept": len(opened)}
-        with self.trace.stage("rerank") as details:
+            note.opened, note.kept = self.opening.opened, len(opened)
+        with self.trace.stage(Rerank) as note:
             fused = [Scored(o.candidate, o.candidate.share, o.memory) for o in opened]
             results = by_file_rules(fused, plan.recipe, self.analysis.keywords, self.trace)
-            details |= {"how": FILE_RULES, "reranked": 0, "calibrated": False}
-        with self.trace.stage("adjust"):
+            note.how, note.reranked, note.calibrated = FILE_RULES, 0, False
+        with self.trace.stage(Adjust):
             results = above(plan, results)
             self.trace.order("min_score", results)
         return Outcome(
@@ -129,18 +130,15 @@ class Reading(Struct, frozen=True):
         Of a pool larger than what the model reads only that much is opened, and the page.
         """
         matcher = self._matchers()
-        with self.trace.stage("open") as details:
+        with self.trace.stage(Open) as note:
             opened, unread = self._opened(pool, self.plan.reach)
-            details |= {"opened": self.opening.opened, "kept": len(opened)}
-        with self.trace.stage("rerank") as details:
+            note.opened, note.kept = self.opening.opened, len(opened)
+        with self.trace.stage(Rerank) as note:
             answer = self._scores(opened, matcher, model)
             self.trace.order("rerank" if answer.reranked else answer.why, answer.results)
-            details |= {
-                "how": answer.why,
-                "reranked": answer.reranked,
-                "calibrated": answer.calibrated,
-            }
-        with self.trace.stage("adjust"):
+            note.how, note.reranked = answer.why, answer.reranked
+            note.calibrated = answer.calibrated
+        with self.trace.stage(Adjust):
             results = self._adjusted(answer, opened, matcher)
             results = above(self.plan, with_waiting(self.plan, results, answer.results))
             self.trace.order("min_score", results)
@@ -182,11 +180,11 @@ class Reading(Struct, frozen=True):
         embedder = self.context.embedder()  # raises before anything is opened
         if plan.out_of_time:
             return self._page(pool, (out_of_time(min(len(pool), late_interaction.DEPTH)),))
-        with self.trace.stage("open") as details:
+        with self.trace.stage(Open) as note:
             keep = conditions(self.analysis.parsed, self.plan.options.meta, self.trace)
             first = list(self.opening.open_until(pool, keep or _any, late_interaction.DEPTH))
-            details |= {"opened": self.opening.opened, "kept": len(first)}
-        with self.trace.stage("rerank") as details:
+            note.opened, note.kept = self.opening.opened, len(first)
+        with self.trace.stage(Rerank) as note:
             answer = late_interaction.interact(
                 self.analysis.parsed.reading,
                 pool,
@@ -197,7 +195,7 @@ class Reading(Struct, frozen=True):
                 embedder,
                 deadline=plan.reading_deadline,
             )
-            details |= {"how": MAXSIM, "reranked": answer.read, "calibrated": False}
+            note.how, note.reranked, note.calibrated = MAXSIM, answer.read, False
         read = [Scored(c, c.standing, rerank_score=c.late_score) for c in answer.pool]
         self.trace.order("late interaction", read)
         return replace(self._page(answer.pool, answer.degraded), reranked=answer.read)
@@ -244,7 +242,7 @@ class Reading(Struct, frozen=True):
     def _page(self, pool: Sequence[Candidate], degraded: tuple[str, ...]) -> Outcome:
         """Fusion's order; only the page's own rows are opened, and what its conditions refuse."""
         plan = self.plan
-        with self.trace.stage("adjust"):
+        with self.trace.stage(Adjust):
             ordered = sealed_order(plan, pool)
             self.trace.order("demotions", ordered)
             results = above(plan, ordered)
@@ -260,7 +258,7 @@ class Reading(Struct, frozen=True):
             rows = tuple(results[: plan.options.limit])
             return Outcome(rows, _marker(self._matchers()), tuple(results), degraded=degraded)
         refused: set[str] = set()
-        with self.trace.stage("open") as details:
+        with self.trace.stage(Open) as note:
             wanted = [result.candidate for result in to_come(plan, results)]
             if keep is None:
                 opened = self.opening.open(wanted[: plan.options.limit])
@@ -268,7 +266,7 @@ class Reading(Struct, frozen=True):
                 noted = _noting(keep, refused)
                 tried = wanted[: plan.tries]
                 opened = list(self.opening.open_until(tried, noted, plan.options.limit))
-            details |= {"opened": self.opening.opened, "kept": len(opened)}
+            note.opened, note.kept = self.opening.opened, len(opened)
         scores = {result.candidate.ordinal: result for result in results}
         return Outcome(
             rows=tuple(scores[one.candidate.ordinal].opened(one.memory) for one in opened),
