@@ -16,7 +16,7 @@ from memory_store.importing.pipeline import run_import
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Snapshot
 from memory_store.models.embedder import Embedder
-from memory_store.session.secrets_given import secrets_to_open
+from memory_store.session.credentials import secrets_to_open
 from memory_store.session.unlock import open_vault
 from memory_store.store import MemoryStore
 

@@ -23,9 +23,9 @@ from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere,
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.creation import create_vault
+from memory_store.session.credentials import secrets_to_create, secrets_to_open
 from memory_store.session.embedders import Embedders
 from memory_store.session.held_vectors import HeldVectors
-from memory_store.session.secrets_given import secrets_to_create, secrets_to_open
 from memory_store.session.unlock import open_vault
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FileAccess

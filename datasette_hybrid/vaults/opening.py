@@ -22,7 +22,7 @@ from memory_store.errors import (
     StorageError,
     WrongKeyError,
 )
-from memory_store.session.secrets_given import secret_from_key_text, secrets_to_open
+from memory_store.session.credentials import secret_from_key_text, secrets_to_open
 from memory_store.session.unlock import open_vault
 from memory_store.sqlite import FileAccess, connect, plain_cause, sqlite3
 from memory_store.store import MemoryStore

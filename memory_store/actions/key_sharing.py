@@ -38,7 +38,7 @@ from memory_store.crypto.identities import (
 )
 from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
-from memory_store.session.secrets_given import secret_to_add
+from memory_store.session.credentials import secret_to_add
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import connect, sqlite3
 from memory_store.vault import device_keys

@@ -1,6 +1,6 @@
 """The key slots of the one who opened a vault: which there are, one more, one less; a new root key.
 
-Boundary: takes secrets that were made ready (``session/secrets_given.py``), keeps none. What is
+Boundary: takes secrets that were made ready (``session/credentials.py``), keeps none. What is
 said of a slot is not secret. The owner's sealed settings say which slots are his: a row that is
 put into the file does not become one by standing there when another is added or removed.
 """
@@ -20,7 +20,7 @@ from memory_store.errors import (
     NotFoundError,
     WrongKeyError,
 )
-from memory_store.session.secrets_given import new_recovery, passphrase_to_set, secret_to_add
+from memory_store.session.credentials import new_recovery, passphrase_to_set, secret_to_add
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import device_keys

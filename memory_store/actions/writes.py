@@ -29,8 +29,8 @@ from memory_store.records import (
     unheard,
 )
 from memory_store.session.embedders import WritingEmbedders, without_model
+from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
-from memory_store.session.preparation import Preparer
 from memory_store.session.writer import write_batch
 from memory_store.vault.audit_events import ADD
 from memory_store.vault.rows import Origin, read_origins, read_rows
@@ -143,7 +143,7 @@ def reindex(
     ``whole``: then every entry is made anew from its text. Raises ModelUnavailableError when all
     was done that needs no absent model.
     """
-    from memory_store.session.renewal import reindex as index_again
+    from memory_store.session.reindex import reindex as index_again
 
     vault = opened.vault
     with vault.gate.entered():
@@ -158,7 +158,7 @@ def write(opened: Opened, memories: Sequence[Memory], *, embed: bool = True) -> 
     """
     vault = opened.vault
     models = WritingEmbedders(opened.embedders, vault) if embed else without_model
-    preparer = Preparer(vault, models)
+    preparer = Indexer(vault, models)
     try:
         origins = _origins(vault, memories)
         prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])

@@ -19,7 +19,7 @@ from memory_store.importing.drafts import memory_from_draft
 from memory_store.importing.job import ImportJob
 from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.records import Memory, MemoryDraft
-from memory_store.session.preparation import Preparer
+from memory_store.session.indexer import Indexer
 from memory_store.session.writer import write_batch
 from memory_store.sqlite import sqlite3
 from memory_store.vault.rows import Origin, open_head, read_rows
@@ -56,7 +56,7 @@ class Batch:
     import, and its ``written`` with the report so far after each.
     """
 
-    def __init__(self, ledger: Ledger, preparer: Preparer, job: ImportJob, counts: Counts) -> None:
+    def __init__(self, ledger: Ledger, preparer: Indexer, job: ImportJob, counts: Counts) -> None:
         self._ledger = ledger
         self._vault = ledger.vault
         self._preparer = preparer

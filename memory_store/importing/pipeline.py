@@ -25,8 +25,8 @@ from memory_store.importing.source_file import Failure, Found, Skip, SourceFile,
 from memory_store.importing.walker import refusal, walk
 from memory_store.paths import home_path
 from memory_store.records import LISTED_IDS, ImportReport
+from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
-from memory_store.session.preparation import Preparer
 from memory_store.vault.sources import UPLOADED
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run_import(
     """
     with vault.gate.entered():
         requests, left = _requests(vault, job)
-        preparer = Preparer(vault, embedders, failed)
+        preparer = Indexer(vault, embedders, failed)
     preparer.embedded = job.embedded
     try:
         reports = [_Import(vault, preparer, replace(job, request=one)).run() for one in requests]
@@ -72,7 +72,7 @@ def _requests(vault: OpenVault, job: ImportJob) -> tuple[Sequence[ImportRequest]
 class _Import:
     """One request at work."""
 
-    def __init__(self, vault: OpenVault, preparer: Preparer, job: ImportJob) -> None:
+    def __init__(self, vault: OpenVault, preparer: Indexer, job: ImportJob) -> None:
         with vault.gate.entered():
             collection = vault.collections.find_or_create(job.request.collection)
             self.ledger = Ledger(vault, collection, job.request)

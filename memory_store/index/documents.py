@@ -1,6 +1,6 @@
 """What one document holds: postings read the other way round, from the document to its keys.
 
-Boundary: keyed hashes and counts. No word can be told from them, and nothing is opened.
+Boundary: keyed hashes and counts. No word can be read from them, and nothing is opened.
 """
 
 from __future__ import annotations

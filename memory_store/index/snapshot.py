@@ -38,7 +38,7 @@ class Filters(Struct, frozen=True):
 
     ``collections`` are ids; note that an *empty* tuple there lets nothing through. ``types`` are
     names; each also means the completed ones of its kind (``task``: ``task_done`` too), which
-    ``status`` tells apart. A document must hold one topic of each group in ``topics_any``.
+    ``status`` distinguishes. A document must hold one topic of each group in ``topics_any``.
     ``status`` is ``open``, ``done`` or ``all``. ``since`` and ``until`` bound ``created`` (epoch
     seconds, inclusive).
     """
@@ -200,7 +200,7 @@ class Snapshot:
         """The memories' ids, in the order given."""
         places = np.asarray(ordinals, dtype=np.intp)
         found = list(id_texts(self.id_words[places].astype(">u8").tobytes()))
-        if len(found) <= MOST_PLACES:  # whoever asks opens them next, and asks back
+        if len(found) <= MOST_PLACES:  # the caller opens them next, and asks back
             if len(self._places) > MOST_PLACES:
                 self._places = {}
             self._places.update(zip(found, places.tolist(), strict=True))
@@ -209,7 +209,7 @@ class Snapshot:
     def differ(self, ordinals: Sequence[int]) -> bool:
         """Whether no two of some different documents share a content.
 
-        Tags are told apart by their halves, which takes a tenth of comparing them: once in 2 ** 64
+        Tags are compared by their halves, which takes a tenth of comparing them: once in 2 ** 64
         it says no for nothing.
         """
         halves = self.content_tags.view(np.uint64)[np.asarray(ordinals, dtype=np.intp), 0]

@@ -5,8 +5,8 @@ times, and most of that is waiting for memory. One sorted table of all segments'
 tenth of the time. It is made once a snapshot has been searched a few times: who searches once
 after each write would make it for nothing.
 
-Boundary: keyed hashes and row numbers. A table is overwritten when nobody uses it any more, which
-is what a lock and a newer snapshot leave it to.
+Boundary: keyed hashes and row numbers. A table is overwritten when no search uses it any more:
+that is what a lock and a newer snapshot leave it to.
 """
 
 from __future__ import annotations

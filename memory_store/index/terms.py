@@ -154,7 +154,7 @@ def covered(snapshot: Snapshot, found: Matches, ordinals: Array) -> npt.NDArray[
     """How much of the query each document of ``ordinals`` holds: 0–1, float64 [n].
 
     The idf of the words it holds over the idf of all words of the query, so that a rare word
-    counts more than a common one, and a word nobody holds counts most. The idf is Lucene's
+    counts more than a common one, and a word of no document counts most. The idf is Lucene's
     (never below 0), since shares need a scale without floor. A group that has no hash for a
     collection does not count there.
     """

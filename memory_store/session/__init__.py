@@ -1,1 +1,1 @@
-"""An opened vault: its keys, its index, those who read and write it, until it is locked."""
+"""An opened vault: its keys, settings and index, its readers and its writer, until it is locked."""

@@ -59,7 +59,7 @@ class Embedders:
         """Load the vault's model beside the work inside, if vectors come from it.
 
         Ends when both have: a model that is still being loaded while Python ends does so with a
-        traceback. Nothing is said of one that is missing or broken: whoever asks for it is told.
+        traceback. One that is missing or broken raises its error later, where it is asked for.
         """
         loading = self._load_ahead()
         try:
@@ -180,7 +180,7 @@ class WritingEmbedders:
             return None
 
     def failed(self, collection: str, error: ModelUnavailableError) -> None:
-        """Tell that a collection's model made no vectors, of some texts or of any."""
+        """Note that a collection's model made no vectors, of some texts or of any."""
         mend = f"{error.remedy}, then memory-store reindex {self._vault.path}"
         line = f"stored without vectors: {str(error).rstrip('.')}. Try: {mend}"
         if self._vault.settings.chosen(collection).embedder:

@@ -22,12 +22,14 @@ from memory_store.text.chunks import Span, passages, windows
 from memory_store.text.identifiers import CODE, path_terms
 from memory_store.text.language import detect_language
 from memory_store.text.tokens import phrase_terms, terms
+from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.rows import content_tag, topic_tags
 from memory_store.vault.settings import AUTO
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
-# Characters that tell a text's language. Detection takes half of an import's time at 2,000 and a
+# Characters to detect a language by. Detection takes half of an import's time at 2,000 and a
 # quarter at 600; of 2,620 German and English texts none changed its language.
 LANGUAGE_SAMPLE = 600
 LANGUAGE_SAMPLE_OF_CODE = 2_000  # code does not count: a text that begins with some needs more
@@ -50,6 +52,12 @@ class Indexable(Struct, frozen=True):
     memory: Memory
     content_tag: bytes
     topics: tuple[bytes, ...]
+
+
+def indexable(keyring: Keyring, memory: Memory) -> Indexable:
+    """A memory with the tags that its keys give its content and topics."""
+    tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
+    return Indexable(memory, tag, tuple(topic_tags(keyring.of(memory.collection), memory.topics)))
 
 
 def text_windows(embedder: Embedder, title: str, text: str) -> list[Span]:
@@ -82,7 +90,7 @@ def embed_contents(
 ) -> dict[bytes, Windows]:
     """Embed distinct contents (tag → title, text): every window of each.
 
-    ``embedded`` is told again and again how many windows are done, and how many there are.
+    ``embedded`` is called again and again with how many windows are done, and how many there are.
     """
     spans = {tag: text_windows(embedder, *content) for tag, content in contents.items()}
     texts = [
@@ -135,7 +143,7 @@ def index_entries(
     """The index entries of a batch. Equal contents are embedded once, known ones not at all.
 
     Without an ``embedder`` the entries hold the vectors that ``reuse`` knows, or none.
-    ``analyser`` is ``auto`` (then ``fallback_language`` is that of texts too short to tell), a
+    ``analyser`` is ``auto`` (then ``fallback_language`` is for texts too short to show theirs), a
     language code, or ``code``, which memories of that type have anyhow.
     """
     known: dict[bytes, Windows] = {}

@@ -1,4 +1,4 @@
-"""The gate of an opened vault: many may be inside, and nobody locks while somebody is.
+"""The gate of an opened vault: many threads may be inside, and it is not locked while one is.
 
 Boundary: no keys. Wiping an array or closing a connection under a thread that is using it crashes
 the process, so a lock closes the gate, waits for those inside, and only then clears up.
@@ -52,10 +52,10 @@ class Gate:
             last()
 
     def close(self, patience: float, clear_up: Callable[[], None]) -> bool:
-        """Let nobody in any more, wait up to ``patience`` seconds for those inside, clear up.
+        """Let no thread in any more, wait up to ``patience`` seconds for those inside, clear up.
 
-        Returns whether everybody had left. Where somebody had not, the last one to leave clears
-        up. Closing twice does nothing more.
+        Returns whether all had left. Where one had not, the last one to leave clears up. Closing
+        twice does nothing more.
         """
         mine = 1 if getattr(self._local, "depth", 0) else 0
         deadline = time.monotonic() + patience

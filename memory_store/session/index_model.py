@@ -43,6 +43,11 @@ def wanted_mark(settings: Settings, keys: CollectionKeys) -> str:
     return f"{chosen.fingerprint}{_SEPARATOR}{hashed}"
 
 
+def is_stale(mark: str, wanted: str, windows: int) -> bool:
+    """Whether a segment of that many windows has entries for ``reindex`` to renew."""
+    return not same_analysis(mark, wanted) or (windows > 0 and not same_model(mark, wanted))
+
+
 def same_model(mark: str, wanted: str) -> bool:
     """Whether the vectors of two marks may be compared."""
     return mark.partition(_SEPARATOR)[0] == wanted.partition(_SEPARATOR)[0]

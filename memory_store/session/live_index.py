@@ -26,7 +26,7 @@ from memory_store.index.columns import Array
 from memory_store.index.layout import Late, overwrite_parts
 from memory_store.index.segment import Segment
 from memory_store.index.snapshot import Snapshot
-from memory_store.session.index_model import same_analysis, same_model, wanted_mark
+from memory_store.session.index_model import is_stale, same_model, wanted_mark
 from memory_store.session.sealed_segments import id_words, living_tags, load_segment
 from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, WholeKeyring
@@ -47,7 +47,7 @@ from memory_store.vault.segments import (
 )
 from memory_store.vault.settings import Settings, read_settings, stored_revision
 
-COUNTED_AT_UNLOCK = 20_000  # rows told apart at unlock (20 ms); above, each when it is opened
+COUNTED_AT_UNLOCK = 20_000  # rows compared at unlock (20 ms); above, each when it is opened
 
 
 class _Loaded(Struct):
@@ -70,7 +70,7 @@ class LiveIndex:
     """What is loaded of a vault's index, and how it is brought up to date."""
 
     def __init__(self, keyring: WholeKeyring, connection: sqlite3.Connection) -> None:
-        """``connection`` is read by this index alone, so that SQLite can tell it what others,
+        """``connection`` is read by this index alone, so that SQLite shows it what others,
         our own writer among them, committed."""
         self._keyring = keyring
         self._connection = connection
@@ -157,8 +157,7 @@ class LiveIndex:
             fits = same_model(row.model, wanted)
             segment = loaded.segment if fits else _unembedded(loaded.segment)
             parts.append((segment, loaded.alive, row.collection))
-            foreign = not fits and loaded.segment.windows > 0
-            stale.append(foreign or not same_analysis(row.model, wanted))
+            stale.append(is_stale(row.model, wanted, loaded.segment.windows))
         earlier = [one for one, it in self._accounts.items() if it.format < CONTENT_FORMAT]
         return Snapshot(parts, stale=stale, untagged=earlier)
 

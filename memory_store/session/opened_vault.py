@@ -99,7 +99,7 @@ class OpenVault(Protocol):
 
     @property
     def limits(self) -> str:
-        """What tells a search of this view from one of another view; empty: the whole vault."""
+        """What distinguishes a search of this view from those of others; empty: the whole vault."""
 
     @property
     def limited(self) -> bool:

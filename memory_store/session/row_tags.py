@@ -3,9 +3,9 @@
 Boundary: opens every memory once, for its owner, inside the transaction of the upgrade. Rows are
 believed by their accounts of before for the last time, which knew ids and versions alone. So each
 is held against its index entry, too: where a row was exchanged for an earlier one of its version,
-and the entry was not, the two say different things. Which of them is the right one cannot be told:
+and the entry was not, the two say different things. Which of them is right is not to be seen:
 such a row gets a tag that no row has, and is refused from then on until it is deleted. Where the
-entry was exchanged as well, nothing in the file tells.
+entry was exchanged as well, nothing in the file shows it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.index.codec import encode_main
 from memory_store.index.layout import Segment
 from memory_store.index.snapshot import Snapshot
-from memory_store.records import Memory
 from memory_store.session.comparison import Comparison
-from memory_store.session.entries import Indexable
+from memory_store.session.entries import indexable
 from memory_store.session.sealed_segments import alive_rows, living_tags, load_main
 from memory_store.sqlite import sqlite3
 from memory_store.vault.damage import UNFORESEEN
-from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, WholeKeyring
+from memory_store.vault.keyring import CollectionKeys, WholeKeyring
 from memory_store.vault.manifest import (
     CONTENT_FORMAT,
     Manifest,
@@ -36,7 +35,7 @@ from memory_store.vault.manifest import (
     rows_of,
     write_manifest,
 )
-from memory_store.vault.rows import MemoryRow, content_tag, open_memories, topic_tags
+from memory_store.vault.rows import MemoryRow, open_memories
 from memory_store.vault.segments import SegmentRow, list_segments, replace_main
 from memory_store.vault.settings import Settings
 
@@ -129,15 +128,10 @@ def _tags(
     found = {}
     for memory in memories:
         ordinal = snapshot.ordinal_of(memory.id)
-        item = _indexable(keyring, memory)
+        item = indexable(keyring, memory)
         if ordinal is not None and not any(comparison.differences(ordinal, item)):
             found[memory.id] = noted.tags[memory.id]
     return found
-
-
-def _indexable(keyring: WholeKeyring, memory: Memory) -> Indexable:
-    tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
-    return Indexable(memory, tag, tuple(topic_tags(keyring.of(memory.collection), memory.topics)))
 
 
 class _NotedTags:

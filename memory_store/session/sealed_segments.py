@@ -1,6 +1,6 @@
 """Segments as they lie sealed in the vault: opened, decoded, with the mask of what lives in them.
 
-Boundary: keys in, keyed hashes and vectors out, for whoever overwrites them afterwards.
+Boundary: keys in, keyed hashes and vectors out, which the caller overwrites afterwards.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def load_segment(
 def load_main(connection: sqlite3.Connection, keys: CollectionKeys, row: SegmentRow) -> Segment:
     """One segment whose vectors and pairs are read when they are first asked for.
 
-    For whoever reads within one transaction.
+    For a caller that reads within one transaction.
     """
 
     def opened(part: str) -> memoryview:

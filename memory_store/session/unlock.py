@@ -45,11 +45,11 @@ def open_vault(
         connection.close()
     if is_cheap(slot.slot) and not access.read_only:
         keyring.slot_key = _strengthened(path, vault, slot, access).key
-    told: Sequence[str] = ()
+    notices: Sequence[str] = ()
     if keyring.is_owner and not access.read_only:
-        access, told = _upgraded(path, keyring, access)
+        access, notices = _upgraded(path, keyring, access)
     opened = WholeVault(path, vault, keyring, access)
-    opened.notices = tuple(told)
+    opened.notices = tuple(notices)
     access.check_unchanged(path)
     return opened
 
@@ -65,8 +65,8 @@ def _upgraded(
         settings = read_settings(connection, keyring)
         if settings.format >= FORMAT_VERSION:
             return access, []
-        told = warnings(connection, keyring, settings)
-        return access, told if upgrade(connection, keyring, (_tag_rows,)) else []
+        notices = warnings(connection, keyring, settings)
+        return access, notices if upgrade(connection, keyring, (_tag_rows,)) else []
     except TamperedError as error:
         return FileAccess(f"it cannot be brought up to today's format: {error}", "mode=ro"), []
     except sqlite3.OperationalError as error:
@@ -109,5 +109,5 @@ def open_with_root(
     finally:
         connection.close()
     opened = WholeVault(path, vault, keyring, access)
-    opened.untold()  # the process that gave us the key tells it
+    opened.untold()  # the process that gave us the key shows it
     return opened

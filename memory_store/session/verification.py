@@ -11,26 +11,19 @@ again, for as many as are asked for, chosen at random.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct
+from typing import Any
 
 from memory_store.crypto.blinding import SUM_MODULUS
 from memory_store.errors import (
     MemoryStoreError,
-    ModelMismatchError,
-    ModelUnavailableError,
-    NotFoundError,
     TamperedError,
 )
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
-from memory_store.session.comparison import Comparison
-from memory_store.session.entries import Indexable
-from memory_store.session.index_model import same_analysis, same_model, wanted_mark
+from memory_store.session.entry_checks import Compared, EntryChecks, Model
+from memory_store.session.index_model import is_stale, wanted_mark
 from memory_store.session.known_rows import KnownRows
 from memory_store.session.sealed_segments import alive_rows, living_tags, load_main, load_segment
 from memory_store.session.whole_vault import WholeVault
@@ -39,7 +32,6 @@ from memory_store.vault import audit, sources, topic_table
 from memory_store.vault.collections import check_named
 from memory_store.vault.damage import UNFORESEEN, damage
 from memory_store.vault.expansions import stored
-from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
 from memory_store.vault.rows import content_tag, open_memories, own_tag, read_origins, topic_tags
 from memory_store.vault.schema import FORMAT_VERSION
@@ -48,26 +40,10 @@ from memory_store.vault.settings import FILLING, MEMORY
 from memory_store.vault.share_check import share_checks
 from memory_store.vault.transactions import reading
 
-if TYPE_CHECKING:
-    from memory_store.models.embedder import Embedder
-
-WORDS_COMPARED = 256  # memories whose words are analysed again: about a second
-VECTORS_COMPARED = 16  # memories of those that are embedded again: about a second, too
 MEND = "memory-store reindex --all makes the entry anew"
 
 Check = Callable[[], object]
-Model = Callable[[str], "Embedder"]
 DATABASE = "database"
-
-
-class Compared(Struct):
-    """Of how many memories the entries were compared, and of how many the words and the vectors."""
-
-    entries: int = 0
-    words: int = 0
-    vectors: int = 0
-    left: str = ""
-    """Why no vectors were, where some might have been."""
 
 
 def verify(
@@ -114,16 +90,11 @@ class _Work:
     ) -> None:
         self._vault = vault
         self._connection = connection
-        self._model = model
         self._readable = set(vault.keyring.readable())
         self._snapshot = self._read_index()
-        living = self._snapshot.alive.nonzero()[0].tolist()
-        chosen = living if full else _some(living, WORDS_COMPARED)
         self._known = KnownRows(self._snapshot)
-        self._comparison = Comparison(self._snapshot, chosen)
-        self._embedded = frozenset(chosen if full else _some(chosen, VECTORS_COMPARED))
-        self._models: dict[str, Embedder | None] = {}
-        self.compared = Compared()
+        self._entries = EntryChecks(self._snapshot, vault.keyring, model, full=full)
+        self.compared = self._entries.compared
 
     def wipe(self) -> None:
         """Overwrite the index that was read."""
@@ -145,8 +116,7 @@ class _Work:
             except (MemoryStoreError, *UNFORESEEN):
                 continue
             wanted = wanted_mark(vault.settings, keys)
-            fits = same_model(row.model, wanted) or not segment.windows
-            stale.append(not (fits and same_analysis(row.model, wanted)))
+            stale.append(is_stale(row.model, wanted, segment.windows))
         return Snapshot(parts, stale=stale, untagged=earlier)
 
     def checks(self) -> Iterator[tuple[str, Check]]:
@@ -213,9 +183,11 @@ class _Work:
         opened = list(open_memories(self._connection, keyring, [memory], self._known))
         _refuse_unless(bool(opened), "is gone")
         self._rows_beside(opened[0])
-        ordinal = self._snapshot.ordinal_of(memory)
-        if ordinal is not None:
-            self._entry(ordinal, opened[0])
+        differing = self._entries.differences(opened[0])
+        _refuse_unless(
+            not differing,
+            f"differs from its index entry in: {', '.join(differing)}; {MEND}",
+        )
 
     def _rows_beside(self, opened: Memory) -> None:
         """Its content tag, and its topics in the file."""
@@ -244,49 +216,6 @@ class _Work:
             whole = kept == FILLING or any(one <= topics for one in wanted)
             whole = whole and topics <= set().union(*wanted)
             _refuse_unless(whole, "its topic hashes are others")
-
-    def _entry(self, ordinal: int, memory: Memory) -> None:
-        """What the index says of it."""
-        keyring = self._vault.keyring
-        tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
-        keys = keyring.of(memory.collection)
-        item = Indexable(memory, tag, tuple(topic_tags(keys, memory.topics)))
-        differing = [*self._comparison.differences(ordinal, item)]
-        self.compared.entries += 1
-        if ordinal in self._comparison.chosen and not self._snapshot.stale[ordinal]:
-            self.compared.words += 1
-            if self._comparison.words_differ(ordinal, item, keys.blinder):
-                differing.append("words")
-            if ordinal in self._embedded and self._vectors_differ(ordinal, memory):
-                differing.append("vectors")
-        _refuse_unless(
-            not differing,
-            f"differs from its index entry in: {', '.join(differing)}; {MEND}",
-        )
-
-    def _vectors_differ(self, ordinal: int, memory: Memory) -> bool:
-        if not self._snapshot.windows(ordinal):
-            return False
-        embedder = self._embedder(memory.collection)
-        if embedder is None:
-            return False
-        self.compared.vectors += 1
-        return self._comparison.vectors_differ(ordinal, memory, embedder)
-
-    def _embedder(self, collection: str) -> Embedder | None:
-        """The model that a collection's vectors come from, where it is here."""
-        if collection not in self._models:
-            self._models[collection] = None
-            try:
-                if self._model is not None:
-                    self._models[collection] = self._model(collection)
-            except (ModelUnavailableError, ModelMismatchError, NotFoundError) as error:
-                self.compared.left = str(error)
-        return self._models[collection]
-
-
-def _some(ordinals: list[int], most: int) -> list[int]:
-    return random.SystemRandom().sample(ordinals, min(most, len(ordinals)))
 
 
 def _check_collections(vault: WholeVault, connection: sqlite3.Connection) -> None:

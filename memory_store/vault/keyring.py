@@ -87,7 +87,7 @@ class WholeKeyring:
     """A principal's unlocked keys. Everything in memory is built from these alone.
 
     ``slot`` and ``slot_key`` are the key slot that opened it and its key-encryption key; ``pin``
-    is what somebody who is not the owner knows the owner by.
+    is what a member knows the owner by.
     """
 
     vault: bytes
@@ -177,7 +177,7 @@ class WholeKeyring:
     def grant_of(self, connection: sqlite3.Connection, collection: str, epoch: int) -> GrantPlace:
         """Where the owner's grant for this principal stands, by the keys that both are known by.
 
-        Raises TamperedError where the owner has other keys than those this principal was told.
+        Raises TamperedError where the owner has other keys than those this principal knows.
         """
         owner = self.owner_identity(connection)
         return GrantPlace(
@@ -196,14 +196,14 @@ class WholeKeyring:
         return identity_of(self.root, present.kem if present else strongest_kem())
 
     def granted(self, place: GrantPlace, bundle: Bundle) -> bytes:
-        """A collection's bundle for somebody else, signed."""
+        """A collection's bundle for another principal, signed."""
         return make_grant(self.root, place, bundle)
 
     def hold_own_scope(self, dedupe: bytes) -> None:
         """For one who is not the owner: keys in the place of the vault's own scope.
 
-        They are his alone, and seal what stays in memory; ``dedupe`` is the owner's, by which equal
-        contents of several collections are told.
+        They are the member's alone, and seal what stays in memory. ``dedupe`` is the owner's: by
+        it equal contents of several collections are recognised.
         """
         if VAULT_SCOPE not in self.collections:
             own = Bundle.first(self.root.derive("own-scope"))
@@ -353,7 +353,7 @@ class WholeKeyring:
         return self.readable()
 
     def check_owner(self) -> None:
-        """Raise BadInputError for the keys of somebody with whom collections are shared."""
+        """Raise BadInputError for the keys of a member, with whom collections are shared."""
         self.check_open()
         if not self.is_owner:
             raise BadInputError("only the owner of the vault may do this", "key")

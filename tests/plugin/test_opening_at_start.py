@@ -56,7 +56,7 @@ async def test_a_missing_keyring_package_is_said_with_what_mends_it(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("memory_store.session.secrets_given.find_spec", lambda name: None)
+    monkeypatch.setattr("memory_store.session.credentials.find_spec", lambda name: None)
     served = await serve(filled.path, options={"notes": {"keyring": True}})
     told = capsys.readouterr().err
     assert "notes: locked" in told

@@ -11,7 +11,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from memory_store.cli import main
-from memory_store.session.secrets_given import secrets_to_open
+from memory_store.session.credentials import secrets_to_open
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.vault.keyring import CollectionKeys, WholeKeyring

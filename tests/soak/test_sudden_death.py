@@ -22,7 +22,7 @@ from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.importing.batch import BATCH_MEMORIES, UNEMBEDDED_BATCH
 from memory_store.records import Memory, MemoryDraft
-from memory_store.session.renewal import BATCH as REINDEX_BATCH
+from memory_store.session.reindex import BATCH as REINDEX_BATCH
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.resealing import BATCH as ROTATION_BATCH

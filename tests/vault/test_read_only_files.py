@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memory_store.errors import ReadOnlyError
-from memory_store.session.secrets_given import secrets_to_open
+from memory_store.session.credentials import secrets_to_open
 from memory_store.session.unlock import open_vault
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from memory_store.cli import main
 from memory_store.index.segment import IndexEntry, build
 from memory_store.records import Memory
-from memory_store.session import verification
-from memory_store.session.preparation import Preparer
+from memory_store.session import entry_checks
+from memory_store.session.indexer import Indexer
 from memory_store.session.sealed_segments import write_index_segment
 from memory_store.store import MemoryStore
 from memory_store.vault.rows import Origin
@@ -27,7 +27,7 @@ Change = Callable[[IndexEntry], IndexEntry]
 def otherwise(store: MemoryStore, memory: Memory, change: Change) -> None:
     """Write a memory's index entry as somebody who has the key may: with something else in it."""
     vault = store._opened.vault
-    preparer = Preparer(vault, store._opened.embedders.load)
+    preparer = Indexer(vault, store._opened.embedders.load)
     collection = vault.collections.find(memory.collection)
     kept = replace(memory, collection=collection)
     (item,) = preparer.prepare([(kept, Origin())])
@@ -82,8 +82,8 @@ def test_phrases_are_compared_too(store: MemoryStore) -> None:
 def test_the_report_says_how_many_were_compared(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verification, "WORDS_COMPARED", 5)
-    monkeypatch.setattr(verification, "VECTORS_COMPARED", 2)
+    monkeypatch.setattr(entry_checks, "WORDS_COMPARED", 5)
+    monkeypatch.setattr(entry_checks, "VECTORS_COMPARED", 2)
     for number in range(8):
         store.add(f"The ledger {number} is reconciled on Fridays.")
     assert store.verify()["compared"] == {"entries": 8, "words": 5, "vectors": 2, "left": ""}

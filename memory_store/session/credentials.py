@@ -1,4 +1,4 @@
-"""The secrets a caller names, made ready for the key slots.
+"""The secrets that a caller names: passphrases, key files, recovery codes, the OS keyring.
 
 Boundary: reads key files and the operating system's keyring, and hands the bytes on in buffers
 that can be wiped. Messages name files and kinds of key, never what is in them.
@@ -79,7 +79,7 @@ def secret_to_add(
 
 
 def new_recovery() -> tuple[Secret, str]:
-    """A new recovery code: as a secret, and as text to be told once."""
+    """A new recovery code: as a secret, and as text to be shown once."""
     code = new_recovery_code()
     return Secret(RECOVERY, key=decode_recovery_code(code)), code
 

@@ -1,4 +1,8 @@
-"""Preparing memories for writing: tags, language, terms and vectors, outside any transaction."""
+"""Memories made ready to be written: tags, language, terms and vectors, outside a transaction.
+
+Boundary: plain text comes in, keyed hashes and vectors go out. The words that an import remembers
+are wiped when it closes.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,12 @@ from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry
 from memory_store.records import Memory
 from memory_store.session.embedders import check_model
-from memory_store.session.entries import Indexable, Windows, index_entries
+from memory_store.session.entries import Indexable, Windows, index_entries, indexable
 from memory_store.session.index_model import IndexModel, index_model
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import Prepared
 from memory_store.text.identifiers import CODE
-from memory_store.vault.keyring import VAULT_SCOPE
-from memory_store.vault.rows import Origin, content_tag, topic_tags
+from memory_store.vault.rows import Origin
 from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
@@ -35,15 +38,14 @@ class _Making(Struct, frozen=True):
     analyser: str
 
 
-class Preparer:
+class Indexer:
     """Turns memories into what :func:`write_batch` writes. One per import or call; then closed.
 
     ``embedders`` gives the model of a collection (by id), or None: new contents are then left
-    without vectors (``--no-embed``, or no model). ``failed`` is told of a collection whose model
-    failed: the texts that it failed on are left without vectors, too. ``anew``: no vectors of the
-    index are used again. Raises ModelMismatchError
-    where a collection's vectors come from another model, and, without ``failed``,
-    ModelUnavailableError.
+    without vectors (``--no-embed``, or no model). ``failed`` is called with a collection whose
+    model failed: the texts that it failed on are left without vectors, too. ``anew``: no vectors of
+    the index are used again. Raises ModelMismatchError where a collection's vectors come from
+    another model, and, without ``failed``, ModelUnavailableError.
     """
 
     def __init__(
@@ -55,12 +57,12 @@ class Preparer:
         anew: bool = False,
     ) -> None:
         self.embedded: Callable[[int, int], None] | None = None
-        """Told how many windows of a batch are embedded, and how many it has."""
+        """Called with how many windows of a batch are embedded, and how many it has."""
         self._vault = vault
         self._embedders = embedders
         self._failed = failed
         self._blinders: dict[str, Blinder] = {}
-        self._anew = anew  # no vectors of the index are used again
+        self._anew = anew
         self._snapshot = vault.snapshot()
         self._makings: dict[str, _Making] = {}
         self._known: dict[str, dict[bytes, int]] = {}
@@ -75,8 +77,8 @@ class Preparer:
         return self._making(collection).model
 
     def _making(self, collection: str) -> _Making:
-        # Looked up once: should somebody change the settings meanwhile, entries keep the mark
-        # of what they were really made with, and are stale.
+        # Looked up once: if the settings change meanwhile, entries keep the mark of what they were
+        # really made with, and are stale.
         if collection not in self._makings:
             vault, embedder = self._vault, self._embedders(collection)
             if not vault.settings.of(collection).fingerprint and not vault.keyring.is_owner:
@@ -87,21 +89,18 @@ class Preparer:
                     with vault.writing() as connection, transaction(connection, vault.keyring):
                         vault.adopt_model(connection, embedder, collection)
             settings = vault.settings
-            model, held = (
-                index_model(settings, vault.keyring.of(collection)),
-                settings.of(collection),
-            )
+            model = index_model(settings, vault.keyring.of(collection))
+            held = settings.of(collection)
             self._makings[collection] = _Making(embedder, model, held.fingerprint, held.analyser)
         return self._makings[collection]
 
     def prepare(self, batch: Sequence[tuple[Memory, Origin]]) -> list[Prepared]:
         """Index entries for a batch; memories stay in order."""
-        prepared: dict[str, IndexEntry] = {}
+        keyring, prepared = self._vault.keyring, dict[str, IndexEntry]()
         collections = dict.fromkeys(memory.collection for memory, _ in batch)
         for collection in collections:
-            items = [self._indexable(m) for m, _ in batch if m.collection == collection]
-            embedder = self._making(collection).embedder
-            entries = self._entries(collection, items, embedder)
+            items = [indexable(keyring, one) for one, _ in batch if one.collection == collection]
+            entries = self._entries(collection, items, self._making(collection).embedder)
             prepared |= {entry.memory_id: entry for entry in entries}
         return [Prepared(memory, origin, prepared[memory.id]) for memory, origin in batch]
 
@@ -129,12 +128,6 @@ class Preparer:
             return self._entries(collection, items, None)
         return [entry for one in items for entry in self._entries(collection, [one], embedder)]
 
-    def _indexable(self, memory: Memory) -> Indexable:
-        keyring = self._vault.keyring
-        tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
-        topics = topic_tags(keyring.of(memory.collection), memory.topics)
-        return Indexable(memory, tag, tuple(topics))
-
     def _blinder(self, collection: str) -> Blinder:
         if collection not in self._blinders:
             keys = self._vault.keyring.of(collection)
@@ -142,11 +135,11 @@ class Preparer:
         return self._blinders[collection]
 
     def _language(self, collection: str) -> str:
-        """The collection's most frequent language, for texts too short to tell."""
+        """The collection's most frequent language, for texts too short to show theirs."""
         if collection not in self._languages:
             found = self._snapshot.languages_in(collection)
-            told = (language for language in found if language != CODE)
-            self._languages[collection] = next(told, "en")
+            spoken = (language for language in found if language != CODE)
+            self._languages[collection] = next(spoken, "en")
         return self._languages[collection]
 
     def _reuse(self, fingerprint: str, tag: bytes) -> Windows | None:
@@ -166,7 +159,8 @@ class Preparer:
     def _contents(self, fingerprint: str) -> dict[bytes, int]:
         """Content tag → a living document of a collection whose vectors that model made.
 
-        None of a collection that the writer may not read: to make vectors takes a time that tells.
+        None of a collection that the writer may not read: vectors that need not be made would give
+        its contents away, by the time that is saved.
         """
         snapshot, settings = self._snapshot, self._vault.settings
         made = [

@@ -16,8 +16,8 @@ from msgspec import structs
 from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry, build
 from memory_store.session.compaction import compact
+from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
-from memory_store.session.preparation import Preparer
 from memory_store.session.sealed_segments import write_index_segment
 from memory_store.session.writer import overwrite_vectors
 from memory_store.sqlite import sqlite3
@@ -48,7 +48,7 @@ def reindex(
     """
     with vault.gate.entered():
         models = _Models(vault, load, collections)
-        preparer = Preparer(vault, models.get, models.failed, anew=whole)
+        preparer = Indexer(vault, models.get, models.failed, anew=whole)
         pending = models.pending(whole=whole)
     done = 0
     try:
@@ -129,7 +129,7 @@ def _named(
     return ModelUnavailableError(f"collection {name!r}: {error}", error.remedy)
 
 
-def _renew(vault: OpenVault, preparer: Preparer, ids: list[str]) -> int:
+def _renew(vault: OpenVault, preparer: Indexer, ids: list[str]) -> int:
     with vault.moment() as (connection, known):
         memories = list(open_memories(connection, vault.keyring, ids, known))
         opened = known.tags(ids)
@@ -155,7 +155,7 @@ def _renew(vault: OpenVault, preparer: Preparer, ids: list[str]) -> int:
 def _replace_entries(
     connection: sqlite3.Connection,
     vault: OpenVault,
-    preparer: Preparer,
+    preparer: Indexer,
     collection: str,
     entries: list[IndexEntry],
 ) -> None:
