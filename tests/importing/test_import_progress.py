@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memory_store.importing import batch
-from memory_store.index import entries
+from memory_store.session import entries
 from memory_store.store import MemoryStore
 
 WORDS = ("car", "holiday", "money", "dog", "supper", "house")

@@ -20,7 +20,7 @@ from datasette_hybrid.uploads import jobs as import_jobs
 from datasette_hybrid.uploads import lists as import_listing
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.importing import batch, counts
-from memory_store.index import entries
+from memory_store.session import entries
 
 from .browsing import PATIENCE
 from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
