@@ -17,11 +17,10 @@ from msgspec import Struct
 
 from memory_store.dates import parse_time
 from memory_store.errors import BadInputError
+from memory_store.importing.drafts import TOPIC_LENGTH, TOPIC_LIMIT
 from memory_store.importing.front_matter import Plain, as_data, deeper_than
 from memory_store.records import DONE_SUFFIX, TYPES, MemoryDraft
 
-MAX_TOPICS = 200  # of one memory, as the store has it; more is a data set, not tags
-MAX_TOPIC_CHARACTERS = 200
 MAX_METADATA_DEPTH = 200  # levels; below what Python's recursion allows here and in the store
 
 FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -110,8 +109,8 @@ class Record(Struct):
             return
         if name == "topics":
             value = tuple(dict.fromkeys((*taken.get(name, ()), *value)))
-            if len(value) > MAX_TOPICS:
-                raise FieldError(key, f"{key}: over {MAX_TOPICS} topics")
+            if len(value) > TOPIC_LIMIT:
+                raise FieldError(key, f"{key}: over {TOPIC_LIMIT} topics")
         del self.values[key]
         if value is not None:
             taken[name] = value
@@ -168,8 +167,8 @@ def _topic(value: Any, key: str) -> str:
     if isinstance(value, (list, dict)):
         raise BadInputError(f"{key}: a topic is a word, not a list or a mapping", key)
     topic = "" if _is_null(value) else str(value).strip().lstrip("#").strip().strip("/").strip()
-    if len(topic) > MAX_TOPIC_CHARACTERS:
-        raise BadInputError(f"{key}: a topic of over {MAX_TOPIC_CHARACTERS} characters", key)
+    if len(topic) > TOPIC_LENGTH:
+        raise BadInputError(f"{key}: a topic of over {TOPIC_LENGTH} characters", key)
     return topic
 
 

@@ -7,7 +7,6 @@ tags alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -18,7 +17,7 @@ from memory_store.importing.counts import Counts
 from memory_store.importing.job import ADD, REPLACE
 from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.importing.readers import read_file, reader_named
-from memory_store.importing.source_file import LIMITS, STDIN, Item, Skip, SourceFile
+from memory_store.importing.source_file import LIMITS, STDIN, Skip, SourceFile
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
 
@@ -38,14 +37,7 @@ class FileImporter:
     read again for ``seen_records``.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        counts: Counts,
-        batch: Batch,
-        *,
-        differing: str,
-    ) -> None:
+    def __init__(self, ledger: Ledger, counts: Counts, batch: Batch, differing: str) -> None:
         self.seen_files: set[bytes] = set()
         self.seen_records: dict[bytes, set[bytes]] = {}
         self._ledger = ledger
@@ -75,7 +67,8 @@ class FileImporter:
             return
         records: set[bytes] = set()
         whole = readable = True
-        for item in self._read(file):
+        table, column = self._request.table, self._request.text_column
+        for item in read_file(replace(file, table=table, text_column=column)):
             if isinstance(item, MemoryDraft):
                 self._take_record(file, tag, item, records)
             else:
@@ -108,10 +101,6 @@ class FileImporter:
                 return self._tagger.tag_stream(stream, b"content", self._request.shaping())
         except (OSError, MemoryStoreError):
             return None  # reading it again for its records reports the error
-
-    def _read(self, file: SourceFile) -> Iterator[Item]:
-        table, column = self._request.table, self._request.text_column
-        return read_file(replace(file, table=table, text_column=column))
 
     def _take_record(
         self, file: SourceFile, file_tag: bytes, draft: MemoryDraft, records: set[bytes]

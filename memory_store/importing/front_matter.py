@@ -146,12 +146,8 @@ def _read_yaml(block: str, depth: int) -> tuple[dict[str, Any], dict[str, int]] 
     if isinstance(reader.root, dict):
         return reader.root, reader.lines
     if isinstance(reader.root, str):
-        return _prose(reader.root)
+        return ({}, {}) if reader.root in ("", "~", "null") else None
     raise FrontMatterError("front matter is a list, not key: value lines", 2)
-
-
-def _prose(text: str) -> tuple[dict[str, Any], dict[str, int]] | None:
-    return ({}, {}) if text in ("", "~", "null") else None
 
 
 class _Level(Struct):
@@ -233,14 +229,8 @@ def _is_plain(event: yaml.ScalarEvent) -> bool:
 
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-_BOOLEANS = {
-    "true": True,
-    "True": True,
-    "TRUE": True,
-    "false": False,
-    "False": False,
-    "FALSE": False,
-}
+_TRUE = ("true", "True", "TRUE")
+_BOOLEANS = {form: form in _TRUE for form in (*_TRUE, "false", "False", "FALSE")}
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})", re.ASCII)
 _FLOAT = re.compile(
     r"[-+]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,20}(?:[eE][-+]?[0-9]{1,3})?|[eE][-+]?[0-9]{1,3})",

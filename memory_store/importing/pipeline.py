@@ -93,7 +93,7 @@ class _Import:
 
         Each path is remembered with the options from its first batch on.
         """
-        importer = FileImporter(self.ledger, self.counts, self.batch, differing=ADD)
+        importer = FileImporter(self.ledger, self.counts, self.batch, ADD)
         files = list(_found_files(self.request, self.counts))
         steps = _Steps(self.batch, len(files), self.job)
         self.preparer.embedded = steps.while_embedding
@@ -121,7 +121,7 @@ class _Import:
         """
         compared = self.ledger.collection in self.job.readable
         differing = self.request.differing if compared else ADD
-        importer = FileImporter(self.ledger, self.counts, self.batch, differing=differing)
+        importer = FileImporter(self.ledger, self.counts, self.batch, differing)
         try:
             for done, found in enumerate(files):
                 if self.job.stopped():
