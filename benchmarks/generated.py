@@ -36,20 +36,16 @@ from memory_store.session.whole_vault import WholeVault
 from memory_store.text.tokens import term
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys
 from memory_store.vault.manifest import account
-from memory_store.vault.rows import Origin, content_tag, insert_memory
+from memory_store.vault.rows import Origin, content_tag, insert_memories
 from memory_store.vault.segments import write_segment
-from memory_store.vault.transactions import transaction
+from memory_store.vault.storage.memories import MemoryRow
 
 LANGUAGE = "en"
 TITLE_WORDS = 4
 QUERIES, QUERY_WORDS = 40, 8
 BEGUN = datetime(2015, 1, 1, tzinfo=UTC)  # of the first note; one an hour from then on
 
-# what unlocking counts, where nobody opens anything
-EMPTY_ROW = """
-    insert into memories (id, collection, version, content, head) values (?, ?, 1, ?, x'')
-"""
-
+EMPTY = (None, None, None)  # without type and times: unlocking counts rows, and opens none
 Places = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 
@@ -156,7 +152,7 @@ def draw_vault(
     vault = open_vault(path, secrets)
     try:
         if model is not None:
-            with vault.writing() as connection, transaction(connection):
+            with vault.writing() as connection, connection.transaction():
                 vault.adopt_model(connection, RandomVectors(model))
         filling = _Filling(vault, writer.words, texts)
         for block in blocks(notes, writer):
@@ -188,16 +184,13 @@ class _Filling:
         """One transaction, as a batch of an import is."""
         keys, model = self._keys, index_model(self._vault.settings, self._keys)
         ids = [str(uuid.UUID(bytes=one.tobytes())) for one in block.ids]
-        with self._vault.writing() as connection, transaction(connection):
+        with self._vault.writing() as connection, connection.transaction():
             if self._texts:
-                tags = [
-                    insert_memory(
-                        connection, keys, memory, Origin(), strict=False, hash_topics=True
-                    )
-                    for memory in block.memories(keys.collection)
-                ]
+                memories = [(memory, Origin()) for memory in block.memories(keys.collection)]
+                tags = insert_memories(connection, keys, memories, strict=False, hash_topics=True)
             else:
-                connection.executemany(EMPTY_ROW, [(one, keys.collection, one) for one in ids])
+                rows = (MemoryRow(one, keys.collection, *EMPTY, 1, one, b"") for one in ids)
+                connection.memories.insert([*rows])
                 tags = [one.tobytes() for one in block.ids]
             row_tags = np.frombuffer(bytearray(b"".join(tags)), dtype=np.uint8).reshape(-1, 16)
             parts = encode(self._segment(block, model.dimensions, row_tags))

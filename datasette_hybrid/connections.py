@@ -27,7 +27,7 @@ from datasette.app import Datasette
 from datasette.database import Database
 
 from memory_store.sqlite import sqlite3
-from memory_store.vault.schema import SETTINGS_TABLE
+from memory_store.vault.storage.schema import SETTINGS_TABLE
 
 from .compat import ACTIONS
 from .permissions.asker import NOBODY, Asker, asker

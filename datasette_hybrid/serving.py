@@ -16,7 +16,7 @@ from memory_store.errors import LockedError, MemoryStoreError, NotAVaultError
 from memory_store.searchers.pool import DEPTH
 from memory_store.sql.functions import NO_GRANTS, HybridFunctions, StoreAndGrants
 from memory_store.sqlite import connect
-from memory_store.vault.file_access import WITHOUT_SHARING, file_access
+from memory_store.vault.storage.file_access import WITHOUT_SHARING, file_access
 
 from . import compat
 from .audit.recorder import SQL, surface

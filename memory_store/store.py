@@ -30,7 +30,7 @@ from memory_store.session.unlock import open_vault
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
-from memory_store.vault.damage import vault_faults
+from memory_store.vault.storage.damage import vault_faults
 
 
 class Opening(Struct, frozen=True):

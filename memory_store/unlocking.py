@@ -60,7 +60,7 @@ def open_store(
     Raises :class:`NotAVaultError`, :class:`FormatError`, :class:`BadInputError` (an unusable key
     file), :class:`WrongKeyError` (no source fits) or :class:`LockedError` (no source at all).
     """
-    from memory_store.vault.schema import check_is_vault
+    from memory_store.vault.storage.schema import check_is_vault
 
     database = Path(path)
     passphrase = take_passphrase() if use_passphrase_env else None
@@ -104,7 +104,7 @@ def passphrase_refused(path: str | Path) -> str | None:
 
 def is_vault(path: str | Path) -> bool:
     """Whether the file holds a vault. Cheap, needs no key, raises nothing."""
-    from memory_store.vault.schema import is_vault as holds_vault
+    from memory_store.vault.storage.schema import is_vault as holds_vault
 
     return holds_vault(path)
 
@@ -135,11 +135,11 @@ def _open_with_file(
 
 def _has_keyring_slot(database: Path) -> bool:
     """Whether asking the OS keyring can help: asking may open a dialogue."""
-    from memory_store.sqlite import connect
-    from memory_store.vault.file_access import file_access
     from memory_store.vault.slots import KEYRING, list_slots
+    from memory_store.vault.storage import Storage
+    from memory_store.vault.storage.file_access import file_access
 
-    connection = connect(database, read_only=True, access=file_access(database))
+    connection = Storage.open(database, read_only=True, access=file_access(database))
     try:
         return any(slot.kind == KEYRING for slot in list_slots(connection))
     finally:

@@ -23,7 +23,7 @@ from memory_store.errors import MemoryStoreError, NotAVaultError, TamperedError
 from memory_store.records import MemoryHead
 from memory_store.store import MemoryStore
 from memory_store.titles import shown_title
-from memory_store.vault.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
+from memory_store.vault.storage.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from ..memories.menu import memory_actions
 from ..permissions.asker import asker

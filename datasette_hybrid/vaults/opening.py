@@ -24,12 +24,13 @@ from memory_store.errors import (
 )
 from memory_store.session.credentials import secret_from_key_text, secrets_to_open
 from memory_store.session.unlock import open_vault
-from memory_store.sqlite import FileAccess, connect, plain_cause, sqlite3
+from memory_store.sqlite import FileAccess, plain_cause, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
-from memory_store.vault.damage import vault_faults
-from memory_store.vault.settings import read_vault_id, stored_revision
+from memory_store.vault.settings import read_vault_id
 from memory_store.vault.slots import Secret
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.damage import vault_faults
 
 from .. import configuration
 from ..configuration import DatabaseSettings
@@ -114,13 +115,13 @@ def revision(path: Path, access: FileAccess) -> int | None:
     """How often the settings in a vault's file were changed; ``None`` where they cannot be read."""
     try:
         with _looking_into(path, access) as connection:
-            return stored_revision(connection)
+            return connection.settings.revision()
     except sqlite3.Error:
         return None
 
 
-def _looking_into(path: Path, access: FileAccess) -> closing[sqlite3.Connection]:
-    return closing(connect(path, read_only=True, access=access, patience=LOOK_PATIENCE))
+def _looking_into(path: Path, access: FileAccess) -> closing[Storage]:
+    return closing(Storage.open(path, read_only=True, access=access, patience=LOOK_PATIENCE))
 
 
 def _is_configured(settings: DatabaseSettings) -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 
 from memory_store.errors import MemoryStoreError, NotAVaultError
 from memory_store.sqlite import FileAccess
-from memory_store.vault.file_access import file_access, says_vault
-from memory_store.vault.schema import is_vault
+from memory_store.vault.storage.file_access import file_access, says_vault
+from memory_store.vault.storage.schema import is_vault
 
 from .. import configuration
 from ..configuration import DatabaseSettings

@@ -18,7 +18,7 @@ from memory_store.scopes import Scope
 from memory_store.session.embedders import Embedders
 from memory_store.session.held_vectors import HeldVectors
 from memory_store.session.opened_vault import OpenVault
-from memory_store.vault.damage import vault_faults
+from memory_store.vault.storage.damage import vault_faults
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -42,7 +42,6 @@ from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import delete_memories
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.audit_events import ADD, DELETE, EDIT
-from memory_store.vault.rows import read_rows
 
 TRIES = 32  # writers that may be quicker, one after another, before a change gives up
 PAUSES = (0.004, 0.064)  # seconds before the second try at most, about what one takes, and later
@@ -152,7 +151,7 @@ def add_once(
             replace(memory, collection=vault.collections.find_or_create(draft.collection))
             for memory, draft in zip(made, drafts, strict=True)
         ]
-        taken = read_rows(vault.reader(), [memory.id for memory in wanted])
+        taken = vault.reader().memories.rows([memory.id for memory in wanted])
         known = {one for one in vault.keyring.readable() if one in readable}
         ours = [one for one, row in taken.items() if row.collection in known]
         present = {memory.id: memory for memory in open_all(vault, ours)}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_store.actions.action import Opened, action
+from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.records import Progress
@@ -57,13 +58,12 @@ def accepting_older_shares(path: Path) -> Iterator[None]:
 
     The owner's settings are held against their account as ever.
     """
-    from memory_store.sqlite import connect
     from memory_store.vault.machine import SHARES, without
-    from memory_store.vault.schema import check_is_vault
     from memory_store.vault.settings import read_vault_id
+    from memory_store.vault.storage.schema import check_is_vault
 
     check_is_vault(path)
-    connection = connect(path, read_only=True)
+    connection = Storage.open(path, read_only=True)
     try:
         vault = read_vault_id(connection)
     finally:

@@ -17,12 +17,12 @@ from memory_store.actions.action import Opened, action
 from memory_store.crypto.keys import SecretKey, decode_device_key, device_id, encode_device_key
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
 from memory_store.session.whole_vault import WholeVault
-from memory_store.sqlite import connect, sqlite3
 from memory_store.vault import device_keys
-from memory_store.vault.damage import vault_faults
-from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import read_vault_id
 from memory_store.vault.slots import OWNER, PASSPHRASE, RECOVERY, Slot, device_key_of, list_slots
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.damage import vault_faults
+from memory_store.vault.storage.schema import check_is_vault
 
 MOST_CODES = 16  # in what is imported at once
 
@@ -83,7 +83,7 @@ def _described(vault: bytes, identifier: str, users: list[Slot], slots: list[Slo
 
 def _looked_at(path: Path) -> tuple[bytes, list[Slot]]:
     check_is_vault(path)
-    with closing(connect(path, read_only=True)) as connection:
+    with closing(Storage.open(path, read_only=True)) as connection:
         return read_vault_id(connection), list_slots(connection)
 
 
@@ -184,7 +184,7 @@ def own_devices(vault: WholeVault) -> Iterator[SecretKey]:
             yield device
 
 
-def own_slots(vault: WholeVault, connection: sqlite3.Connection) -> list[Slot]:
+def own_slots(vault: WholeVault, connection: Storage) -> list[Slot]:
     """The caller's slots; of those in the file, for the owner, the ones that he knows of."""
     present = list_slots(connection, vault.keyring.principal)
     if vault.keyring.principal != OWNER:

@@ -22,17 +22,16 @@ from memory_store.actions.key_shredding import finish
 from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.session.sealed_segments import collection_tags
 from memory_store.session.whole_vault import WholeVault
-from memory_store.sqlite import sqlite3
 from memory_store.vault import audit, expansions, sources, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
-from memory_store.vault.damage import vault_faults
 from memory_store.vault.grants import GrantPlace
 from memory_store.vault.identities import known_identity
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.resealing import STEPS, Step, new_account, rows_of
 from memory_store.vault.settings import Epoch, KeyHolder, Settings
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.damage import vault_faults
 from memory_store.vault.transactions import erase_traces, transaction
-from memory_store.vault.wrapped_keys import insert_key
 
 Progress = Callable[[str, int, "int | None"], None]
 
@@ -124,7 +123,7 @@ def begin(vault: WholeVault, scope: str) -> None:
 
 
 def begin_in(
-    connection: sqlite3.Connection,
+    connection: Storage,
     vault: WholeVault,
     settings: Settings,
     scopes: Sequence[str],
@@ -143,7 +142,7 @@ def begin_in(
         keys, epoch = vault.keyring.of(scope), later.epoch_of(scope).epoch
         bundle = keys.bundle.next()
         wrapped = vault.keyring.wrapped(scope, epoch, bundle)
-        insert_key(connection, scope, epoch, vault.keyring.principal, wrapped)
+        connection.keys.insert([(scope, epoch, vault.keyring.principal, wrapped)])
         readers = [holder for holder in later.holders if scope in holder.collections]
         grant_all(connection, vault, readers, scope, epoch, bundle)
         if scope != VAULT_SCOPE:
@@ -153,7 +152,7 @@ def begin_in(
 
 
 def grant_all(
-    connection: sqlite3.Connection,
+    connection: Storage,
     vault: WholeVault,
     holders: Sequence[KeyHolder],
     collection: str,
@@ -169,7 +168,7 @@ def grant_all(
         recipient = known_identity(connection, one.principal, bytes.fromhex(one.identity))
         place = GrantPlace(vault.vault, collection, epoch, one.principal, owner, recipient)
         granted = vault.keyring.granted(place, bundle)
-        insert_key(connection, collection, epoch, one.principal, granted)
+        connection.keys.insert([(collection, epoch, one.principal, granted)])
 
 
 def _reseal(vault: WholeVault, scope: str, name: str, progress: Progress | None) -> None:
@@ -219,10 +218,7 @@ def _finish(vault: WholeVault, scope: str) -> bool:
             keys = vault.keyring.of(scope)
             if _anything_left(connection, keys):
                 return False
-            connection.execute(
-                "delete from vault_collection_keys where collection = ? and epoch < ?",
-                (scope, present.epoch),
-            )
+            connection.keys.delete_before(scope, present.epoch)
             finished = settings.with_epoch(Epoch(scope, present.epoch))
             vault.change_settings(connection, present=settings, epochs=finished)
         vault.refresh_settings()
@@ -230,7 +226,7 @@ def _finish(vault: WholeVault, scope: str) -> bool:
     return True
 
 
-def _anything_left(connection: sqlite3.Connection, keys: CollectionKeys) -> bool:
+def _anything_left(connection: Storage, keys: CollectionKeys) -> bool:
     """Whether something is still sealed under an earlier key; of the vault's scope nothing, once
     this is done: it is little, and sealed at once."""
     if keys.collection == VAULT_SCOPE:

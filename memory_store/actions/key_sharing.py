@@ -40,20 +40,13 @@ from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
 from memory_store.session.credentials import secret_to_add
 from memory_store.session.whole_vault import WholeVault
-from memory_store.sqlite import connect, sqlite3
 from memory_store.vault import device_keys
-from memory_store.vault.damage import vault_faults
-from memory_store.vault.file_access import file_access
 from memory_store.vault.grants import length_prefixed
 from memory_store.vault.identities import (
-    forget_principal,
     publish_owner,
     read_identity,
-    write_identity,
 )
-from memory_store.vault.schema import check_is_vault
 from memory_store.vault.settings import KeyHolder, Settings, read_vault_id
-from memory_store.vault.shares import remove_share
 from memory_store.vault.slots import (
     OWNER,
     Slot,
@@ -62,7 +55,10 @@ from memory_store.vault.slots import (
     insert_slot,
     made_slot,
 )
-from memory_store.vault.sources import forget_sources
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.damage import vault_faults
+from memory_store.vault.storage.file_access import file_access
+from memory_store.vault.storage.schema import check_is_vault
 from memory_store.vault.transactions import erase_traces, transaction
 
 FORMAT = 1
@@ -150,7 +146,7 @@ def introduce(
 def _shown_by(path: Path) -> tuple[bytes, Identity | None]:
     """The id of the vault in a file, and the owner's public keys, if they are in there."""
     check_is_vault(path)
-    connection = connect(path, read_only=True, access=file_access(path))
+    connection = Storage.open(path, read_only=True, access=file_access(path))
     try:
         return read_vault_id(connection), read_identity(connection, OWNER)
     finally:
@@ -309,7 +305,7 @@ def share(opened: Opened, collection: str, who: bytes | str) -> Holder:
     return _told(holder, vault.collections.names())
 
 
-def _let_in(connection: sqlite3.Connection, settings: Settings, new: Introduction) -> KeyHolder:
+def _let_in(connection: Storage, settings: Settings, new: Introduction) -> KeyHolder:
     """Write somebody's slots and public keys; who he is goes into the settings."""
     principal, identity = new.identity.principal(), new.identity.digest().hex()
     for known in settings.holders:
@@ -321,14 +317,12 @@ def _let_in(connection: sqlite3.Connection, settings: Settings, new: Introductio
             raise BadInputError(f"with: this has the number of {known.name!r}", "with")
     for slot in new.slots:
         check_room(connection)
-        if connection.execute("select 1 from vault_slots where id = ?", (slot.id,)).fetchone():
+        if connection.slots.exists(slot.id):
             raise TamperedError("the introduction: its key slots are somebody else's")
         insert_slot(connection, slot)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    connection.execute(
-        "insert or replace into vault_principals (id, created) values (?, ?)", (principal, now)
-    )
-    write_identity(connection, principal, new.identity)
+    connection.principals.insert(principal, now)
+    connection.principals.write_public(principal, new.identity.encoded())
     return KeyHolder(principal, new.name, identity)
 
 
@@ -389,18 +383,15 @@ def _begin_taking_back(vault: WholeVault, who: str, name: str | None) -> tuple[s
             begin_in(connection, vault, settings, lost, holders=settings.with_holder(kept))
             for collection in lost:
                 if not any(collection in one.collections for one in settings.with_holder(kept)):
-                    remove_share(connection, collection)
+                    connection.shares.delete(collection)
         vault.refresh_settings()
         erase_traces(connection)
     return lost
 
 
-def _take_back(connection: sqlite3.Connection, kept: KeyHolder, lost: Sequence[str]) -> None:
-    connection.executemany(
-        "delete from vault_collection_keys where principal = ? and collection = ?",
-        [(kept.principal, collection) for collection in lost],
-    )
+def _take_back(connection: Storage, kept: KeyHolder, lost: Sequence[str]) -> None:
+    connection.keys.take_back(kept.principal, lost)
     for collection in lost:
-        forget_sources(connection, kept.principal, collection)
+        connection.sources.forget(kept.principal, collection)
     if not kept.collections:
-        forget_principal(connection, kept.principal)
+        connection.principals.forget(kept.principal)

@@ -13,39 +13,11 @@ from msgspec.structs import replace
 from memory_store.actions.action import Opened, action
 from memory_store.errors import BadInputError
 from memory_store.session.whole_vault import WholeVault
-from memory_store.sqlite import sqlite3
 from memory_store.vault.audit_events import COLLECTION
-from memory_store.vault.identities import forget_principal
 from memory_store.vault.settings import Settings
-from memory_store.vault.shares import remove_share
+from memory_store.vault.storage import Storage
 from memory_store.vault.topic_hashes import end_filling
 from memory_store.vault.transactions import erase_traces, transaction
-
-_KEYLESS = "collection not in (select collection from vault_collection_keys where principal = 0)"
-_ROWS = (
-    f"""
-    delete from memory_topics where memory in (select id from memories where {_KEYLESS})
-    """,
-    f"""
-    delete from memory_sources where memory in (select id from memories where {_KEYLESS})
-    """,
-    f"""
-    delete from vault_source_files where source in
-        (select id from vault_sources where {_KEYLESS})
-       or (source not in (select id from vault_sources) and not exists
-            (select 1 from memory_sources where file = vault_source_files.tag))
-    """,
-    *(
-        f"delete from {table} where {_KEYLESS}"
-        for table in (
-            "memories",
-            "memory_bodies",
-            "vault_sources",
-            "vault_segments",
-            "vault_manifests",
-        )
-    ),
-)
 
 
 @action(COLLECTION, writes=True)
@@ -84,24 +56,23 @@ def finish(vault: WholeVault) -> None:
         sweep(connection, vault)
 
 
-def sweep(connection: sqlite3.Connection, vault: WholeVault) -> None:
+def sweep(connection: Storage, vault: WholeVault) -> None:
     """Delete what no key of the owner opens any more."""
     with transaction(connection, vault.keyring):
-        for statement in _ROWS:
-            connection.execute(statement)
+        connection.collections.sweep()
     erase_traces(connection)
 
 
-def _destroy_key(connection: sqlite3.Connection, vault: WholeVault, collection: str) -> None:
+def _destroy_key(connection: Storage, vault: WholeVault, collection: str) -> None:
     settings = vault.stored_settings(connection)
     later = _without(settings, collection)
     kept = {holder.principal for holder in later.holders}
     for holder in settings.holders:
         if holder.principal not in kept:
-            forget_principal(connection, holder.principal)
-    connection.execute("delete from vault_collection_keys where collection = ?", (collection,))
-    connection.execute("delete from collections where id = ?", (collection,))
-    remove_share(connection, collection)
+            connection.principals.forget(holder.principal)
+    connection.keys.delete_of(collection)
+    connection.collections.delete(collection)
+    connection.shares.delete(collection)
     end_filling(connection, collection)
     changed = {
         name: getattr(later, name)

@@ -22,10 +22,9 @@ from memory_store.errors import (
 )
 from memory_store.session.credentials import new_recovery, passphrase_to_set, secret_to_add
 from memory_store.session.whole_vault import WholeVault
-from memory_store.sqlite import sqlite3
 from memory_store.vault import device_keys
-from memory_store.vault.identities import forget_holders, publish_owner
-from memory_store.vault.keyring import OWNER, WholeKeyring
+from memory_store.vault.identities import publish_owner
+from memory_store.vault.keyring import OWNER, WholeKeyring, next_root
 from memory_store.vault.opened_slots import open_root
 from memory_store.vault.slots import (
     PASSPHRASE,
@@ -37,8 +36,8 @@ from memory_store.vault.slots import (
     made_slot,
     with_new_root,
 )
+from memory_store.vault.storage import Storage
 from memory_store.vault.transactions import erase_traces, transaction
-from memory_store.vault.wrapped_keys import insert_key, next_root
 
 SHORTEST_PREFIX = 4  # characters of a slot's id that name it, if only one begins with them
 
@@ -141,7 +140,7 @@ def give_device_key(opened: Opened, passphrase: str) -> KeySlot:
     slot = made_slot(vault.vault, keyring.principal, secret, keyring.root, keyring.pin, device)
     with vault.writing() as connection:
         with transaction(connection, keyring):
-            connection.execute("delete from vault_slots where id = ?", (before.id,))
+            connection.slots.delete(before.id)
             insert_slot(connection, slot)
             _note(connection, vault, added=slot.id, removed=before.id, passphrase_alone=False)
         if keyring.slot == before.id:
@@ -166,7 +165,7 @@ def remove(opened: Opened, slot: str) -> KeySlot:
                 raise BadInputError(
                     "slot: this is the last one; add another before you remove it", "slot"
                 )
-            connection.execute("delete from vault_slots where id = ?", (found.id,))
+            connection.slots.delete(found.id)
             _note(connection, vault, removed=found.id)
         told = _told(vault, found)
         if told.opened:
@@ -205,8 +204,8 @@ def replace_root(opened: Opened) -> tuple[NewRoot, str]:
             for collection, keys in keyring.collections.items():
                 for epoch, bundle in keys.bundles().items():
                     wrapped = fresh.wrapped(collection, epoch, bundle)
-                    insert_key(connection, collection, epoch, OWNER, wrapped)
-            forget_holders(connection)
+                    connection.keys.insert([(collection, epoch, OWNER, wrapped)])
+            connection.principals.forget_others(OWNER)
             publish_owner(connection, root)
             generation = next_root(connection)
             names = tuple(holder.name for holder in settings.holders)
@@ -218,7 +217,7 @@ def replace_root(opened: Opened) -> tuple[NewRoot, str]:
 
 
 def _replace_slots(
-    connection: sqlite3.Connection, vault: WholeVault, root: SecretKey, code: Slot
+    connection: Storage, vault: WholeVault, root: SecretKey, code: Slot
 ) -> tuple[KeySlot, ...]:
     """Give the slot that opened the vault the new root, and take all others away."""
     keyring = vault.keyring
@@ -226,7 +225,7 @@ def _replace_slots(
     used = present.pop(keyring.slot or "", None)
     if used is None or keyring.slot_key is None:
         raise BadInputError("the key that opened the vault was removed: unlock it again", "slot")
-    connection.execute("delete from vault_slots where principal = ?", (OWNER,))
+    connection.slots.delete_of(OWNER)
     kept = with_new_root(used, vault.vault, keyring.slot_key, keyring.root, root)
     insert_slot(connection, kept)
     insert_slot(connection, code)
@@ -244,7 +243,7 @@ def _found(present: list[Slot], given: str) -> Slot:
 
 
 def _note(
-    connection: sqlite3.Connection,
+    connection: Storage,
     vault: WholeVault,
     *,
     added: str | None = None,

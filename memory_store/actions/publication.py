@@ -26,7 +26,7 @@ from memory_store.records import Memory
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.audit_events import ADD
-from memory_store.vault.rows import content_tag, read_rows
+from memory_store.vault.rows import content_tag
 
 LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "parent", "supersedes"))
 SAID = ("title", "text", "type", "topics", "metadata", "created", "valid_from", "valid_to")
@@ -72,7 +72,7 @@ def _place_of(vault: OpenVault, wanted: Memory) -> tuple[Memory, bool]:
     for number in count():
         parts = [b"published", wanted.id.encode()] + [str(number).encode()] * bool(number)
         copied = str(uuid.UUID(bytes=keys.dedupe.tag(*parts)[:16], version=4))
-        row = read_rows(vault.reader(), [copied]).get(copied)
+        row = vault.reader().memories.rows([copied]).get(copied)
         if row is None or row.collection == wanted.collection:
             return replace(wanted, id=copied), row is not None
     raise AssertionError("an endless row ends")
@@ -81,16 +81,6 @@ def _place_of(vault: OpenVault, wanted: Memory) -> tuple[Memory, bool]:
 def _saying_the_same(vault: OpenVault, copy: Memory) -> list[Memory]:
     """Memories of the copy's collection that say all that it says."""
     keys = vault.keyring.of(copy.collection)
-    rows = [
-        row
-        for tag in keys.stored_forms(content_tag(keys, copy.title, copy.text))
-        for row in vault.reader().execute(
-            """
-            select memories.id from memory_bodies join memories on content = memory_bodies.id
-            where memory_bodies.collection = ? and tag = ? order by memories.id
-            """,
-            (copy.collection, tag),
-        )
-    ]
-    alike = open_all(vault, [str(row[0]) for row in rows])
+    tags = [*keys.stored_forms(content_tag(keys, copy.title, copy.text))]
+    alike = open_all(vault, vault.reader().memories.holding(copy.collection, tags))
     return [one for one in alike if all(getattr(one, n) == getattr(copy, n) for n in SAID)]

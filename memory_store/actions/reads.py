@@ -23,17 +23,16 @@ from memory_store.records import STATUSES, Memory, MemoryHead, Reference, Sealed
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.audit_events import READ
-from memory_store.vault.damage import vault_faults
 from memory_store.vault.heads import find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.rows import (
     open_bodies,
     open_head,
     open_memories,
-    read_rows,
     resolve_id,
     topic_tags,
 )
+from memory_store.vault.storage.damage import vault_faults
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
 Ordinals = npt.NDArray[np.int64]
@@ -120,7 +119,7 @@ def open_heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
     openable = names.keys() & set(vault.keyring.openable())
     opened = {}
     with vault.moment() as (connection, known):
-        for row in read_rows(connection, ids).values():
+        for row in connection.memories.rows(ids).values():
             if row.collection in openable:
                 head = open_head(vault.keyring, row, known)
                 hashes = _topics_by_hash(vault.keyring.of(row.collection), head["topics"])
@@ -154,7 +153,7 @@ def texts(opened: Opened, contents: Sequence[str]) -> dict[str, tuple[str, str]]
 def present(opened: Opened, ids: Sequence[str]) -> frozenset[str]:
     """Those of some whole ids that are memories in here; opens nothing."""
     readable = set(opened.vault.keyring.readable())
-    rows = read_rows(opened.vault.reader(), ids).values()
+    rows = opened.vault.reader().memories.rows(ids).values()
     return frozenset(row.id for row in rows if row.collection in readable)
 
 

@@ -11,15 +11,14 @@ from memory_store.actions.action import Opened, action
 from memory_store.errors import ConflictError
 from memory_store.records import VaultSettings
 from memory_store.session.whole_vault import WholeVault
-from memory_store.sqlite import sqlite3
 from memory_store.vault import topic_table
 from memory_store.vault.settings import FILLING, MEMORY, TABLE, check_topics
-from memory_store.vault.statistics import file_statistics
+from memory_store.vault.storage import Storage
 from memory_store.vault.topic_hashes import END, Done
 from memory_store.vault.transactions import erase_traces, transaction
 
 Progress = Callable[[str, int, "int | None"], None]
-Step = Callable[[WholeVault, sqlite3.Connection, int], Done]
+Step = Callable[[WholeVault, Storage, int], Done]
 
 
 @action(None, writes=False)
@@ -28,10 +27,10 @@ def settings(opened: Opened) -> VaultSettings:
     vault = opened.vault
     vault.follow_settings()
     known, connection = vault.settings, vault.reader()
-    kept, left = known.topics_kept, topic_table.rows(connection)
+    kept, left = known.topics_kept, connection.topics.count()
     return VaultSettings(
         vault=vault.vault.hex(),
-        format=file_statistics(connection, vault.path)["format"],
+        format=connection.format(),
         profile=known.profile,
         topics=TABLE if kept == FILLING else kept,
         topics_unfinished=kept == FILLING or (kept == MEMORY and left > 0),
@@ -62,7 +61,8 @@ def set_topics(opened: Opened, where: str, progress: Progress | None = None) -> 
         check_topics(where, vault.settings.profile)
         _choose(vault, where)
         connection, kept = vault.reader(), vault.settings.topics_kept
-        total = (topic_table.rows if kept == MEMORY else topic_table.memories)(connection)
+        table = connection.topics if kept == MEMORY else connection.memories
+        total = table.count()
     step = {MEMORY: _clear, FILLING: _restore}.get(kept)
     done = 0
     for count in _batches(vault, kept, step) if step else ():
@@ -102,16 +102,16 @@ def _batches(vault: WholeVault, wanted: str, step: Step) -> Iterator[int]:
         yield count
 
 
-def _clear(vault: WholeVault, connection: sqlite3.Connection, below: int) -> Done:
+def _clear(vault: WholeVault, connection: Storage, below: int) -> Done:
     return topic_table.clear(connection, below)
 
 
-def _restore(vault: WholeVault, connection: sqlite3.Connection, below: int) -> Done:
+def _restore(vault: WholeVault, connection: Storage, below: int) -> Done:
     with vault.moment() as (_, known):  # the transaction's: no other commits meanwhile
         return topic_table.restore(connection, vault.keyring, known, below)
 
 
-def _finish(connection: sqlite3.Connection, vault: WholeVault) -> None:
+def _finish(connection: Storage, vault: WholeVault) -> None:
     """Note that all hashes are back in the table, from where they may be looked up again."""
     with transaction(connection, vault.keyring):
         known = vault.stored_settings(connection)

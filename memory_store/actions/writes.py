@@ -33,7 +33,7 @@ from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import write_batch
 from memory_store.vault.audit_events import ADD
-from memory_store.vault.rows import Origin, read_origins, read_rows
+from memory_store.vault.rows import Origin, read_origins
 
 if TYPE_CHECKING:
     from memory_store.importing.job import ImportJob
@@ -76,7 +76,7 @@ def _added(opened: Opened, drafts: Iterable[MemoryDraft], *, embed: bool) -> lis
         )
         for draft in drafts
     ]
-    taken = read_rows(vault.reader(), [memory.id for memory in memories])
+    taken = vault.reader().memories.rows([memory.id for memory in memories])
     if taken:
         raise ConflictError(f"there is a memory {next(iter(taken))} already")
     for start in range(0, len(memories), ADD_BATCH):
@@ -169,7 +169,7 @@ def write(opened: Opened, memories: Sequence[Memory], *, embed: bool = True) -> 
 
 def _origins(vault: OpenVault, memories: Sequence[Memory]) -> dict[str, Origin]:
     """An edited memory keeps its source, but no longer equals what was read there."""
-    rows = read_rows(vault.reader(), [memory.id for memory in memories if memory.version > 1])
+    rows = vault.reader().memories.rows([memory.id for memory in memories if memory.version > 1])
     readable = set(vault.keyring.readable())
     places = [(row.id, row.collection) for row in rows.values() if row.collection in readable]
     found = read_origins(vault.reader(), vault.keyring, places)

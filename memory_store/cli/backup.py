@@ -20,7 +20,7 @@ def copy_vault(source: Path, target: Path) -> int:
     and leaves out free pages. Raises :class:`NotAVaultError`, :class:`FormatError`,
     :class:`BadInputError` and, where it does not fit, :class:`StorageError`; nothing is kept then.
     """
-    from memory_store.vault.schema import check_is_vault
+    from memory_store.vault.storage.schema import check_is_vault
 
     check_is_vault(source)
     if target.is_dir():
@@ -53,15 +53,16 @@ def _name(unnamed: Path, target: Path) -> None:
 
 
 def _vacuum_into(source: Path, unchecked: Path, target: Path) -> None:
-    from memory_store.sqlite import connect, plain_cause, sqlite3, storage_faults
-    from memory_store.vault.file_access import file_access
+    from memory_store.sqlite import plain_cause, sqlite3, storage_faults
+    from memory_store.vault.storage import Storage
+    from memory_store.vault.storage.file_access import file_access
 
     access = file_access(source)
     with storage_faults(source):
-        connection = connect(source, read_only=True, access=access)
+        connection = Storage.open(source, read_only=True, access=access)
     try:
         with access.unchanged(source):
-            connection.execute("vacuum into :target", {"target": str(unchecked)})
+            connection.copy_to(unchecked)
     except sqlite3.OperationalError as error:  # a damaged source is a DatabaseError
         raise StorageError(f"{target}: {plain_cause(error)}; nothing was kept of it") from error
     except sqlite3.DatabaseError as error:
@@ -71,13 +72,12 @@ def _vacuum_into(source: Path, unchecked: Path, target: Path) -> None:
 
 
 def _check(copy: Path) -> None:
-    from memory_store.sqlite import connect
-    from memory_store.vault.transactions import keep_log
+    from memory_store.vault.storage import Storage
 
-    connection = connect(copy)
+    connection = Storage.open(copy)
     try:
-        (verdict,) = connection.execute("pragma quick_check(1)").fetchone()
-        keep_log(connection)  # SQLite made it in another way
+        verdict = connection.quick_check()
+        connection.keep_log()  # SQLite made it in another way
     finally:
         connection.close()
     if verdict != "ok":

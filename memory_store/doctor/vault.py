@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def vault(path: Path, store: MemoryStore | None) -> list[Check]:
     """The file, and the opened store behind it when there is one."""
-    from memory_store.vault.schema import check_is_vault
+    from memory_store.vault.storage.schema import check_is_vault
 
     try:
         check_is_vault(path)

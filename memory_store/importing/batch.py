@@ -21,8 +21,8 @@ from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.records import Memory, MemoryDraft
 from memory_store.session.indexer import Indexer
 from memory_store.session.writer import write_batch
-from memory_store.sqlite import sqlite3
-from memory_store.vault.rows import Origin, open_head, read_rows
+from memory_store.vault.rows import Origin, open_head
+from memory_store.vault.storage import Storage
 
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
@@ -163,10 +163,8 @@ class Batch:
                 refused_files.add(item.origin.file)
         prepared = self._preparer.prepare(accepted)
 
-        def mark_files(connection: sqlite3.Connection) -> None:
-            for mark in marks:
-                if mark.tag not in refused_files:
-                    self._ledger.mark(connection, mark)
+        def mark_files(storage: Storage) -> None:
+            self._ledger.mark(storage, [one for one in marks if one.tag not in refused_files])
 
         write_batch(self._vault, prepared, self._preparer.model, mark_files)
         self._ledger.note_sources()
@@ -180,7 +178,7 @@ class Batch:
         if item.replaces is None:
             return memory
         with self._vault.moment() as (connection, known):
-            row = read_rows(connection, [item.replaces]).get(item.replaces)
+            row = connection.memories.rows([item.replaces]).get(item.replaces)
             if row is None:  # deleted meanwhile
                 return memory
             created = memory.created

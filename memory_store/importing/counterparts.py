@@ -107,14 +107,10 @@ class Counterparts:
             return False
         keys = self._vault.keyring.of(self._collection)
         tag = content_tag(keys, wanted.title, wanted.text)
-        connection = self._vault.reader()
-        return any(
-            connection.execute(
-                "select 1 from memory_bodies where id = ? and collection = ? and tag = ?",
-                (head["content"], self._collection, form),
-            ).fetchone()
-            for form in keys.stored_forms(tag)
+        bodies = self._vault.reader().memories.bodies_tagged(
+            self._collection, [*keys.stored_forms(tag)]
         )
+        return head["content"] in bodies.values()
 
 
 def _parts(path: str) -> Parts:

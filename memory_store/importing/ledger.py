@@ -6,7 +6,6 @@ by keyed tags; nothing is opened.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -17,9 +16,8 @@ from msgspec import Struct
 from memory_store.importing.job import ImportRequest
 from memory_store.records import MemoryDraft
 from memory_store.session.opened_vault import OpenVault
-from memory_store.sqlite import sqlite3
 from memory_store.vault.machine import machine_id
-from memory_store.vault.rows import Origin, read_origins, read_rows
+from memory_store.vault.rows import Origin, read_origins
 from memory_store.vault.sources import (
     UPLOADED,
     Source,
@@ -29,6 +27,7 @@ from memory_store.vault.sources import (
     read_sources,
     write_source,
 )
+from memory_store.vault.storage import Storage
 from memory_store.vault.transactions import transaction
 
 
@@ -74,19 +73,7 @@ class Ledger:
 
     def known_file(self, tag: bytes) -> KnownFile | None:
         """The file of that tag, if any member has imported it into this collection."""
-        row = (
-            self.vault.reader()
-            .execute(
-                """
-            select content, source, (
-                select count(*) from memory_sources join memories on memories.id = memory
-                where file = :tag and collection in (select value from json_each(:readable))
-            ) from vault_source_files where tag = :tag
-            """,
-                {"tag": tag, "readable": json.dumps(self.vault.keyring.readable())},
-            )
-            .fetchone()
-        )
+        row = self.vault.reader().files.known(tag, self.vault.keyring.readable())
         return KnownFile(*row) if row is not None else None
 
     def is_of(self, known: KnownFile, path: str) -> bool:
@@ -109,10 +96,10 @@ class Ledger:
         for turn in count():
             number = (str(turn).encode(),) if turn else ()
             origin = self.keys.source.tag(b"record", *identity, *number)
-            row = self.vault.reader().execute(_BY_ORIGIN, (origin,)).fetchone()
+            row = self.vault.reader().origins.memory_of(origin)
             if row is None:
                 break
-            memory, collection, *stored = row
+            memory, collection, stored = row
             if collection in readable:
                 keys = self.vault.keyring.of(collection)
                 proven = Origin.proven(keys, memory, self.collection, stored)
@@ -123,24 +110,20 @@ class Ledger:
     def _known_by_id(self, draft: MemoryDraft) -> KnownRecord | None:
         """The memory of the id that a record carries, in a collection that can be read."""
         connection, memory = self.vault.reader(), str(draft.id).lower()
-        row = read_rows(connection, [memory]).get(memory)
+        row = connection.memories.rows([memory]).get(memory)
         if row is None or row.collection not in self.vault.keyring.readable():
             return None
         found = read_origins(connection, self.vault.keyring, [(memory, row.collection)])
         proven = found.get(memory, Origin())
         return KnownRecord(memory, proven.draft, proven.origin)
 
-    def mark(self, connection: sqlite3.Connection, mark: FileMark) -> None:
-        """Remember a file that was read to its end (in the caller's transaction)."""
-        connection.execute(
-            """
-            insert into vault_source_files (tag, source, content) values (?, ?, ?)
-            on conflict (tag) do update set content = excluded.content, source = excluded.source
-            """,
-            (mark.tag, self._source(connection, mark.source), mark.content),
+    def mark(self, storage: Storage, marks: Sequence[FileMark]) -> None:
+        """Remember files that were read to their end (in the caller's transaction)."""
+        storage.files.write(
+            [(one.tag, self._source(storage, one.source), one.content) for one in marks]
         )
 
-    def _source(self, connection: sqlite3.Connection, path: str) -> str:
+    def _source(self, connection: Storage, path: str) -> str:
         """The id of the source of an imported path, made or renewed on first use."""
         if path == UPLOADED:
             return UPLOADED
@@ -170,12 +153,6 @@ class Ledger:
             for path in sources:
                 self._source(connection, path)
         self.note_sources()
-
-
-_BY_ORIGIN = """
-    select s.memory, m.collection, s.origin, s.draft, s.file
-    from memory_sources s join memories m on m.id = s.memory where s.origin = ?
-"""
 
 
 def known_sources(vault: OpenVault) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:

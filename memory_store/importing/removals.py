@@ -5,7 +5,6 @@ Boundary: opens heads, to learn where a memory was read, of collections that the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from memory_store.importing.ledger import Ledger
 from memory_store.importing.source_file import shown
 from memory_store.importing.walker import names_below
 from memory_store.session.writer import delete_memories
-from memory_store.sqlite import sqlite3
-from memory_store.vault.rows import Origin, open_head, read_rows
+from memory_store.vault.rows import Origin, open_head
+from memory_store.vault.storage import Storage
 
 
 def remove_gone(
@@ -42,7 +41,7 @@ def _names_in_sources(ledger: Ledger, memories: Mapping[str, bytes]) -> list[str
             _name_in_source(
                 ledger, row.id, open_head(ledger.vault.keyring, row, known), memories[row.id]
             )
-            for row in read_rows(connection, [*memories]).values()
+            for row in connection.memories.rows([*memories]).values()
         )
 
 
@@ -60,15 +59,7 @@ def _gone_memories(
     connection, known = ledger.vault.reader(), ledger.source_of(source)
     if known is None:
         return {}
-    found = connection.execute(
-        """
-        select m.memory, h.collection, m.origin, m.draft, m.file from memory_sources m
-        join vault_source_files f on f.tag = m.file
-        join memories h on h.id = m.memory
-        where f.source = ? and h.collection in (select value from json_each(?))
-        """,
-        (known.id, json.dumps(ledger.vault.keyring.openable())),
-    ).fetchall()
+    found = connection.origins.of_source(known.id, ledger.vault.keyring.openable())
     rows = [row for row in found if _is_proven(ledger, *row)]
     there = files
     if any(file not in files for *_, file in rows):
@@ -93,7 +84,7 @@ def _is_proven(ledger: Ledger, memory: str, collection: str, *stored: object) ->
 def _is_there(ledger: Ledger, memory: str, file: bytes) -> bool:
     """Whether a note's path exists. Raises OSError in a folder that may not be entered."""
     with ledger.vault.moment() as (connection, known):
-        row = read_rows(connection, [memory])[memory]
+        row = connection.memories.rows([memory])[memory]
         path = _path_of_note(ledger, open_head(ledger.vault.keyring, row, known), file)
     return path is not None and path.exists()
 
@@ -108,10 +99,5 @@ def _path_of_note(ledger: Ledger, head: Mapping[str, Any], file: bytes) -> Path 
     return Path(source, ref) if is_path else None
 
 
-def _delete_empty_files(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        """
-        delete from vault_source_files where not exists
-            (select 1 from memory_sources where file = vault_source_files.tag)
-        """
-    )
+def _delete_empty_files(connection: Storage) -> None:
+    connection.files.forget_empty()

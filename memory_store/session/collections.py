@@ -54,12 +54,7 @@ class Collections:
         names, settings = self.names(), self._vault.settings
         connection = self._vault.reader()
         check_named(connection, self._vault.keyring.principal)
-        counts = dict(
-            connection.execute(
-                "select collection, count(*) from memories group by collection"
-            ).fetchall()
-        )
-        created = dict(connection.execute("select id, created from collections").fetchall())
+        counts, created = connection.memories.counts(names), connection.collections.created()
         held = {collection: settings.of(collection) for collection in names}
         return [
             CollectionInfo(

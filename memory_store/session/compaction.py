@@ -16,21 +16,21 @@ from memory_store.session.sealed_segments import (
     load_segment,
     write_index_segment,
 )
-from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import Keyring
-from memory_store.vault.segments import SegmentRow, delete_segments, list_segments, trim_changes
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.segments import SegmentRow
 from memory_store.vault.transactions import transaction
 
 TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
 MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
 
 
-def compact(connection: sqlite3.Connection, keyring: Keyring) -> int:
+def compact(connection: Storage, keyring: Keyring) -> int:
     """Merge small segments and drop dead entries. Returns how many segments went away."""
     merged = 0
     while True:
         with transaction(connection, keyring):
-            rows = list_segments(connection)
+            rows = connection.segments.rows()
             group = _next_merge(rows, set(keyring.readable()))
             if not group:
                 return merged
@@ -38,7 +38,7 @@ def compact(connection: sqlite3.Connection, keyring: Keyring) -> int:
             merged += len(group) - 1
 
 
-def _merge(connection: sqlite3.Connection, keyring: Keyring, group: Sequence[SegmentRow]) -> None:
+def _merge(connection: Storage, keyring: Keyring, group: Sequence[SegmentRow]) -> None:
     keys = keyring.of(group[0].collection)
     parts = [
         (segment, alive_rows(connection, row, segment))
@@ -52,17 +52,17 @@ def _merge(connection: sqlite3.Connection, keyring: Keyring, group: Sequence[Seg
             segment.wipe()
     if together.count:
         write_index_segment(connection, keys, together, group[0].model)
-    delete_segments(connection, [row.id for row in group])
-    trim_changes(connection)
+    connection.segments.delete([row.id for row in group])
+    connection.segments.trim_changes()
 
 
-def drop(connection: sqlite3.Connection, keyring: Keyring, ids: Sequence[str]) -> None:
+def drop(connection: Storage, keyring: Keyring, ids: Sequence[str]) -> None:
     """Rewrite the segments that still hold entries of deleted memories, without them.
 
     Inside the transaction that deletes: a process killed between two of them would leave words
     and vectors of a memory that is gone.
     """
-    for row in list_segments(connection):
+    for row in connection.segments.rows():
         if row.collection in keyring.readable():
             segment = load_segment(connection, keyring.of(row.collection), row)
             if any(segment.rows_of(*id_words(memory)) for memory in ids):

@@ -16,13 +16,12 @@ from memory_store.errors import BadInputError, NotAVaultError
 from memory_store.session.collections import PERSONAL
 from memory_store.session.unlock import open_vault
 from memory_store.session.whole_vault import WholeVault
-from memory_store.sqlite import connect, sqlite3
+from memory_store.sqlite import sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault import device_keys
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.identities import publish_owner
 from memory_store.vault.keyring import VAULT_SCOPE, WholeKeyring
-from memory_store.vault.schema import FORMAT_VERSION, create_schema
 from memory_store.vault.settings import (
     MEMORY,
     PROFILES,
@@ -32,9 +31,9 @@ from memory_store.vault.settings import (
     write_settings,
 )
 from memory_store.vault.slots import OWNER, PASSPHRASE, Secret, add_slot
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.schema import FORMAT_VERSION
 from memory_store.vault.transactions import transaction
-
-PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
 
 
 def create_vault(
@@ -74,22 +73,15 @@ def _fill_new_vault(
     profile: str,
     topics: str,
 ) -> None:
-    connection = connect(path)
+    connection = Storage.open(path)
     try:
-        connection.execute(f"pragma page_size = {PAGE_BYTES}")  # of a new file alone
-        connection.execute("pragma journal_mode = wal")
-        if connection.execute(
-            "select 1 from sqlite_master where name = 'vault_settings'"
-        ).fetchone():
+        if connection.begin_file():
             raise BadInputError(f"{path} is a vault already", "db")
-        create_schema(connection)
+        connection.create_tables()
         with transaction(connection):
-            connection.executemany(
-                "insert into vault_settings (name, value) values (?, ?)",
-                [("format", str(FORMAT_VERSION)), ("vault", vault.hex())],
-            )
+            connection.settings.write_clear({"format": str(FORMAT_VERSION), "vault": vault.hex()})
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.execute("insert into vault_principals (id, created) values (0, ?)", (now,))
+            connection.principals.insert(OWNER, now)
             root = SecretKey.generate()
             publish_owner(connection, root)
             for secret in secrets:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from memory_store.errors import TamperedError
 from memory_store.index.snapshot import Snapshot
-from memory_store.vault.rows import MemoryRow
+from memory_store.vault.storage.memories import MemoryRow
 
 
 class KnownRows:

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from memory_store.errors import OutsideLimitsError
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.collections import Collections
-from memory_store.sqlite import sqlite3
 from memory_store.vault.limited_keyring import LimitedKeyring
 from memory_store.vault.settings import CollectionSettings, Settings
+from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Snapshot
@@ -136,17 +136,17 @@ class LimitedVault:
     def index_loaded(self) -> bool:
         return self._whole.index_loaded
 
-    def reader(self) -> sqlite3.Connection:
+    def reader(self) -> Storage:
         return self._whole.reader()
 
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[Storage]:
         return self._whole.writing()
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         return self._whole.row_tags(ids)
 
     def adopt_model(
-        self, connection: sqlite3.Connection, embedder: Embedder, collection: str | None = None
+        self, connection: Storage, embedder: Embedder, collection: str | None = None
     ) -> None:
         self._whole.adopt_model(connection, embedder, collection)
 
@@ -170,7 +170,7 @@ class LimitedVault:
             names={one: name for one, name in settings.names.items() if one in held},
         )
 
-    def settings_in(self, connection: sqlite3.Connection) -> Settings:
+    def settings_in(self, connection: Storage) -> Settings:
         self._whole.settings_in(connection)
         self.keyring.follow()
         return self.settings
@@ -184,7 +184,7 @@ class LimitedVault:
         self.keyring.follow()
 
     @contextmanager
-    def moment(self, *, counted: bool = False) -> Iterator[tuple[sqlite3.Connection, KnownRows]]:
+    def moment(self, *, counted: bool = False) -> Iterator[tuple[Storage, KnownRows]]:
         with self._whole.moment(counted=counted) as (connection, known):
             self.keyring.follow()
             yield connection, known

@@ -15,6 +15,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -27,25 +28,19 @@ from memory_store.index.layout import Late, overwrite_parts
 from memory_store.index.segment import Segment
 from memory_store.index.snapshot import Snapshot
 from memory_store.session.index_model import is_stale, same_model, wanted_mark
-from memory_store.session.sealed_segments import id_words, living_tags, load_segment
-from memory_store.sqlite import sqlite3
+from memory_store.session.sealed_segments import id_words, living_tags, opened_segment
 from memory_store.vault.keyring import CollectionKeys, WholeKeyring
 from memory_store.vault.manifest import (
     CONTENT_FORMAT,
     Manifest,
-    count_rows,
     earlier_total,
-    read_manifest,
+    open_manifest,
     rows_of,
 )
-from memory_store.vault.segments import (
-    SegmentRow,
-    changes_since,
-    list_segments,
-    read_sealed_parts,
-    same_content,
-)
-from memory_store.vault.settings import Settings, read_settings, stored_revision
+from memory_store.vault.segments import same_content
+from memory_store.vault.settings import Settings, read_settings
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.segments import SegmentRow
 
 COUNTED_AT_UNLOCK = 20_000  # rows compared at unlock (20 ms); above, each when it is opened
 
@@ -69,7 +64,7 @@ class _Loaded(Struct):
 class LiveIndex:
     """What is loaded of a vault's index, and how it is brought up to date."""
 
-    def __init__(self, keyring: WholeKeyring, connection: sqlite3.Connection) -> None:
+    def __init__(self, keyring: WholeKeyring, connection: Storage) -> None:
         """``connection`` is read by this index alone, so that SQLite shows it what others,
         our own writer among them, committed."""
         self._keyring = keyring
@@ -103,7 +98,7 @@ class LiveIndex:
         """
         with self._lock:
             self._keyring.check_open()
-            (version,) = self._connection.execute("pragma data_version").fetchone()
+            version = self._connection.revision()
             known = self._snapshot is not None and self._state == (version, settings)
             if self._snapshot is None or whole or not known or (counted and not self._counted):
                 self._snapshot, settings = self._reload(
@@ -115,23 +110,20 @@ class LiveIndex:
             return self._snapshot, settings
 
     def _reload(
-        self, connection: sqlite3.Connection, settings: Settings, *, whole: bool, counted: bool
+        self, connection: Storage, settings: Settings, *, whole: bool, counted: bool
     ) -> tuple[Snapshot, Settings]:
-        connection.execute("begin")
-        try:
-            if stored_revision(connection) != settings.revision:  # another process wrote them
+        with connection.reading():
+            if connection.settings.revision() != settings.revision:  # another process wrote them
                 settings = read_settings(connection, self._keyring)
             readable = set(self._keyring.readable())
-            rows = [row for row in list_segments(connection) if row.collection in readable]
-            accounts = {one: read_manifest(connection, self._keyring.of(one)) for one in readable}
+            rows = [row for row in connection.segments.rows() if row.collection in readable]
+            stored = connection.accounts.of(readable)
+            accounts = {one: open_manifest(self._keyring.of(one), stored) for one in readable}
             self._check_age(accounts, settings)
             self._load_missing(connection, rows, accounts)
             self._bury(connection)
-            for collection, account in accounts.items():
-                self._check_account(connection, collection, account, whole=whole, counted=counted)
+            self._check_accounts(connection, accounts, whole=whole, counted=counted)
             self._accounts = accounts
-        finally:
-            connection.execute("rollback")
         made_of = [(row, self._loaded[row.id].alive) for row in rows]
         if self._snapshot is None or not self._same_as_before(made_of, settings):
             self._snapshot = self._snapshot_of(rows, settings)
@@ -163,7 +155,7 @@ class LiveIndex:
 
     def _load_missing(
         self,
-        connection: sqlite3.Connection,
+        connection: Storage,
         rows: Sequence[SegmentRow],
         accounts: Mapping[str, Manifest],
     ) -> None:
@@ -176,37 +168,35 @@ class LiveIndex:
         }
         for gone in [known for known in self._loaded if known not in wanted]:
             self._leave(self._loaded.pop(gone).segment)
-        for row in rows:
-            if row.id not in self._loaded:
-                segment = self._load(connection, row)
-                alive = np.ones(segment.count, dtype=np.bool_)
-                self._loaded[row.id] = _Loaded(row, segment, alive)
-                # changes between the segment's writing and now apply to it
-                self._sequence = min(self._sequence, row.sequence)
+        missing = {row.id: row for row in rows if row.id not in self._loaded}
+        for part in connection.segments.parts([*missing], ["main", "vectors"]):
+            row = missing[part[0]]
+            keys = self._keyring.of(row.collection)
+            segment = opened_segment(keys, row, part[1], partial(self._sealed_pairs, row.id))
+            alive = np.ones(segment.count, dtype=np.bool_)
+            self._loaded[row.id] = _Loaded(row, segment, alive)
+            # changes between the segment's writing and now apply to it
+            self._sequence = min(self._sequence, row.sequence)
 
-    def _load(self, connection: sqlite3.Connection, row: SegmentRow) -> Segment:
-        """A segment whose pairs are read when a search first asks for a phrase: they are two
-        fifths of an index, and few searches do. Raises SupersededError where it is gone by then.
+    def _sealed_pairs(self, segment: str) -> bytes:
+        """The pairs of a segment, when a search first asks for a phrase: they are two fifths of an
+        index, and few searches do. Raises SupersededError where it is gone by then.
         """
-
-        def sealed_pairs() -> bytes:
-            with self._lock:
-                self._keyring.check_open()
-                sealed = read_sealed_parts(connection, row, ["pairs"])
-            if sealed is None:
-                raise SupersededError("the index is being written too often to be searched")
-            return sealed["pairs"]
-
-        return load_segment(connection, self._keyring.of(row.collection), row, sealed_pairs)
+        with self._lock:
+            self._keyring.check_open()
+            found = dict(self._connection.segments.parts([segment], ["pairs"]))
+        if segment not in found:
+            raise SupersededError("the index is being written too often to be searched")
+        return found[segment]["pairs"]
 
     def _leave(self, segment: Segment) -> None:
         """Overwrite a segment that was replaced once no search uses it any more, or at the lock."""
         left = weakref.finalize(segment, overwrite_parts, vars(segment))
         self._left = [*(one for one in self._left if one.alive), left]
 
-    def _bury(self, connection: sqlite3.Connection) -> None:
+    def _bury(self, connection: Storage) -> None:
         """Mark entries dead that a later change replaced or removed."""
-        changes = changes_since(connection, self._sequence)
+        changes = connection.segments.changes_since(self._sequence)
         by_collection: dict[str, list[_Loaded]] = defaultdict(list)
         for loaded in self._loaded.values():
             by_collection[loaded.row.collection].append(loaded)
@@ -230,38 +220,47 @@ class LiveIndex:
                     f"vault_manifests of {collection}: an older account was put back"
                 )
 
-    def _check_account(
+    def _check_accounts(
         self,
-        connection: sqlite3.Connection,
-        collection: str,
-        account: Manifest,
+        connection: Storage,
+        accounts: Mapping[str, Manifest],
         *,
         whole: bool,
         counted: bool,
     ) -> None:
-        """Hold the living entries against the account and the rows: that they add up to it, how
+        """Hold the living entries against the accounts and the rows: that they add up to them, how
         many there are, and at unlock and if ``whole`` which. Or a row that was taken away would be
         left out without a word."""
-        keys = self._keyring.of(collection)
-        held = [one for one in self._loaded.values() if one.row.collection == collection]
-        count = sum(int(np.count_nonzero(one.alive)) for one in held)
-        earlier, small = account.format < CONTENT_FORMAT, count <= COUNTED_AT_UNLOCK
-        agrees = count == account.count
-        if agrees and not earlier:
-            total = sum(one.total(keys, account.epoch) for one in held)
-            agrees = total % SUM_MODULUS == account.total
-        if agrees and (counted or earlier) and (whole or small or not self._compared):
-            agrees = count == count_rows(connection, collection)
-        if agrees and (counted or earlier) and (whole or (small and not self._compared)):
-            rows = rows_of(connection, collection)
-            if earlier:
-                agrees = earlier_total(keys, rows, account.epoch) == account.total
-            agrees = agrees and _lives(held, rows)
-        if not agrees:
-            raise TamperedError(
-                f"collection {collection}: its account knows {account.count} memories, its "
-                f"index holds {count}, or others; memory-store verify shows which"
-            )
+        held: dict[str, list[_Loaded]] = {collection: [] for collection in accounts}
+        for one in self._loaded.values():
+            held[one.row.collection].append(one)
+        counts = {
+            collection: sum(int(np.count_nonzero(one.alive)) for one in loaded)
+            for collection, loaded in held.items()
+        }
+        asked = []
+        for collection, account in accounts.items():
+            keys, count = self._keyring.of(collection), counts[collection]
+            earlier, small = account.format < CONTENT_FORMAT, count <= COUNTED_AT_UNLOCK
+            agrees = count == account.count
+            if agrees and not earlier:
+                total = sum(one.total(keys, account.epoch) for one in held[collection])
+                agrees = total % SUM_MODULUS == account.total
+            _refuse_unless(agrees, collection, account, count)
+            if (counted or earlier) and (whole or small or not self._compared):
+                asked.append(collection)
+        there = connection.memories.counts(asked) if asked else {}
+        for collection in asked:
+            account, count = accounts[collection], counts[collection]
+            agrees = count == there.get(collection, 0)
+            small = count <= COUNTED_AT_UNLOCK
+            if agrees and (whole or (small and not self._compared)):
+                rows = rows_of(connection, collection)
+                if account.format < CONTENT_FORMAT:
+                    total = earlier_total(self._keyring.of(collection), rows, account.epoch)
+                    agrees = total == account.total
+                agrees = agrees and _lives(held[collection], rows)
+            _refuse_unless(agrees, collection, account, count)
 
     def wipe(self) -> None:
         """Overwrite every vector and hash in memory."""
@@ -276,6 +275,14 @@ class LiveIndex:
             self._snapshot = None
             self._made_of = []
             self._connection.close()
+
+
+def _refuse_unless(agrees: bool, collection: str, account: Manifest, count: int) -> None:
+    if not agrees:
+        raise TamperedError(
+            f"collection {collection}: its account knows {account.count} memories, its "
+            f"index holds {count}, or others; memory-store verify shows which"
+        )
 
 
 def _lives(held: Sequence[_Loaded], rows: Sequence[tuple[str, int]]) -> bool:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.sqlite import FileAccess, sqlite3
+from memory_store.sqlite import FileAccess
+from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Snapshot
@@ -118,12 +119,10 @@ class OpenVault(Protocol):
 
     # -- reading ------------------------------------------------------------------------
 
-    def reader(self) -> sqlite3.Connection:
+    def reader(self) -> Storage:
         """This thread's reading connection."""
 
-    def moment(
-        self, *, counted: bool = False
-    ) -> AbstractContextManager[tuple[sqlite3.Connection, KnownRows]]:
+    def moment(self, *, counted: bool = False) -> AbstractContextManager[tuple[Storage, KnownRows]]:
         """This thread's reading connection at one moment, and what the index knew of its rows then.
 
         Within another moment it is that one's. ``counted``: no row may be missing.
@@ -144,17 +143,17 @@ class OpenVault(Protocol):
 
     # -- writing ------------------------------------------------------------------------
 
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[Storage]:
         """The writing connection, to one thread at a time. Raises ReadOnlyError."""
 
-    def settings_in(self, connection: sqlite3.Connection) -> Settings:
+    def settings_in(self, connection: Storage) -> Settings:
         """The settings that hold in the caller's transaction."""
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         """The row tags of memories, as last committed by any process."""
 
     def adopt_model(
-        self, connection: sqlite3.Connection, embedder: Embedder, collection: str | None = None
+        self, connection: Storage, embedder: Embedder, collection: str | None = None
     ) -> None:
         """Make ``embedder`` the model of a collection that has its own, else of the vault.
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from memory_store.errors import SupersededError
 from memory_store.index.snapshot import Snapshot
 from memory_store.session.known_rows import KnownRows
-from memory_store.sqlite import FileAccess, connect, sqlite3
+from memory_store.sqlite import FileAccess
+from memory_store.vault.storage import Storage
 
 MOST_MOMENTS = 64  # tries to read rows and index of one moment, beside a busy writer
 
@@ -25,14 +26,14 @@ class Readers:
         self._path = path
         self._access = access
         self._local = threading.local()
-        self._open: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self._open: list[tuple[threading.Thread, Storage]] = []
         self._lock = threading.Lock()
 
-    def connection(self) -> sqlite3.Connection:
+    def connection(self) -> Storage:
         """This thread's."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        connection: Storage | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = connect(self._path, read_only=True, access=self._access)
+            connection = Storage.open(self._path, read_only=True, access=self._access)
             self._local.connection = connection
             with self._lock:
                 self._close_those_of_ended_threads()
@@ -62,8 +63,7 @@ class Readers:
             yield self._local.moment
         finally:
             self._local.moment = None
-            if connection.in_transaction:
-                connection.execute("rollback")
+            connection.end_reading()
 
     def close(self) -> None:
         """Close all of them."""
@@ -73,16 +73,15 @@ class Readers:
             self._open.clear()
 
 
-def _begun(connection: sqlite3.Connection, newest: Callable[[], Snapshot]) -> KnownRows:
+def _begun(connection: Storage, newest: Callable[[], Snapshot]) -> KnownRows:
     for _ in range(MOST_MOMENTS):
         snapshot = newest()
-        connection.execute("begin")
+        connection.begin_reading()
         try:
-            connection.execute("select 1 from vault_manifests limit 1").fetchone()
             if newest() is snapshot:  # nothing was written in between
                 return KnownRows(snapshot)
         except BaseException:
-            connection.execute("rollback")
+            connection.end_reading()
             raise
-        connection.execute("rollback")
+        connection.end_reading()
     raise SupersededError("the vault is being written too often to be read")

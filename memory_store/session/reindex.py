@@ -20,9 +20,9 @@ from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import write_index_segment
 from memory_store.session.writer import overwrite_vectors
-from memory_store.sqlite import sqlite3
 from memory_store.vault.rows import Origin, open_memories
-from memory_store.vault.segments import REINDEXED, log_changes
+from memory_store.vault.segments import REINDEXED
+from memory_store.vault.storage import Storage
 from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
@@ -153,13 +153,13 @@ def _renew(vault: OpenVault, preparer: Indexer, ids: list[str]) -> int:
 
 
 def _replace_entries(
-    connection: sqlite3.Connection,
+    connection: Storage,
     vault: OpenVault,
     preparer: Indexer,
     collection: str,
     entries: list[IndexEntry],
 ) -> None:
-    log_changes(connection, collection, [entry.memory_id for entry in entries], REINDEXED)
+    connection.segments.log(collection, [entry.memory_id for entry in entries], REINDEXED)
     model = preparer.model(collection)
     segment = build(entries, model.dimensions)
     write_index_segment(connection, vault.keyring.of(collection), segment, model.mark)

@@ -24,8 +24,6 @@ from memory_store.index.snapshot import Snapshot
 from memory_store.session.comparison import Comparison
 from memory_store.session.entries import indexable
 from memory_store.session.sealed_segments import alive_rows, living_tags, load_main
-from memory_store.sqlite import sqlite3
-from memory_store.vault.damage import UNFORESEEN
 from memory_store.vault.keyring import CollectionKeys, WholeKeyring
 from memory_store.vault.manifest import (
     CONTENT_FORMAT,
@@ -35,14 +33,18 @@ from memory_store.vault.manifest import (
     rows_of,
     write_manifest,
 )
-from memory_store.vault.rows import MemoryRow, open_memories
-from memory_store.vault.segments import SegmentRow, list_segments, replace_main
+from memory_store.vault.rows import open_memories
+from memory_store.vault.segments import replace_main
 from memory_store.vault.settings import Settings
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.damage import UNFORESEEN
+from memory_store.vault.storage.memories import MemoryRow
+from memory_store.vault.storage.segments import SegmentRow
 
 BATCH = 256
 
 
-def tag_rows(connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings) -> Settings:
+def tag_rows(connection: Storage, keyring: WholeKeyring, settings: Settings) -> Settings:
     """A step of the upgrade to format 3. Raises TamperedError where rows, index and account of a
     collection are not of one mind."""
     keyring.strict = settings.profile == "strict"
@@ -53,7 +55,7 @@ def tag_rows(connection: sqlite3.Connection, keyring: WholeKeyring, settings: Se
         if (len(rows), earlier_total(keys, rows, account.epoch)) != known:
             raise _others(collection, account)
         versions, count, total = dict(rows), 0, 0
-        for row in list_segments(connection):
+        for row in connection.segments.rows():
             if row.collection == collection:
                 there, added = _tag_segment(connection, keyring, row, versions)
                 count, total = count + there, total + added
@@ -77,7 +79,7 @@ def _others(collection: str, account: Manifest) -> TamperedError:
 
 
 def _tag_segment(
-    connection: sqlite3.Connection, keyring: WholeKeyring, row: SegmentRow, versions: dict[str, int]
+    connection: Storage, keyring: WholeKeyring, row: SegmentRow, versions: dict[str, int]
 ) -> tuple[int, int]:
     """Write a segment's part ``main`` with tags. Returns how many entries live, and their sum."""
     keys = keyring.of(row.collection)
@@ -102,9 +104,7 @@ def _tag_segment(
     return len(living), total
 
 
-def _seal(
-    connection: sqlite3.Connection, keys: CollectionKeys, row: SegmentRow, segment: Segment
-) -> None:
+def _seal(connection: Storage, keys: CollectionKeys, row: SegmentRow, segment: Segment) -> None:
     main = encode_main(segment)
     try:
         replace_main(connection, keys, row, main)
@@ -113,7 +113,7 @@ def _seal(
 
 
 def _tags(
-    connection: sqlite3.Connection, keyring: WholeKeyring, snapshot: Snapshot, ids: Sequence[str]
+    connection: Storage, keyring: WholeKeyring, snapshot: Snapshot, ids: Sequence[str]
 ) -> dict[str, bytes]:
     """The row tags of memories that are what their entries say; others are left out."""
     noted, comparison = _NotedTags(), Comparison(snapshot, ())

@@ -6,7 +6,7 @@ Boundary: keys in, keyed hashes and vectors out, which the caller overwrites aft
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,54 +15,53 @@ import numpy.typing as npt
 from memory_store.errors import TamperedError
 from memory_store.index.codec import Part, decode, encode
 from memory_store.index.layout import Segment
-from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.segments import (
-    SegmentRow,
-    changes_since,
-    list_segments,
-    read_sealed_parts,
     unseal_part,
     write_segment,
 )
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.segments import PARTS, SegmentRow
 
 
-def load_segment(
-    connection: sqlite3.Connection,
+def load_segment(connection: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
+    """Read, open and decode one segment. Raises TamperedError when its bytes are not a segment."""
+    sealed = _sealed(connection, row, PARTS)
+    pairs = sealed["pairs"]  # not the whole of `sealed`, whose other parts are free to go
+    return opened_segment(keys, row, sealed, lambda: pairs)
+
+
+def opened_segment(
     keys: CollectionKeys,
     row: SegmentRow,
-    sealed_pairs: Callable[[], bytes] | None = None,
+    sealed: Mapping[str, bytes],
+    sealed_pairs: Callable[[], bytes],
 ) -> Segment:
-    """Open and decode one segment; its pairs stay sealed until a phrase is asked for.
+    """Open and decode the parts ``main`` and ``vectors`` of a segment that was read.
 
-    ``sealed_pairs`` reads them then (default: they are read at once). Raises TamperedError when
-    its bytes are not a segment.
+    Its pairs stay sealed until a phrase is asked for. Raises TamperedError when its bytes are not a
+    segment.
     """
-    parts = ["main", "vectors"] if sealed_pairs else ["main", "vectors", "pairs"]
-    sealed = read_sealed_parts(connection, row, parts)
-    if sealed is None:
-        raise TamperedError(f"vault_segments of {row.id}: is gone")
     main = unseal_part(keys, row, "main", sealed["main"])
     vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
-    pairs = sealed.get("pairs", b"")  # not the whole of `sealed`, whose other parts are free to go
-
-    def open_pairs() -> memoryview:
-        return unseal_part(keys, row, "pairs", sealed_pairs() if sealed_pairs else pairs)
-
-    return _decoded(row, main, vectors, open_pairs)
+    return _decoded(row, main, vectors, lambda: unseal_part(keys, row, "pairs", sealed_pairs()))
 
 
-def load_main(connection: sqlite3.Connection, keys: CollectionKeys, row: SegmentRow) -> Segment:
+def _sealed(connection: Storage, row: SegmentRow, parts: Sequence[str]) -> dict[str, bytes]:
+    found = dict(connection.segments.parts([row.id], parts))
+    if row.id not in found:
+        raise TamperedError(f"vault_segments of {row.id}: is gone")
+    return found[row.id]
+
+
+def load_main(connection: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
     """One segment whose vectors and pairs are read when they are first asked for.
 
     For a caller that reads within one transaction.
     """
 
     def opened(part: str) -> memoryview:
-        sealed = read_sealed_parts(connection, row, [part])
-        if sealed is None:
-            raise TamperedError(f"vault_segments of {row.id}: is gone")
-        return unseal_part(keys, row, part, sealed[part])
+        return unseal_part(keys, row, part, _sealed(connection, row, [part])[part])
 
     return _decoded(row, opened("main"), partial(opened, "vectors"), partial(opened, "pairs"))
 
@@ -78,7 +77,7 @@ def _decoded(row: SegmentRow, main: memoryview, vectors: Part, pairs: Part) -> S
 
 
 def write_index_segment(
-    connection: sqlite3.Connection, keys: CollectionKeys, segment: Segment, mark: str
+    connection: Storage, keys: CollectionKeys, segment: Segment, mark: str
 ) -> None:
     """Seal and store a segment, and overwrite it: what stays in memory is read from the vault."""
     try:
@@ -101,10 +100,10 @@ def living_tags(segment: Segment, alive: npt.NDArray[np.bool_]) -> bytes:
     return segment.row_tags[alive].tobytes()
 
 
-def collection_tags(connection: sqlite3.Connection, keys: CollectionKeys) -> bytes:
+def collection_tags(connection: Storage, keys: CollectionKeys) -> bytes:
     """The row tags of a collection's living entries, side by side."""
     tags = b""
-    for row in list_segments(connection):
+    for row in connection.segments.rows():
         if row.collection == keys.collection:
             segment = load_main(connection, keys, row)
             tags += living_tags(segment, alive_rows(connection, row, segment))
@@ -112,12 +111,10 @@ def collection_tags(connection: sqlite3.Connection, keys: CollectionKeys) -> byt
     return tags
 
 
-def alive_rows(
-    connection: sqlite3.Connection, row: SegmentRow, segment: Segment
-) -> npt.NDArray[np.bool_]:
+def alive_rows(connection: Storage, row: SegmentRow, segment: Segment) -> npt.NDArray[np.bool_]:
     """bool [n]: the entries of a segment that no later change replaced or removed."""
     alive = np.ones(segment.count, dtype=np.bool_)
-    for change in changes_since(connection, row.sequence):
+    for change in connection.segments.changes_since(row.sequence):
         if change.collection == row.collection:
             for dead in segment.rows_of(*id_words(change.memory)):
                 alive[dead] = False

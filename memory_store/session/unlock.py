@@ -12,15 +12,15 @@ from pathlib import Path
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.session.whole_vault import WholeVault
-from memory_store.sqlite import FAILING, FULL, FileAccess, connect, plain_cause, sqlite3
+from memory_store.sqlite import FAILING, FULL, FileAccess, plain_cause, sqlite3
 from memory_store.vault.earlier_sources import warnings
-from memory_store.vault.file_access import file_access
 from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.opened_slots import OpenedSlot, is_cheap, open_root, strengthened
-from memory_store.vault.schema import FORMAT_VERSION, check_is_vault
 from memory_store.vault.settings import Settings, read_settings, read_vault_id
 from memory_store.vault.slots import Secret
-from memory_store.vault.transactions import erase_traces, reading
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.file_access import file_access
+from memory_store.vault.storage.schema import FORMAT_VERSION, check_is_vault
 from memory_store.vault.upgrade import upgrade
 
 SLOT_PATIENCE = 1.0  # seconds that wrapping a slot anew waits for another writer, at most
@@ -35,10 +35,10 @@ def open_vault(
     """
     access = access or file_access(path)
     check_is_vault(path, access)
-    connection = connect(path, read_only=True, access=access)
+    connection = Storage.open(path, read_only=True, access=access)
     try:
         vault = read_vault_id(connection)
-        with reading(connection):
+        with connection.reading():
             slot = open_root(connection, vault, secrets, path)
             keyring = WholeKeyring.of_slot(connection, vault, slot)
     finally:
@@ -46,9 +46,10 @@ def open_vault(
     if is_cheap(slot.slot) and not access.read_only:
         keyring.slot_key = _strengthened(path, vault, slot, access).key
     notices: Sequence[str] = ()
+    settings = None
     if keyring.is_owner and not access.read_only:
-        access, notices = _upgraded(path, keyring, access)
-    opened = WholeVault(path, vault, keyring, access)
+        access, notices, settings = _upgraded(path, keyring, access)
+    opened = WholeVault(path, vault, keyring, access, settings)
     opened.notices = tuple(notices)
     access.check_unchanged(path)
     return opened
@@ -56,19 +57,22 @@ def open_vault(
 
 def _upgraded(
     path: Path, keyring: WholeKeyring, access: FileAccess
-) -> tuple[FileAccess, Sequence[str]]:
+) -> tuple[FileAccess, Sequence[str], Settings | None]:
     """How a vault is opened that is brought up to today's format, if it is not, and what its owner
     has to know of that: one that was tampered with is left as it is, to be read as far as it can
-    be; and so is one for which the disk has no room, until it has."""
-    connection = connect(path, access=access)
+    be; and so is one for which the disk has no room, until it has. The settings, where nothing had
+    to be done."""
+    connection = Storage.open(path, access=access)
     try:
         settings = read_settings(connection, keyring)
         if settings.format >= FORMAT_VERSION:
-            return access, []
+            return access, [], settings
         notices = warnings(connection, keyring, settings)
-        return access, notices if upgrade(connection, keyring, (_tag_rows,)) else []
+        done = upgrade(connection, keyring, (_tag_rows,))
+        return access, notices if done else [], None
     except TamperedError as error:
-        return FileAccess(f"it cannot be brought up to today's format: {error}", "mode=ro"), []
+        cause = f"it cannot be brought up to today's format: {error}"
+        return FileAccess(cause, "mode=ro"), [], None
     except sqlite3.OperationalError as error:
         cause = plain_cause(error)
         if cause not in (FULL, FAILING):
@@ -76,12 +80,10 @@ def _upgraded(
     finally:
         connection.close()
     now = file_access(path)
-    return (now if now.read_only else FileAccess(cause, "mode=ro")), []
+    return (now if now.read_only else FileAccess(cause, "mode=ro")), [], None
 
 
-def _tag_rows(
-    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
-) -> Settings:
+def _tag_rows(connection: Storage, keyring: WholeKeyring, settings: Settings) -> Settings:
     from memory_store.session.row_tags import tag_rows  # analyses texts: seldom needed
 
     return tag_rows(connection, keyring, settings)
@@ -90,9 +92,10 @@ def _tag_rows(
 def _strengthened(path: Path, vault: bytes, slot: OpenedSlot, access: FileAccess) -> OpenedSlot:
     """The slot at today's cost; as it was, where that cannot be written: it did open the vault."""
     try:
-        with contextlib.closing(connect(path, access=access, patience=SLOT_PATIENCE)) as connection:
-            slot = strengthened(connection, vault, slot)
-            erase_traces(connection)
+        storage = Storage.open(path, access=access, patience=SLOT_PATIENCE)
+        with contextlib.closing(storage):
+            slot = strengthened(storage, vault, slot)
+            storage.erase_traces()
     except (sqlite3.Error, MemoryStoreError):
         return slot
     return slot
@@ -102,7 +105,7 @@ def open_with_root(
     path: Path, principal: int, root: SecretKey, access: FileAccess, pin: bytes = b""
 ) -> WholeVault:
     """A vault that is open in another process of ours, which gave us its root key."""
-    connection = connect(path, read_only=True, access=access)
+    connection = Storage.open(path, read_only=True, access=access)
     try:
         vault = read_vault_id(connection)
         keyring = WholeKeyring.unlock(connection, vault, principal, root, pin)

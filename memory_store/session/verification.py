@@ -28,17 +28,17 @@ from memory_store.session.known_rows import KnownRows
 from memory_store.session.sealed_segments import alive_rows, living_tags, load_main, load_segment
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit, sources, topic_table
+from memory_store.vault import audit, sources
 from memory_store.vault.collections import check_named
-from memory_store.vault.damage import UNFORESEEN, damage
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
 from memory_store.vault.rows import content_tag, open_memories, own_tag, read_origins, topic_tags
-from memory_store.vault.schema import FORMAT_VERSION
-from memory_store.vault.segments import SegmentRow, list_segments
 from memory_store.vault.settings import FILLING, MEMORY
 from memory_store.vault.share_check import share_checks
-from memory_store.vault.transactions import reading
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.damage import UNFORESEEN
+from memory_store.vault.storage.schema import FORMAT_VERSION
+from memory_store.vault.storage.segments import SegmentRow
 
 MEND = "memory-store reindex --all makes the entry anew"
 
@@ -61,7 +61,7 @@ def verify(
     """
     failures = []
     # what others write meanwhile is left out
-    with reading(vault.reader()) as connection, vault.keyring.lasting():
+    with vault.reader().reading() as connection, vault.keyring.lasting():
         work = _Work(vault, connection, full=full, model=model)
         checks = list(work.checks())
         for done, (name, check) in enumerate(checks):
@@ -86,7 +86,7 @@ class _Work:
     """One verification: what is read once for all of its checks."""
 
     def __init__(
-        self, vault: WholeVault, connection: sqlite3.Connection, *, full: bool, model: Model | None
+        self, vault: WholeVault, connection: Storage, *, full: bool, model: Model | None
     ) -> None:
         self._vault = vault
         self._connection = connection
@@ -104,7 +104,7 @@ class _Work:
         """The index as its segments say; those that do not open have checks of their own."""
         vault, connection = self._vault, self._connection
         parts, stale, earlier = [], [], set()
-        for row in list_segments(connection):
+        for row in connection.segments.rows():
             if row.collection not in self._readable:
                 continue
             keys = vault.keyring.of(row.collection)
@@ -122,13 +122,13 @@ class _Work:
     def checks(self) -> Iterator[tuple[str, Check]]:
         """What each is called, and what raises where it is not as it should be."""
         vault, connection = self._vault, self._connection
-        problem = damage(connection, thorough=True)
+        problem = connection.damage(thorough=True)
         yield DATABASE, lambda: _refuse_unless(problem is None, str(problem))
         yield "settings", vault.refresh_settings
         yield "collections", lambda: _check_collections(vault, connection)
         for collection in vault.keyring.readable():
             yield f"account of collection {collection}", partial(self._account, collection)
-        for row in list_segments(connection):
+        for row in connection.segments.rows():
             if row.collection in self._readable:
                 yield f"segment {row.id}", partial(self._segment, row)
         if vault.settings.format >= FORMAT_VERSION:
@@ -143,9 +143,7 @@ class _Work:
         yield from self._memories()
 
     def _memories(self) -> Iterator[tuple[str, Check]]:
-        rows = dict(
-            self._connection.execute("select id, collection from memories order by id").fetchall()
-        )
+        rows = dict(self._connection.memories.places())
         for memory, collection in rows.items():
             if collection in self._readable:
                 yield f"memory {memory}", partial(self._memory, memory)
@@ -193,23 +191,12 @@ class _Work:
         """Its content tag, and its topics in the file."""
         connection, keys = self._connection, self._vault.keyring.of(opened.collection)
         tag = content_tag(keys, opened.title, opened.text)
-        (stored_tag,) = connection.execute(
-            """
-            select b.tag from memory_bodies b join memories m on m.content = b.id
-            where m.id = ?
-            """,
-            (opened.id,),
-        ).fetchone()
-        known = [*keys.stored_forms(tag), *keys.stored_forms(own_tag(keys, opened.id))]
+        stored_tag = connection.memories.body_tag(opened.id)
+        known = [*keys.stored_forms(tag), *keys.stored_forms(own_tag(keys, opened))]
         _refuse_unless(stored_tag in known, "its content tag is another's")
         kept = self._vault.settings.topics_kept
         if kept != MEMORY:
-            topics = {
-                bytes(row[0])
-                for row in connection.execute(
-                    "select topic from memory_topics where memory = ?", (opened.id,)
-                )
-            }
+            topics = {bytes(topic) for _, topic in connection.topics.of([opened.id])}
             tags = topic_tags(keys, opened.topics)
             wanted = [{keys.stored(tag, epoch) for tag in tags} for epoch in keys.bundles()]
             # while the key is being replaced, they may stand there in both of its epochs
@@ -218,7 +205,7 @@ class _Work:
             _refuse_unless(whole, "its topic hashes are others")
 
 
-def _check_collections(vault: WholeVault, connection: sqlite3.Connection) -> None:
+def _check_collections(vault: WholeVault, connection: Storage) -> None:
     _refuse_unless(bool(vault.collections.names()), "none is readable")
     check_named(connection, vault.keyring.principal)
 
@@ -227,10 +214,8 @@ def _index_holds(vault: WholeVault) -> bool:
     return vault.snapshot(whole=True).total >= 0
 
 
-def _rows_of_format_3(
-    vault: WholeVault, connection: sqlite3.Connection
-) -> Iterator[tuple[str, Check]]:
-    for source, collection, sealed in sources.check_source(connection, vault.keyring):
+def _rows_of_format_3(vault: WholeVault, connection: Storage) -> Iterator[tuple[str, Check]]:
+    for source, collection, sealed in connection.sources.of(vault.keyring.principal):
         yield (
             f"source {source}",
             partial(sources.open_source, vault.keyring, source, collection, sealed),
@@ -240,11 +225,9 @@ def _rows_of_format_3(
         yield from share_checks(connection, vault.keyring, vault.settings)
 
 
-def _check_origins(vault: WholeVault, connection: sqlite3.Connection) -> None:
+def _check_origins(vault: WholeVault, connection: Storage) -> None:
     """Raise TamperedError where a row that is not proven says where a memory came from."""
-    rows = connection.execute(
-        "select id, collection from memories where id in (select memory from memory_sources)"
-    ).fetchall()
+    rows = connection.origins.places()
     readable = set(vault.keyring.readable())
     mine = [(memory, collection) for memory, collection in rows if collection in readable]
     proven = read_origins(connection, vault.keyring, mine)
@@ -256,15 +239,15 @@ def _expansion(vault: WholeVault, tag: bytes, sealed: bytes) -> None:
     vault.expansions.open(tag, sealed)
 
 
-def _no_topics(connection: sqlite3.Connection) -> None:
+def _no_topics(connection: Storage) -> None:
     _refuse_unless(
-        topic_table.rows(connection) == 0,
+        connection.topics.count() == 0,
         "topics are kept in memory, and hashes are in the file: "
         "memory-store settings DB topics memory deletes them",
     )
 
 
-def _audit_check(vault: WholeVault, connection: sqlite3.Connection) -> None:
+def _audit_check(vault: WholeVault, connection: Storage) -> None:
     audit.check(connection, vault.keyring)
 
 

@@ -24,7 +24,7 @@ from memory_store.session.known_rows import KnownRows
 from memory_store.session.limited_vault import LimitedVault
 from memory_store.session.live_index import LiveIndex
 from memory_store.session.readers import Readers
-from memory_store.sqlite import WRITABLE, FileAccess, connect, sqlite3
+from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import WholeKeyring
@@ -34,11 +34,11 @@ from memory_store.vault.settings import (
     CollectionSettings,
     Settings,
     read_settings,
-    stored_revision,
     write_settings,
 )
-from memory_store.vault.share_check import Stored, mend_shares, stored_shares
-from memory_store.vault.transactions import keep_log, transaction
+from memory_store.vault.share_check import Stored, mend_shares
+from memory_store.vault.storage import Storage
+from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -55,20 +55,26 @@ class WholeVault:
     unnamed: frozenset[str] = frozenset()
 
     def __init__(
-        self, path: Path, vault: bytes, keyring: WholeKeyring, access: FileAccess = WRITABLE
+        self,
+        path: Path,
+        vault: bytes,
+        keyring: WholeKeyring,
+        access: FileAccess = WRITABLE,
+        settings: Settings | None = None,
     ) -> None:
+        """``settings`` are those that were just read with the keyring's keys, if they were."""
         self.path = path
         self.access = access
         self.vault = vault
         self.keyring = keyring
         self.gate = Gate()
         self.when_cleared_up: Callable[[], None] = lambda: None
-        self._writer = connect(path, access=access)
+        self._writer = Storage.open(path, access=access)
         if not access.read_only:
-            keep_log(self._writer)
+            self._writer.keep_log()
         self._write_lock = threading.RLock()
         self._readers = Readers(path, access)
-        self._settings = read_settings(self._writer, keyring)
+        self._settings = settings or read_settings(self._writer, keyring)
         self.collections = Collections(self)
         keyring.strict = self.settings.strict
         self.expansions: Expansions = Expansions(
@@ -77,7 +83,7 @@ class WholeVault:
             on_disk=keyring.is_owner and not keyring.strict and not access.read_only,
         )
         keyring.when_unknown(self.refresh_settings)
-        self.index = LiveIndex(keyring, connect(path, read_only=True, access=access))
+        self.index = LiveIndex(keyring, Storage.open(path, read_only=True, access=access))
         self._older = rollback_warning(vault, path, counters(self._writer)) is not None
         self._warned = False
         self._shares: Stored | None = None
@@ -118,7 +124,7 @@ class WholeVault:
         accept(self.vault, self.path, counters(self.reader()))
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[Storage]:
         """The writing connection, to one thread at a time. Raises ReadOnlyError.
 
         Where the write fails, settings and keys are as before it: what was committed of it is
@@ -140,10 +146,10 @@ class WholeVault:
         """Write again what the owner signs for others, where another has changed it since."""
         if not self.keyring.is_owner or not self.settings.holders or self._writer.in_transaction:
             return
-        if stored_shares(self._writer) != self._shares:
+        if self._writer.shares.all() != self._shares:
             self._shares = mend_shares(self._writer, self.keyring)
 
-    def reader(self) -> sqlite3.Connection:
+    def reader(self) -> Storage:
         """This thread's reading connection."""
         self.keyring.check_open()
         return self._readers.connection()
@@ -162,7 +168,7 @@ class WholeVault:
         return not self.index.untouched
 
     @contextmanager
-    def moment(self, *, counted: bool = False) -> Iterator[tuple[sqlite3.Connection, KnownRows]]:
+    def moment(self, *, counted: bool = False) -> Iterator[tuple[Storage, KnownRows]]:
         """This thread's reading connection at one moment, and what the index knew of its rows then.
 
         Within another moment it is that one's. ``counted``: no row may be missing.
@@ -177,12 +183,12 @@ class WholeVault:
 
     def follow_settings(self) -> None:
         """Read the settings again if another process has written newer ones."""
-        if stored_revision(self.reader()) > self.settings.revision:
+        if self.reader().settings.revision() > self.settings.revision:
             self.refresh_settings()
 
-    def settings_in(self, connection: sqlite3.Connection) -> Settings:
+    def settings_in(self, connection: Storage) -> Settings:
         """The settings that hold in the caller's transaction: newer ones, if others wrote some."""
-        if stored_revision(connection) > self._settings.revision:
+        if self.keyring.noted > self._settings.revision:
             self._settings = self.stored_settings(connection)
         return self._settings
 
@@ -193,7 +199,7 @@ class WholeVault:
             self._settings = settings
 
     def adopt_model(
-        self, connection: sqlite3.Connection, embedder: Embedder, collection: str | None = None
+        self, connection: Storage, embedder: Embedder, collection: str | None = None
     ) -> None:
         """Make ``embedder`` the model of a collection that has its own, else of the vault.
 
@@ -212,7 +218,7 @@ class WholeVault:
             self.change_settings(connection, **made_with)
 
     def change_settings(
-        self, connection: sqlite3.Connection, present: Settings | None = None, **changes: Any
+        self, connection: Storage, present: Settings | None = None, **changes: Any
     ) -> None:
         """Write the settings anew (inside the caller's transaction), one revision on.
 
@@ -223,7 +229,7 @@ class WholeVault:
         write_settings(connection, self.keyring, changed)
         self._settings = changed
 
-    def stored_settings(self, connection: sqlite3.Connection) -> Settings:
+    def stored_settings(self, connection: Storage) -> Settings:
         """The settings as they are in the caller's transaction."""
         return read_settings(connection, self.keyring)
 

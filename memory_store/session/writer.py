@@ -20,12 +20,12 @@ from memory_store.session.compaction import compact, drop
 from memory_store.session.index_model import IndexModel
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import write_index_segment
-from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.manifest import account
-from memory_store.vault.rows import Origin, insert_memory, read_rows, remove_memories
-from memory_store.vault.segments import DELETED, UPDATED, log_changes
+from memory_store.vault.rows import Origin, insert_memories
+from memory_store.vault.segments import DELETED, UPDATED
 from memory_store.vault.settings import MEMORY, Settings
+from memory_store.vault.storage import Storage
 from memory_store.vault.transactions import erase_traces, transaction
 
 
@@ -41,7 +41,7 @@ def write_batch(
     vault: OpenVault,
     batch: Sequence[Prepared],
     model: Callable[[str], IndexModel],
-    also: Callable[[sqlite3.Connection], None] | None = None,
+    also: Callable[[Storage], None] | None = None,
 ) -> None:
     """Write a batch, all of it or nothing. ``also`` runs inside the same transaction.
 
@@ -68,7 +68,7 @@ def write_batch(
 
 
 def _insert(
-    connection: sqlite3.Connection,
+    connection: Storage,
     keys: CollectionKeys,
     items: Sequence[Prepared],
     settings: Settings,
@@ -76,12 +76,8 @@ def _insert(
 ) -> None:
     """Rows, segment and account of one collection's memories."""
     hashed = settings.topics_kept != MEMORY
-    tags = [
-        insert_memory(
-            connection, keys, item.memory, item.origin, strict=settings.strict, hash_topics=hashed
-        )
-        for item in items
-    ]
+    written = [(item.memory, item.origin) for item in items]
+    tags = insert_memories(connection, keys, written, strict=settings.strict, hash_topics=hashed)
     entries = [replace(item.entry, row_tag=tag) for item, tag in zip(items, tags, strict=True)]
     write_index_segment(connection, keys, build(entries, model.dimensions), model.mark)
     account(connection, keys, added=tags)
@@ -92,10 +88,8 @@ def overwrite_vectors(batch: Sequence[Prepared]) -> None:
     overwrite(item.entry.vectors for item in batch)
 
 
-def _replace_rows(
-    connection: sqlite3.Connection, vault: OpenVault, batch: Sequence[Prepared]
-) -> None:
-    present = read_rows(connection, [item.memory.id for item in batch])
+def _replace_rows(connection: Storage, vault: OpenVault, batch: Sequence[Prepared]) -> None:
+    present = connection.memories.rows([item.memory.id for item in batch])
     replaced: dict[str, list[str]] = defaultdict(list)
     for item in batch:
         row = present.get(item.memory.id)
@@ -108,7 +102,7 @@ def _replace_rows(
 
 
 def _remove(
-    connection: sqlite3.Connection,
+    connection: Storage,
     vault: OpenVault,
     gone: Mapping[str, Sequence[str]],
     operation: str,
@@ -119,8 +113,8 @@ def _remove(
     """
     for collection, ids in gone.items():
         known = vault.row_tags(ids)
-        remove_memories(connection, ids)
-        log_changes(connection, collection, ids, operation)
+        connection.memories.remove(ids)
+        connection.segments.log(collection, ids, operation)
         account(connection, vault.keyring.of(collection), removed=known.values())
 
 
@@ -129,7 +123,7 @@ def delete_memories(
     ids: Sequence[str],
     *,
     versions: Mapping[str, int] | None = None,
-    also: Callable[[sqlite3.Connection], None] | None = None,
+    also: Callable[[Storage], None] | None = None,
 ) -> int:
     """Delete memories from rows, index and write-ahead log. Returns how many were there.
 
@@ -138,7 +132,7 @@ def delete_memories(
     """
     with vault.writing() as connection:
         with transaction(connection, vault.keyring):
-            present = read_rows(connection, ids)
+            present = connection.memories.rows(ids)
             wanted = versions or {}
             changed = [
                 row.id for row in present.values() if wanted.get(row.id, row.version) != row.version

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +25,6 @@ from msgspec.structs import asdict, replace
 
 from memory_store.crypto.sealing import LENGTH, Place
 from memory_store.errors import TamperedError
-from memory_store.sqlite import connect, sqlite3
 from memory_store.vault.audit_events import (
     STRAND_NUMBERS,
     STRANDS,
@@ -34,8 +33,7 @@ from memory_store.vault.audit_events import (
     event_text,
 )
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, WholeKeyring
-from memory_store.vault.schema import AUDIT_TABLE
-from memory_store.vault.transactions import reading, transaction
+from memory_store.vault.storage import Storage
 
 TABLE = "vault_audit"
 HEAD = 0  # the sequence of the row that names the others
@@ -43,7 +41,7 @@ BATCH_BYTES = 4096 - LENGTH.size
 """What a batch holds, blanks at its end included: about 40 events, a megabyte for 10,000."""
 KEPT_DAYS = 400.0
 KEPT_EVENTS = 100_000
-PATIENCE_MS = 1_000  # for another writer; what could not be written waits in memory
+PATIENCE = 1.0  # seconds for another writer; what could not be written waits in memory
 BATCH_DAYS = 30  # a batch that was begun so long ago takes no more: days are kept to that
 
 
@@ -76,46 +74,44 @@ def append(
     trail was tampered with: nothing is written then.
     """
     keys = keyring.of(VAULT_SCOPE)
-    with closing(connect(path)) as connection:
-        connection.execute(f"pragma busy_timeout = {PATIENCE_MS}")
-        with transaction(connection, keyring):
-            connection.execute(AUDIT_TABLE)
-            heads = _read_heads(connection, keys)
-            for number, strand in enumerate(STRANDS):
-                new = [event for event in events if event.strand == number]
-                head = _append(connection, keys, heads[number], new)
-                kept = int(most * strand.share)
-                heads[number] = _trimmed(connection, keys, head, days, kept)
-            _write_heads(connection, keys, heads)
+    with closing(Storage.open(path, patience=PATIENCE)) as storage, storage.transaction(keyring):
+        storage.audit.create()
+        heads = _read_heads(storage, keys)
+        for number, strand in enumerate(STRANDS):
+            new = [event for event in events if event.strand == number]
+            head = _append(storage, keys, heads[number], new)
+            kept = int(most * strand.share)
+            heads[number] = _trimmed(storage, keys, head, days, kept)
+        _write_heads(storage, keys, heads)
 
 
-def events(connection: sqlite3.Connection, keyring: WholeKeyring) -> list[AuditEvent]:
+def events(storage: Storage, keyring: WholeKeyring) -> list[AuditEvent]:
     """Every event, oldest first. Raises TamperedError, BadInputError for others than the owner."""
     keyring.check_owner()
     keys = keyring.of(VAULT_SCOPE)
-    with reading(connection):
-        if not _has_table(connection):
+    with storage.reading():
+        if not storage.audit.exists:
             return []
-        numbers = _numbers(_read_heads(connection, keys))
+        numbers = _numbers(_read_heads(storage, keys))
         found = [
             _open(keys, sequence, sealed)
-            for sequence, sealed in _rows(connection)
+            for sequence, sealed in storage.audit.batches()
             if sequence in numbers
         ]
     return sorted((event for batch in found for event in batch.events), key=lambda one: one.time)
 
 
-def check(connection: sqlite3.Connection, keyring: WholeKeyring) -> int:
+def check(storage: Storage, keyring: WholeKeyring) -> int:
     """Hold every batch against the one before it and the head. Returns how many batches there are.
 
     Raises TamperedError naming what is wrong.
     """
     keys = keyring.of(VAULT_SCOPE)
-    with reading(connection):
-        if not _has_table(connection):
+    with storage.reading():
+        if not storage.audit.exists:
             return 0
-        heads = _read_heads(connection, keys)
-        rows = dict(_rows(connection))
+        heads = _read_heads(storage, keys)
+        rows = dict(storage.audit.batches())
     _check_all(keys, heads, rows)
     return len(rows)
 
@@ -143,63 +139,53 @@ def _numbers(heads: Sequence[_Head]) -> set[int]:
     return {number for head in heads for number in range(head.first, head.last + 1)}
 
 
-def batches_written(connection: sqlite3.Connection) -> int:
+def batches_written(storage: Storage) -> int:
     """How many batches were ever written to the file, as it says. Needs no key."""
-    if not _has_table(connection):
-        return 0
-    last = [
-        connection.execute(
-            f"select coalesce(max(sequence), :base) - :base from {TABLE} "
-            "where sequence >= :base and sequence < :end",
-            {"base": strand.base, "end": strand.base + STRAND_NUMBERS},
-        ).fetchone()[0]
-        for strand in STRANDS
-    ]
-    return int(sum(last))
+    ranges = [(strand.base, strand.base + STRAND_NUMBERS) for strand in STRANDS]
+    newest = storage.audit.newest(ranges)
+    return sum(last - first for last, (first, _) in zip(newest, ranges, strict=True))
 
 
-def reseal(connection: sqlite3.Connection, keys: CollectionKeys) -> None:
+def reseal(storage: Storage, keys: CollectionKeys) -> None:
     """Seal the whole trail in the newest epoch (inside the caller's transaction).
 
     Each batch names the one before it anew. Raises TamperedError where one was changed, moved or
     is missing: nothing is sealed then.
     """
-    if not _has_table(connection):
+    if not storage.audit.exists:
         return
-    heads = _read_heads(connection, keys)
-    rows = dict(_rows(connection))
+    heads = _read_heads(storage, keys)
+    rows = dict(storage.audit.batches())
     _check_all(keys, heads, rows)
     if rows:
-        _write_heads(connection, keys, [_resealed(connection, keys, h, rows) for h in heads])
+        _write_heads(storage, keys, [_resealed(storage, keys, h, rows) for h in heads])
 
 
-def _resealed(
-    connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, rows: dict[int, bytes]
-) -> _Head:
+def _resealed(storage: Storage, keys: CollectionKeys, head: _Head, rows: dict[int, bytes]) -> _Head:
     for number in range(head.first, head.last + 1):
         batch = _open(keys, number, rows[number])
         before = batch.before if number == head.first else head.tag
-        head = _write(connection, keys, head, number, replace(batch, before=before))
+        head = _write(storage, keys, head, number, replace(batch, before=before))
     return head
 
 
 def _append(
-    connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, new: Sequence[AuditEvent]
+    storage: Storage, keys: CollectionKeys, head: _Head, new: Sequence[AuditEvent]
 ) -> _Head:
     """Fill the last batch up, then make new ones. Returns the head as it is then."""
     if not new:
         return head
-    number, batch = _last(connection, keys, head)
+    number, batch = _last(storage, keys, head)
     new = [event for event in new if not _merge(batch, event)]
     room = BATCH_BYTES - len(_encoded(batch))
     for event in new:
         room -= len(event_text(event)) + 1
         if batch.events and (room < 0 or _days_between(batch.events[0], event) > BATCH_DAYS):
-            head = _write(connection, keys, head, number, batch)
+            head = _write(storage, keys, head, number, batch)
             number, batch = number + 1, _Batch(head.tag)
             room = BATCH_BYTES - len(_encoded(batch)) - len(event_text(event)) - 1
         batch.events.append(event)
-    head = _write(connection, keys, head, number, batch)
+    head = _write(storage, keys, head, number, batch)
     return replace(head, events=head.events + len(new))
 
 
@@ -217,80 +203,68 @@ def _merge(batch: _Batch, event: AuditEvent) -> bool:
     return False
 
 
-def _last(connection: sqlite3.Connection, keys: CollectionKeys, head: _Head) -> tuple[int, _Batch]:
+def _last(storage: Storage, keys: CollectionKeys, head: _Head) -> tuple[int, _Batch]:
     """The last batch and its number; an empty one where there is none yet."""
     if head.last < head.first:
         return head.last + 1, _Batch(head.tag)
-    sealed = _sealed_row(connection, head.last)
+    sealed = _sealed_row(storage, head.last)
     if _tag(sealed) != head.tag:
         raise TamperedError(f"{TABLE}: an older batch was put in place of the last one")
     return head.last, _open(keys, head.last, sealed)
 
 
 def _write(
-    connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, number: int, batch: _Batch
+    storage: Storage, keys: CollectionKeys, head: _Head, number: int, batch: _Batch
 ) -> _Head:
     content = _encoded(batch).ljust(BATCH_BYTES).encode()
-    return replace(head, last=number, tag=_put(connection, keys, number, content))
+    return replace(head, last=number, tag=_put(storage, keys, number, content))
 
 
-def _put(connection: sqlite3.Connection, keys: CollectionKeys, number: int, content: bytes) -> str:
+def _put(storage: Storage, keys: CollectionKeys, number: int, content: bytes) -> str:
     """Seal a row, the former one of that number replaced. Returns its hash."""
     sealed = keys.seal("audit", _place(keys, number), content)
-    connection.execute(
-        f"insert or replace into {TABLE} (sequence, sealed) values (?, ?)", (number, sealed)
-    )
+    storage.audit.write(number, sealed)
     return _tag(sealed)
 
 
-def _trimmed(
-    connection: sqlite3.Connection, keys: CollectionKeys, head: _Head, days: float, most: int
-) -> _Head:
+def _trimmed(storage: Storage, keys: CollectionKeys, head: _Head, days: float, most: int) -> _Head:
     """Take out whole batches from the beginning, and what is too old of the last one."""
     oldest_kept = (datetime.now(UTC) - timedelta(days=days)).isoformat() if days else ""
     while head.first < head.last:
-        batch = _open(keys, head.first, _sealed_row(connection, head.first))
+        batch = _open(keys, head.first, _sealed_row(storage, head.first))
         if head.events <= most and batch.events[-1].time >= oldest_kept:
             return head
-        connection.execute(f"delete from {TABLE} where sequence = ?", (head.first,))
+        storage.audit.delete(head.first)
         head = replace(head, first=head.first + 1, events=head.events - len(batch.events))
-    number, batch = _last(connection, keys, head)
+    number, batch = _last(storage, keys, head)
     kept = [event for event in batch.events if event.time >= oldest_kept]
     gone = len(batch.events) - len(kept)
     if gone:
-        head = _write(connection, keys, head, number, replace(batch, events=kept))
+        head = _write(storage, keys, head, number, replace(batch, events=kept))
     return replace(head, events=head.events - gone)
 
 
-def _read_heads(connection: sqlite3.Connection, keys: CollectionKeys) -> list[_Head]:
+def _read_heads(storage: Storage, keys: CollectionKeys) -> list[_Head]:
     """The head of every strand: those of the others stand behind the first one's."""
     heads = [_Head(strand.base + 1, strand.base) for strand in STRANDS]
-    row = connection.execute(f"select sealed from {TABLE} where sequence = ?", (HEAD,)).fetchone()
+    row = storage.audit.row(HEAD)
     if row is not None:
         told = json.loads(_unsealed(keys, HEAD, row[0]))
         others = told.pop("others", [])  # a trail of one strand has none
         written = [_Head(**told), *(_Head(**other) for other in others)]
         return written + heads[len(written) :]
-    if next(_rows(connection), None) is not None:
+    if storage.audit.batches():
         raise TamperedError(f"{TABLE}: its head is missing")
     return heads
 
 
-def _write_heads(
-    connection: sqlite3.Connection, keys: CollectionKeys, heads: Sequence[_Head]
-) -> None:
+def _write_heads(storage: Storage, keys: CollectionKeys, heads: Sequence[_Head]) -> None:
     first, *others = map(asdict, heads)
-    _put(connection, keys, HEAD, json.dumps({**first, "others": others}).encode())
+    _put(storage, keys, HEAD, json.dumps({**first, "others": others}).encode())
 
 
-def _rows(connection: sqlite3.Connection) -> Iterator[tuple[int, bytes]]:
-    yield from connection.execute(
-        f"select sequence, sealed from {TABLE} where sequence != ? order by sequence", (HEAD,)
-    )
-
-
-def _sealed_row(connection: sqlite3.Connection, number: int) -> bytes:
-    row = connection.execute(f"select sealed from {TABLE} where sequence = ?", (number,)).fetchone()
+def _sealed_row(storage: Storage, number: int) -> bytes:
+    row = storage.audit.row(number)
     if row is None:
         raise TamperedError(f"{TABLE} {number}: this batch is missing")
     return bytes(row[0])
@@ -323,11 +297,3 @@ def _days_between(first: AuditEvent, later: AuditEvent) -> float:
 def _tag(sealed: bytes) -> str:
     """The hash by which a batch is named: of what is sealed, which is never the same twice."""
     return hashlib.sha256(sealed).hexdigest()[:32]
-
-
-def _has_table(connection: sqlite3.Connection) -> bool:
-    """Vaults made before there was a trail get its table with their first event."""
-    found = connection.execute(
-        "select 1 from sqlite_master where type = 'table' and name = ?", (TABLE,)
-    ).fetchone()
-    return found is not None

@@ -11,9 +11,9 @@ import uuid
 from datetime import UTC, datetime
 
 from memory_store.errors import BadInputError, TamperedError
-from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring, WholeKeyring
 from memory_store.vault.manifest import Manifest, write_manifest
+from memory_store.vault.storage import Storage
 
 NAME_LIMIT = 200  # characters of a collection's name
 
@@ -39,45 +39,37 @@ def _looks_like_id(name: str) -> bool:
     return True
 
 
-def insert_collection(connection: sqlite3.Connection, keyring: WholeKeyring) -> str:
+def insert_collection(storage: Storage, keyring: WholeKeyring) -> str:
     """A new collection's row, key and account (inside the caller's transaction). Returns its id.
 
     The caller writes its name into the settings.
     """
     collection = str(uuid.uuid4())
-    keys = keyring.create_collection_key(connection, collection)
-    connection.execute(
-        "insert into collections (id, name, created) values (?, x'', ?)",
-        (collection, datetime.now(UTC).isoformat(timespec="seconds")),
-    )
-    write_manifest(connection, keys, Manifest())
+    keys = keyring.create_collection_key(storage, collection)
+    storage.collections.insert(collection, datetime.now(UTC).isoformat(timespec="seconds"))
+    write_manifest(storage, keys, Manifest())
     return collection
 
 
-def check_named(connection: sqlite3.Connection, principal: int) -> None:
+def check_named(storage: Storage, principal: int) -> None:
     """Raise TamperedError where a collection has keys for the principal, and no row."""
-    row = connection.execute(
-        """
-        select collection from vault_collection_keys
-        where principal = ? and collection != ?
-          and collection not in (select id from collections) limit 1
-        """,
-        (principal, VAULT_SCOPE),
-    ).fetchone()
-    if row is not None:
-        raise TamperedError(f"collections: the row of {row[0]} is missing")
+    missing = storage.keys.without_row(principal, VAULT_SCOPE)
+    if missing is not None:
+        raise TamperedError(f"collections: the row of {missing} is missing")
 
 
-def earlier_names(connection: sqlite3.Connection, keyring: Keyring) -> dict[str, str]:
+def earlier_names(storage: Storage, keyring: Keyring) -> dict[str, str]:
     """Id → name, as the rows of earlier formats have them. Raises TamperedError.
 
     Any of those who shared the collection may have written it. One that this version would not
     take becomes the beginning of the collection's id.
     """
-    check_named(connection, keyring.principal)
-    rows = connection.execute("select id, name from collections order by rowid").fetchall()
+    check_named(storage, keyring.principal)
+    names = storage.collections.earlier_names()
     readable = set(keyring.readable())
-    return {one: _earlier_name(keyring.of(one), name) for one, name in rows if one in readable}
+    return {
+        one: _earlier_name(keyring.of(one), name) for one, name in names.items() if one in readable
+    }
 
 
 def _earlier_name(keys: CollectionKeys, sealed: bytes) -> str:

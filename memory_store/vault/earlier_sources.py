@@ -13,29 +13,28 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from memory_store.errors import FormatError, TamperedError
-from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys, WholeKeyring
 from memory_store.vault.machine import machine_id
-from memory_store.vault.rows import MemoryRow, Origin, head_of, opened_head, read_rows
+from memory_store.vault.rows import Origin, head_of, opened_head
 from memory_store.vault.settings import Settings
 from memory_store.vault.sources import UPLOADED, Source, note, store_source
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.memories import MemoryRow
+from memory_store.vault.storage.table import parts
 
-BATCH = 500
 MOST_COPIES = 3  # of one record that got a number, for its memory was hidden
 
 
-def own_sources(
-    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
-) -> Settings:
+def own_sources(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Settings:
     """Imported paths become the owner's, on this machine.
 
     Those of shared collections are not noted as such, for a member may have named them: they are
     read again once the owner names them. Their files stay known.
     """
     shared = shared_collections(settings)
-    for row, collection, sealed in _earlier(connection, keyring):
+    for row, collection, sealed in _earlier(storage, keyring):
         keys = keyring.of(collection)
-        connection.execute("delete from vault_sources where id = ?", (row,))
+        storage.sources.delete(row)
         try:
             opened = keys.unseal("head", keys.place("vault_sources", "head", row), sealed)
             data = json.loads(bytes(opened))
@@ -44,12 +43,10 @@ def own_sources(
         except (TamperedError, ValueError, TypeError, KeyError):
             continue
         if path == UPLOADED:
-            connection.execute(
-                "update vault_source_files set source = ? where source = ?", (UPLOADED, row)
-            )
+            storage.files.rename_source(row, UPLOADED)
             continue
         source = Source(row, collection, machine_id(), path, options)
-        store_source(connection, keyring, source)
+        store_source(storage, keyring, source)
         if collection not in shared:
             note(keyring, source)
     return settings
@@ -63,28 +60,26 @@ def _check_options(options: dict[str, object]) -> None:
                 raise TypeError("not an option")
 
 
-def prove_origins(
-    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
-) -> Settings:
+def prove_origins(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Settings:
     """Each memory's row of where it came from is proven, where its sealed head says the same.
 
     The others go: their records are taken for new ones by the next import that reads them.
     """
     shared = shared_collections(settings)
     through = [keyring.of(one) for one in keyring.readable() if one not in shared]
-    rows = connection.execute("select memory, origin, draft, file from memory_sources").fetchall()
-    for start in range(0, len(rows), BATCH):
-        part = rows[start : start + BATCH]
-        present = read_rows(connection, [str(row[0]) for row in part])
+    drafts: list[tuple[str, object]] = []
+    unproven: list[str] = []
+    for part in parts(storage.origins.all()):
+        present = storage.memories.rows([str(row[0]) for row in part])
         for memory, origin, draft, file in part:
             told = _proven(keyring, present.get(memory), Origin(origin, draft, file), through)
             if told is None:
-                connection.execute("delete from memory_sources where memory = ?", (memory,))
+                unproven.append(memory)
             else:
                 fresh = told.stored(keyring.of(present[memory].collection), memory)[1]
-                connection.execute(
-                    "update memory_sources set draft = ? where memory = ?", (fresh, memory)
-                )
+                drafts.append((memory, fresh))
+    storage.origins.delete(unproven)
+    storage.origins.replace_drafts(drafts)
     return settings
 
 
@@ -118,12 +113,10 @@ def shared_collections(settings: Settings) -> set[str]:
     return {one for holder in settings.holders for one in holder.collections}
 
 
-def warnings(
-    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
-) -> list[str]:
+def warnings(storage: Storage, keyring: WholeKeyring, settings: Settings) -> list[str]:
     """What the owner has to know of an upgrade to come; nothing where nothing is shared."""
     shared = shared_collections(settings)
-    dropped = sum(collection in shared for _, collection, _ in _earlier(connection, keyring))
+    dropped = sum(collection in shared for _, collection, _ in _earlier(storage, keyring))
     if not shared:
         return []
     names = ", ".join(sorted(settings.names.get(one, one) for one in shared))
@@ -141,10 +134,7 @@ def warnings(
     return told
 
 
-def _earlier(connection: sqlite3.Connection, keyring: WholeKeyring) -> list[tuple[str, str, bytes]]:
+def _earlier(storage: Storage, keyring: WholeKeyring) -> list[tuple[str, str, bytes]]:
     """Rows of sources as they were, of the collections that can be read."""
-    rows = connection.execute(
-        "select id, collection, head from vault_sources order by rowid"
-    ).fetchall()
     readable = set(keyring.readable())
-    return [row for row in rows if row[1] in readable]
+    return [row for row in storage.sources.earlier() if row[1] in readable]

@@ -19,13 +19,12 @@ from pathlib import Path
 
 from memory_store.crypto.sealing import sealed_epoch
 from memory_store.errors import FormatError, TamperedError
-from memory_store.sqlite import connect, sqlite3
+from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
-from memory_store.vault.schema import EXPANSIONS_TABLE
-from memory_store.vault.transactions import transaction
+from memory_store.vault.storage import Storage
 
 MOST_KEPT = 1_000  # newest entries: about 1 MB, and more different questions than a month holds
-PATIENCE_MS = 50  # for another writer: a search does not wait for its own convenience
+PATIENCE = 0.05  # seconds for another writer: a search does not wait for its own convenience
 TABLE = "vault_expansions"
 
 
@@ -39,17 +38,18 @@ class Expansions:
         self._sealed: OrderedDict[bytes, bytes] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, connection: sqlite3.Connection, *question: str) -> bytes | None:
+    def find(self, storage: Storage, *question: str) -> bytes | None:
         """What was kept for ``question``, ``None`` where nothing readable was.
 
-        ``connection`` may read the vault. Raises LockedError after a lock.
+        ``storage`` may read the vault. Raises LockedError after a lock.
         """
         keys = self._keyring.of(VAULT_SCOPE)
         for tag in keys.stored_forms(self._tag(question)):
             with self._lock:
                 sealed = self._sealed.get(tag)
             if sealed is None and self._on_disk:
-                sealed = _read(connection, tag)
+                row = storage.expansions.of(tag)
+                sealed = None if row is None else _blob(row[0])
             if sealed is None:
                 continue
             with suppress(TamperedError, FormatError):  # asking the model again writes a good one
@@ -88,72 +88,45 @@ class Expansions:
         if not self._path.is_file():  # connecting would make a new one
             return
         try:
-            with closing(connect(self._path)) as connection:
-                connection.execute(f"pragma busy_timeout = {PATIENCE_MS}")
-                with transaction(connection, self._keyring):
-                    keys = self._keyring.of(VAULT_SCOPE)
-                    place = keys.place(TABLE, "sealed", tag.hex())
-                    if sealed_epoch(sealed, place) == keys.epoch:  # else a new key came meanwhile
-                        _insert(connection, tag, sealed)
+            with (
+                closing(Storage.open(self._path, patience=PATIENCE)) as storage,
+                storage.transaction(self._keyring),
+            ):
+                keys = self._keyring.of(VAULT_SCOPE)
+                place = keys.place(TABLE, "sealed", tag.hex())
+                if sealed_epoch(sealed, place) == keys.epoch:  # else a new key came meanwhile
+                    storage.expansions.write(tag, sealed, MOST_KEPT)
         except sqlite3.OperationalError:
             return  # read-only, full, or somebody is writing: it is in memory
 
 
-def _insert(connection: sqlite3.Connection, tag: bytes, sealed: bytes) -> None:
-    """Put an entry in, as the newest, and the oldest out."""
-    connection.execute(EXPANSIONS_TABLE)
-    connection.execute(f"delete from {TABLE} where tag = ?", (tag,))
-    (newest,) = connection.execute(f"select coalesce(max(sequence), 0) + 1 from {TABLE}").fetchone()
-    connection.execute(
-        f"insert into {TABLE} (sequence, tag, sealed) values (?, ?, ?)", (newest, tag, sealed)
-    )
-    connection.execute(f"delete from {TABLE} where sequence <= ?", (newest - MOST_KEPT,))
-
-
-def stored(connection: sqlite3.Connection) -> Iterator[tuple[int, bytes, bytes]]:
+def stored(storage: Storage) -> Iterator[tuple[int, bytes, bytes]]:
     """Every entry in the file, as (sequence, tag, sealed), oldest first."""
-    if _has_table(connection):
-        rows = connection.execute(f"select sequence, tag, sealed from {TABLE} order by sequence")
-        for sequence, tag, sealed in rows:
-            yield sequence, _blob(tag), _blob(sealed)
+    for sequence, tag, sealed in storage.expansions.all():
+        yield sequence, _blob(tag), _blob(sealed)
 
 
-def reseal(connection: sqlite3.Connection, keys: CollectionKeys) -> int:
+def reseal(storage: Storage, keys: CollectionKeys) -> int:
     """Seal what is kept in the newest epoch, its tags with it (in the caller's transaction).
 
     What cannot be opened is let go: asking again writes a good one. Returns how many are kept.
     """
-    kept = list(stored(connection))
+    kept, gone, replaced = list(stored(storage)), [], []
     for sequence, tag, sealed in kept:
         place = keys.place(TABLE, "sealed", tag.hex())
         try:
             content = keys.unseal("expansion", place, sealed)
             fresh = keys.restored(sealed_epoch(sealed, place), tag)
         except (TamperedError, FormatError):
-            connection.execute(f"delete from {TABLE} where sequence = ?", (sequence,))
+            gone.append(sequence)
             continue
         blob = keys.seal("expansion", keys.place(TABLE, "sealed", fresh.hex()), content)
-        connection.execute(
-            f"update {TABLE} set tag = ?, sealed = ? where sequence = ?", (fresh, blob, sequence)
-        )
+        replaced.append((sequence, fresh, blob))
+    storage.expansions.delete(gone)
+    storage.expansions.replace(replaced)
     return len(kept)
-
-
-def _read(connection: sqlite3.Connection, tag: bytes) -> bytes | None:
-    if not _has_table(connection):
-        return None
-    row = connection.execute(f"select sealed from {TABLE} where tag = ?", (tag,)).fetchone()
-    return None if row is None else _blob(row[0])
 
 
 def _blob(value: object) -> bytes:
     """A value from the file; what is no blob there is as wrong as an empty one."""
     return value if isinstance(value, bytes) else b""
-
-
-def _has_table(connection: sqlite3.Connection) -> bool:
-    """Vaults made before there was a cache get its table with their first entry."""
-    found = connection.execute(
-        "select 1 from sqlite_master where type = 'table' and name = ?", (TABLE,)
-    ).fetchone()
-    return found is not None

@@ -10,19 +10,20 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from memory_store.errors import BadInputError, NotFoundError
-from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.keyring import Keyring
-from memory_store.vault.rows import SQLITE_VARIABLES, Known, open_head, read_rows
+from memory_store.vault.rows import Known, open_head
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.table import parts
 
 
 def count_topics(
-    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str], known: Known
+    storage: Storage, keyring: Keyring, collections: Collection[str], known: Known
 ) -> dict[str, int]:
     """Topic → how many memories carry it, most frequent first, as it was first written."""
     counts: Counter[str] = Counter()
     shown: dict[str, str] = {}
-    for _, head in heads_of(connection, keyring, collections, known):
+    for _, head in heads_of(storage, keyring, collections, known):
         for topic in head["topics"]:
             counts[normalise_topic(topic)] += 1
             shown.setdefault(normalise_topic(topic), topic)
@@ -31,16 +32,16 @@ def count_topics(
 
 
 def read_refs(
-    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str], known: Known
+    storage: Storage, keyring: Keyring, collections: Collection[str], known: Known
 ) -> dict[str, str | None]:
     """Memory id → its ref, ``None`` where it has none."""
-    heads = heads_of(connection, keyring, collections, known)
+    heads = heads_of(storage, keyring, collections, known)
     return {memory: head["ref"] for memory, head in heads}
 
 
-def find_by_ref(connection: sqlite3.Connection, keyring: Keyring, ref: str, known: Known) -> str:
+def find_by_ref(storage: Storage, keyring: Keyring, ref: str, known: Known) -> str:
     """The id of the one memory of that ref. Raises NotFoundError, BadInputError for several."""
-    heads = heads_of(connection, keyring, set(keyring.readable()), known)
+    heads = heads_of(storage, keyring, set(keyring.readable()), known)
     matches = [memory for memory, head in heads if head["ref"] == ref]
     if not matches:
         raise NotFoundError(f"no memory {ref!r}")
@@ -50,17 +51,13 @@ def find_by_ref(connection: sqlite3.Connection, keyring: Keyring, ref: str, know
 
 
 def heads_of(
-    connection: sqlite3.Connection, keyring: Keyring, collections: Collection[str], known: Known
+    storage: Storage, keyring: Keyring, collections: Collection[str], known: Known
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Memory ids with their opened heads, of those of some collections that may be opened.
 
     Raises TamperedError for one that is not as it is ``known``.
     """
-    ids = [
-        str(row[0])
-        for collection in sorted(set(collections) & set(keyring.openable()))
-        for row in connection.execute("select id from memories where collection = ?", (collection,))
-    ]
-    for start in range(0, len(ids), SQLITE_VARIABLES):
-        for row in read_rows(connection, ids[start : start + SQLITE_VARIABLES]).values():
+    ids = storage.memories.ids(set(collections) & set(keyring.openable()))
+    for some in parts(ids):
+        for row in storage.memories.rows(some).values():
             yield row.id, open_head(keyring, row, known)

@@ -21,18 +21,18 @@ from typing import Final, Protocol
 from memory_store.crypto.identities import Identity, identity_of, strongest_kem
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import OpenCounter, Place, SealingKey, seal, unseal
-from memory_store.errors import BadInputError, LockedError, NotFoundError
-from memory_store.sqlite import sqlite3
+from memory_store.errors import BadInputError, LockedError, NotFoundError, TamperedError
 from memory_store.vault.collection_keys import CARRIED, Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace, make_grant, open_grant
 from memory_store.vault.identities import known_identity, read_identity
 from memory_store.vault.opened_slots import OpenedSlot
 from memory_store.vault.slots import OWNER
-from memory_store.vault.wrapped_keys import insert_key, root_generation
+from memory_store.vault.storage import Storage
 
 __all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring", "WholeKeyring"]
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
+ROOT_SETTING: Final = "root"  # in clear: how often the owner's root key was replaced
 
 
 class Keyring(Protocol):
@@ -75,7 +75,7 @@ class Keyring(Protocol):
     def openable(self) -> list[str]:
         """Of those the ones whose memories these keys open."""
 
-    def catch_up(self, connection: sqlite3.Connection) -> None:
+    def catch_up(self, storage: Storage) -> None:
         """At the beginning of a write: hold what others made, let go of what they deleted."""
 
     def check_open(self) -> None:
@@ -87,7 +87,8 @@ class WholeKeyring:
     """A principal's unlocked keys. Everything in memory is built from these alone.
 
     ``slot`` and ``slot_key`` are the key slot that opened it and its key-encryption key; ``pin``
-    is what a member knows the owner by.
+    is what a member knows the owner by; ``noted`` is the revision of the settings that was in the
+    file when the keys were last looked at.
     """
 
     vault: bytes
@@ -99,7 +100,8 @@ class WholeKeyring:
     slot: str | None = None
     slot_key: SecretKey | None = None
     pin: bytes = b""
-    generation: int = 0
+    generation: int | None = None
+    noted: int = 0
     _revision: int = -1
     _dropped: list[CollectionKeys] = field(default_factory=list)
     _look_again: Callable[[], None] | None = None
@@ -119,53 +121,27 @@ class WholeKeyring:
     @classmethod
     def unlock(
         cls,
-        connection: sqlite3.Connection,
+        storage: Storage,
         vault: bytes,
         principal: int,
         root: SecretKey,
         pin: bytes = b"",
     ) -> WholeKeyring:
         """Unwrap every collection key that the principal may read."""
-        ring = cls(vault, principal, root, pin=pin, generation=root_generation(connection))
-        ring.load(connection)
+        ring = cls(vault, principal, root, pin=pin)
+        ring.look(storage)
         return ring
 
     @classmethod
-    def of_slot(
-        cls, connection: sqlite3.Connection, vault: bytes, opened: OpenedSlot
-    ) -> WholeKeyring:
+    def of_slot(cls, storage: Storage, vault: bytes, opened: OpenedSlot) -> WholeKeyring:
         """The keys of the principal whose slot was opened."""
-        ring = cls.unlock(connection, vault, opened.slot.principal, opened.root, opened.pin)
+        ring = cls.unlock(storage, vault, opened.slot.principal, opened.root, opened.pin)
         ring.slot, ring.slot_key = opened.slot.id, opened.key
         return ring
 
-    def load(self, connection: sqlite3.Connection) -> None:
-        """Unwrap the collection keys that this keyring does not hold yet.
-
-        Raises TamperedError for one that is not what was wrapped for this principal, LockedError
-        where the root key was replaced meanwhile.
-        """
-        self.check_open()
-        self._check_generation(connection)
-        rows = connection.execute(
-            """
-            select collection, epoch, wrapped from vault_collection_keys
-            where principal = ? order by collection, epoch
-            """,
-            (self.principal,),
-        ).fetchall()
-        for collection, epoch, wrapped in rows:
-            held = self.collections.get(collection)
-            if held is None or not held.holds(epoch):
-                self._hold(
-                    collection, epoch, self._unwrapped(connection, collection, epoch, wrapped)
-                )
-
-    def _unwrapped(
-        self, connection: sqlite3.Connection, collection: str, epoch: int, wrapped: bytes
-    ) -> Bundle:
+    def _unwrapped(self, storage: Storage, collection: str, epoch: int, wrapped: bytes) -> Bundle:
         if not self.is_owner:
-            place = self.grant_of(connection, collection, epoch)
+            place = self.grant_of(storage, collection, epoch)
             return open_grant(self.root, place, wrapped)
         wrap = self.wrapping_key()
         try:
@@ -174,25 +150,25 @@ class WholeKeyring:
         finally:
             wrap.wipe()
 
-    def grant_of(self, connection: sqlite3.Connection, collection: str, epoch: int) -> GrantPlace:
+    def grant_of(self, storage: Storage, collection: str, epoch: int) -> GrantPlace:
         """Where the owner's grant for this principal stands, by the keys that both are known by.
 
         Raises TamperedError where the owner has other keys than those this principal knows.
         """
-        owner = self.owner_identity(connection)
+        owner = self.owner_identity(storage)
         return GrantPlace(
-            self.vault, collection, epoch, self.principal, owner, self.identity(connection)
+            self.vault, collection, epoch, self.principal, owner, self.identity(storage)
         )
 
-    def owner_identity(self, connection: sqlite3.Connection) -> Identity:
+    def owner_identity(self, storage: Storage) -> Identity:
         """The owner's public keys: those that this principal knows him by. Raises TamperedError."""
         if self.is_owner:
-            return self.identity(connection)
-        return known_identity(connection, OWNER, self.pin)
+            return self.identity(storage)
+        return known_identity(storage, OWNER, self.pin)
 
-    def identity(self, connection: sqlite3.Connection) -> Identity:
+    def identity(self, storage: Storage) -> Identity:
         """The principal's own public keys, by the key encapsulation that they were made for."""
-        present = read_identity(connection, self.principal)
+        present = read_identity(storage, self.principal)
         return identity_of(self.root, present.kem if present else strongest_kem())
 
     def granted(self, place: GrantPlace, bundle: Bundle) -> bytes:
@@ -222,33 +198,37 @@ class WholeKeyring:
         keys.when_unknown(self._ask_again)
         self.collections[collection] = keys
 
-    def _check_generation(self, connection: sqlite3.Connection) -> None:
-        if self.is_owner and root_generation(connection) != self.generation:
+    def _check_generation(self, generation: int) -> None:
+        if self.generation is None:
+            self.generation = generation
+        elif self.is_owner and generation != self.generation:
             raise LockedError("the vault's root key was replaced: unlock the vault again")
 
-    def catch_up(self, connection: sqlite3.Connection) -> None:
+    def catch_up(self, storage: Storage) -> None:
         """Hold what others made meanwhile, and let go of what they deleted.
 
         At the beginning of a write, before anything of its own: or what it seals would be sealed
         in vain. Raises LockedError where the root key was replaced.
         """
-        present = {collection for collection, _ in self.look(connection)} | {VAULT_SCOPE}
+        present = {collection for collection, _ in self.look(storage)} | {VAULT_SCOPE}
         self.keep_only(present)
 
-    def look(self, connection: sqlite3.Connection) -> list[tuple[str, int]]:
-        """Hold what others made meanwhile. Returns (collection, epoch) of all keys there are."""
+    def look(self, storage: Storage) -> list[tuple[str, int]]:
+        """Unwrap the collection keys that this keyring does not hold yet.
+
+        Returns (collection, epoch) of all keys there are. Raises TamperedError for one that is not
+        what was wrapped for this principal, LockedError where the root key was replaced meanwhile.
+        """
         self.check_open()
-        self._check_generation(connection)
-        rows: list[tuple[str, int]] = connection.execute(
-            "select collection, epoch from vault_collection_keys where principal = ?",
-            (self.principal,),
-        ).fetchall()
-        for collection, epoch in rows:
+        found = storage.keys.of(self.principal)
+        self._check_generation(root_generation(found.root))
+        self.noted = found.revision or 0
+        for collection, epoch, wrapped in found.keys:
             held = self.collections.get(collection)
             if held is None or not held.holds(epoch):
-                self.load(connection)
-                break
-        return rows
+                bundle = self._unwrapped(storage, collection, epoch, wrapped)
+                self._hold(collection, epoch, bundle)
+        return [(collection, epoch) for collection, epoch, _ in found.keys]
 
     def admit(self, revision: int, epochs: Mapping[str, frozenset[int]]) -> None:
         """Open values of these epochs of these collections alone, as settings of a revision say.
@@ -314,13 +294,14 @@ class WholeKeyring:
         self.root, self.generation = root, generation
 
     def create_collection_key(
-        self, connection: sqlite3.Connection, collection: str | None = None
+        self, storage: Storage, collection: str | None = None
     ) -> CollectionKeys:
         """A new random collection key, wrapped for this principal and held from now on."""
         self.check_owner()
         collection = collection or str(uuid.uuid4())
         bundle = Bundle.first(SecretKey.generate())
-        insert_key(connection, collection, 0, self.principal, self.wrapped(collection, 0, bundle))
+        wrapped = self.wrapped(collection, 0, bundle)
+        storage.keys.insert([(collection, 0, self.principal, wrapped)])
         self._hold(collection, 0, bundle)
         return self.collections[collection]
 
@@ -378,3 +359,18 @@ class WholeKeyring:
     def __repr__(self) -> str:
         state = "locked" if self.locked else f"{len(self.collections)} collections"
         return f"<Keyring {state}>"
+
+
+def root_generation(stored: object) -> int:
+    """How often the owner's root key was replaced. In clear: it only says whom to ask again."""
+    try:
+        return int(stored) if stored is not None else 0  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise TamperedError("vault_settings.value of root: not a number") from None
+
+
+def next_root(storage: Storage) -> int:
+    """Note that the owner's root key is another now (inside the caller's transaction)."""
+    generation = root_generation(storage.settings.clear(ROOT_SETTING)) + 1
+    storage.settings.write_clear({ROOT_SETTING: str(generation)})
+    return generation

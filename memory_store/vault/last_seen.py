@@ -14,8 +14,8 @@ from pathlib import Path
 
 from memory_store.errors import MemoryStoreError
 from memory_store.paths import state_folder
-from memory_store.sqlite import sqlite3
 from memory_store.vault.audit import batches_written
+from memory_store.vault.storage import Storage
 
 FOLDER = "last-seen"
 AUDIT = "audit"  # no collection has such an id
@@ -27,15 +27,9 @@ WARNING = (
 )
 
 
-def counters(connection: sqlite3.Connection) -> dict[str, int]:
+def counters(storage: Storage) -> dict[str, int]:
     """Collection → how often it was written, as the file says; and audit batches."""
-    rows = connection.execute("select collection, counter from vault_manifests")
-    written = {
-        collection: counter
-        for collection, counter in rows
-        if isinstance(collection, str) and isinstance(counter, int)  # a damaged file has others
-    }
-    last = batches_written(connection)
+    written, last = storage.accounts.counters(), batches_written(storage)
     return {**written, AUDIT: last} if last else written
 
 

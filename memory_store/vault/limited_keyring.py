@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from memory_store.errors import NotFoundError, OutsideLimitsError
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.keyring import VAULT_SCOPE, WholeKeyring
+from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.crypto.sealing import OpenCounter
@@ -97,9 +97,9 @@ class LimitedKeyring:
         """Its collections, less those that are searched and not read."""
         return [name for name in self.readable() if name in self._readable]
 
-    def catch_up(self, connection: sqlite3.Connection) -> None:
+    def catch_up(self, storage: Storage) -> None:
         """Hold what others made meanwhile, as far as it is of its scope."""
-        self._whole.catch_up(connection)
+        self._whole.catch_up(storage)
         self.follow()
 
     def check_open(self) -> None:

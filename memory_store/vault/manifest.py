@@ -14,7 +14,7 @@ replayed is noticed, and so is an entry. Rollback of the whole file cannot be se
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 from msgspec import Meta, MsgspecError, Struct
@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from memory_store.crypto.blinding import SUM_MODULUS
 from memory_store.crypto.sealing import sealed_epoch
 from memory_store.errors import FormatError, ReadOnlyError, TamperedError
-from memory_store.sqlite import sqlite3
 from memory_store.vault.keyring import CollectionKeys
+from memory_store.vault.storage import Storage
 
 CONTENT_FORMAT = 3
 """From here on an account covers what memories say; before, their ids and versions alone."""
@@ -49,14 +49,16 @@ class Manifest(Struct, frozen=True):
     format: int = CONTENT_FORMAT
 
 
-def read_manifest(connection: sqlite3.Connection, keys: CollectionKeys) -> Manifest:
+def read_manifest(storage: Storage, keys: CollectionKeys) -> Manifest:
     """The collection's account. Raises TamperedError when it was changed or taken away."""
-    row = connection.execute(
-        "select counter, sealed from vault_manifests where collection = ?", (keys.collection,)
-    ).fetchone()
-    if row is None:
+    return open_manifest(keys, storage.accounts.of([keys.collection]))
+
+
+def open_manifest(keys: CollectionKeys, stored: Mapping[str, tuple[int, bytes]]) -> Manifest:
+    """The same, of those that were read at once."""
+    if keys.collection not in stored:
         raise TamperedError(f"vault_manifests of {keys.collection}: the account is missing")
-    counter, sealed = row
+    counter, sealed = stored[keys.collection]
     place = keys.place("vault_manifests", "sealed", keys.collection, counter)
     try:
         told = decode(keys.unseal("manifest", place, sealed), type=_Told)
@@ -78,9 +80,7 @@ class _Told(Struct):
     format: int = 2
 
 
-def write_manifest(
-    connection: sqlite3.Connection, keys: CollectionKeys, manifest: Manifest
-) -> None:
+def write_manifest(storage: Storage, keys: CollectionKeys, manifest: Manifest) -> None:
     """Replace the collection's account (inside the caller's transaction)."""
     place = keys.place("vault_manifests", "sealed", keys.collection, manifest.counter)
     data = {
@@ -90,18 +90,12 @@ def write_manifest(
         "format": manifest.format,
     }
     content = json.dumps(data).encode()
-    connection.execute(
-        """
-        insert into vault_manifests (collection, counter, sealed) values (?, ?, ?)
-        on conflict (collection) do update set
-            counter = excluded.counter, sealed = excluded.sealed
-        """,
-        (keys.collection, manifest.counter, keys.seal("manifest", place, content)),
-    )
+    sealed = keys.seal("manifest", place, content)
+    storage.accounts.write(keys.collection, manifest.counter, sealed)
 
 
 def account(
-    connection: sqlite3.Connection,
+    storage: Storage,
     keys: CollectionKeys,
     *,
     added: Iterable[bytes] = (),
@@ -111,7 +105,7 @@ def account(
 
     Raises ReadOnlyError where the vault's owner has not brought it up to today's format yet.
     """
-    manifest = read_manifest(connection, keys)
+    manifest = read_manifest(storage, keys)
     if manifest.format < CONTENT_FORMAT:
         raise ReadOnlyError(
             "the vault is of an earlier format: its owner has to open it once with this version, "
@@ -125,33 +119,23 @@ def account(
         count=manifest.count + len(new) - len(gone),
         total=total % SUM_MODULUS,
     )
-    write_manifest(connection, keys, counted)
+    write_manifest(storage, keys, counted)
 
 
-def note_revision(connection: sqlite3.Connection, keys: CollectionKeys, revision: int) -> None:
+def note_revision(storage: Storage, keys: CollectionKeys, revision: int) -> None:
     """Enter the newest revision of the vault's settings into a collection's account."""
-    manifest = read_manifest(connection, keys)
+    manifest = read_manifest(storage, keys)
     noted = replace(manifest, counter=manifest.counter + 1, revision=revision)
-    write_manifest(connection, keys, noted)
+    write_manifest(storage, keys, noted)
 
 
-def rows_of(connection: sqlite3.Connection, collection: str) -> list[tuple[str, int]]:
+def rows_of(storage: Storage, collection: str) -> list[tuple[str, int]]:
     """The (memory, version) pairs of a collection's rows. Raises TamperedError."""
-    rows: list[tuple[str, int]] = connection.execute(
-        "select id, version from memories where collection = ?", (collection,)
-    ).fetchall()
+    rows = storage.memories.versions(collection)
     for memory, version in rows:
         if not isinstance(version, int):
             raise TamperedError(f"memories.version of {memory}: no number")
     return rows
-
-
-def count_rows(connection: sqlite3.Connection, collection: str) -> int:
-    """How many rows a collection has: 5 ms for 100,000, by an index alone."""
-    (count,) = connection.execute(
-        "select count(*) from memories where collection = ?", (collection,)
-    ).fetchone()
-    return int(count)
 
 
 def earlier_total(keys: CollectionKeys, rows: Iterable[tuple[str, int]], epoch: int) -> int:

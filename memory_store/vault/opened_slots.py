@@ -25,7 +25,6 @@ from memory_store.errors import (
     TamperedError,
     WrongKeyError,
 )
-from memory_store.sqlite import sqlite3
 from memory_store.vault import device_keys
 from memory_store.vault.passphrase_slots import (
     COSTLIEST,
@@ -45,7 +44,7 @@ from memory_store.vault.slots import (
     filled,
     read_slots,
 )
-from memory_store.vault.transactions import transaction
+from memory_store.vault.storage import Storage
 
 
 class OpenedSlot(Struct, frozen=True):
@@ -64,7 +63,7 @@ class OpenedSlot(Struct, frozen=True):
 
 
 def open_root(
-    connection: sqlite3.Connection,
+    storage: Storage,
     vault: bytes,
     secrets: Iterable[Secret],
     database: Path | None = None,
@@ -74,7 +73,7 @@ def open_root(
     Raises WrongKeyError; DeviceKeyError where a passphrase could not be tried for want of one;
     FormatError, TamperedError where a slot that it may open is not what was written.
     """
-    slots, damaged = read_slots(connection)
+    slots, damaged = read_slots(storage)
     tries = _Tries(vault, database, damaged)
     for secret in secrets:
         opened = tries.first_opened(secret, slots)
@@ -175,7 +174,7 @@ def is_cheap(slot: Slot) -> bool:
     return slot.kind == PASSPHRASE and times_our_own(read_parameters(slot.parameters).cost) < 1
 
 
-def strengthened(connection: sqlite3.Connection, vault: bytes, opened: OpenedSlot) -> OpenedSlot:
+def strengthened(storage: Storage, vault: bytes, opened: OpenedSlot) -> OpenedSlot:
     """A cheap slot at today's cost, stored in its place under the same id, with a new salt.
 
     It needs the same device key, if it needed one. Raises what writing raises; where another
@@ -185,16 +184,8 @@ def strengthened(connection: sqlite3.Connection, vault: bytes, opened: OpenedSlo
     device = device_key_of(before, vault, opened.root)
     fresh, key = filled(before, vault, opened.secret, opened.root, opened.pin, device)
     try:
-        with transaction(connection):
-            changed = connection.execute(
-                """
-                update vault_slots
-                set parameters = :parameters, salt = :salt, commitment = :commitment,
-                    wrapped = :wrapped
-                where id = :id and commitment = :before
-                """,
-                {**asdict(fresh), "before": before.commitment},
-            ).rowcount
+        with storage.transaction():
+            changed = storage.slots.replace(asdict(fresh), before.commitment)
     except BaseException:
         key.wipe()
         raise

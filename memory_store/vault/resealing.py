@@ -11,56 +11,55 @@ epochs: at the end nothing is, and however often it was stopped it goes on from 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from msgspec.structs import replace
 
 from memory_store.crypto.blinding import TAG_BYTES
 from memory_store.crypto.sealing import sealed_epoch
 from memory_store.errors import TamperedError
-from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
-from memory_store.vault.manifest import count_rows, read_manifest, write_manifest
+from memory_store.vault.manifest import read_manifest, write_manifest
 from memory_store.vault.rows import body_place
-from memory_store.vault.segments import list_segments, reseal_segment
+from memory_store.vault.segments import reseal_segment
+from memory_store.vault.storage import Storage
 
 BATCH = 256  # rows in a transaction: about 10 ms of other writers' time
-EPOCH_IN_HEADER = "substr({}, 3, 4)"  # of a sealed value, see ``crypto/sealing.py``
 
 Done = tuple["int | None", int]
-Step = Callable[[sqlite3.Connection, CollectionKeys, int], Done]
+Step = Callable[[Storage, CollectionKeys, int], Done]
 """Seals some rows behind a rowid anew: the rowid to go on from (None: none was left), how many."""
 
 
-def reseal_heads(connection: sqlite3.Connection, keys: CollectionKeys, after: int) -> Done:
+def reseal_heads(storage: Storage, keys: CollectionKeys, after: int) -> Done:
     """Heads of memories."""
-    rows = _left(connection, keys, "memories", "id, version, head", "head", after)
+    rows = storage.memories.sealed_before(keys.collection, _epoch(keys), after, BATCH)
+    fresh = []
     for _, row, version, sealed in rows:
         place = keys.place("memories", "head", row, version)
-        fresh = keys.seal("head", place, keys.unseal("head", place, sealed))
-        connection.execute("update memories set head = ? where id = ?", (fresh, row))
+        fresh.append((row, keys.seal("head", place, keys.unseal("head", place, sealed))))
+    storage.memories.replace_heads(fresh)
     return (rows[-1][0] if rows else None), len(rows)
 
 
-def reseal_bodies(connection: sqlite3.Connection, keys: CollectionKeys, after: int) -> Done:
+def reseal_bodies(storage: Storage, keys: CollectionKeys, after: int) -> Done:
     """Bodies, with the tags that they are found by."""
-    rows = _left(connection, keys, "memory_bodies", "id, tag, body", "body", after)
+    rows = storage.memories.bodies_sealed_before(keys.collection, _epoch(keys), after, BATCH)
+    fresh = []
     for _, content, tag, sealed in rows:
         before = body_place(keys, content, tag)
         text = keys.unseal("body", before, sealed)
-        fresh = keys.restored(sealed_epoch(sealed, before), tag)
-        connection.execute(
-            "update memory_bodies set tag = ?, body = ? where id = ?",
-            (fresh, keys.seal("body", body_place(keys, content, fresh), text), content),
-        )
+        stored = keys.restored(sealed_epoch(sealed, before), tag)
+        resealed = keys.seal("body", body_place(keys, content, stored), text)
+        fresh.append((content, stored, resealed))
+    storage.memories.replace_bodies(fresh)
     return (rows[-1][0] if rows else None), len(rows)
 
 
-def reseal_segments(connection: sqlite3.Connection, keys: CollectionKeys, after: int) -> Done:
+def reseal_segments(storage: Storage, keys: CollectionKeys, after: int) -> Done:
     """One part of the index at a time: it may be large."""
-    for row in list_segments(connection):
+    for row in storage.segments.rows():
         if row.collection == keys.collection and row.epoch != keys.epoch:
-            reseal_segment(connection, keys, row)
+            reseal_segment(storage, keys, row)
             return after, 1
     return None, 0
 
@@ -73,18 +72,13 @@ STEPS: tuple[Step, ...] = (
 """What a collection's rows are, in the order they are done."""
 
 
-def rows_of(connection: sqlite3.Connection, collection: str) -> int:
+def rows_of(storage: Storage, collection: str) -> int:
     """About how many steps a change of the collection's key takes, for a progress line."""
-    tables = ("memories", "memory_bodies", "vault_segments")
-    counts = (
-        connection.execute(f"select count(*) from {table} where collection = ?", (collection,))
-        for table in tables
-    )
-    return 1 + sum(int(count.fetchone()[0]) for count in counts)
+    return 1 + storage.memories.size(collection)
 
 
 def new_account(
-    connection: sqlite3.Connection,
+    storage: Storage,
     keys: CollectionKeys,
     upcoming: CollectionKeys,
     tags: bytes,
@@ -96,37 +90,19 @@ def new_account(
     ``revision`` is that of the settings, whatever those who shared the collection have written.
     Raises TamperedError unless they are those that the account knows, and as many rows are there.
     """
-    account = read_manifest(connection, keys)
+    account = read_manifest(storage, keys)
     count = len(tags) // TAG_BYTES
     known = (count, keys.elements_of(account.epoch).total(tags)) == (account.count, account.total)
-    if not known or count_rows(connection, keys.collection) != count:
+    if not known or storage.memories.counts([keys.collection]).get(keys.collection, 0) != count:
         raise TamperedError(
             f"collection {keys.collection}: its account knows {account.count} memories, others "
             "are there; memory-store verify shows which"
         )
     total = upcoming.elements_of(upcoming.epoch).total(tags)
     fresh = replace(account, counter=account.counter + 1, total=total, revision=revision)
-    write_manifest(connection, upcoming, fresh)
-
-
-def _left(
-    connection: sqlite3.Connection,
-    keys: CollectionKeys,
-    table: str,
-    columns: str,
-    sealed: str,
-    after: int,
-) -> list[tuple[Any, ...]]:
-    """Some rows of the collection behind ``after`` that are sealed in an earlier epoch."""
-    return connection.execute(
-        f"""
-        select rowid, {columns} from {table}
-        where rowid > ? and collection = ? and {EPOCH_IN_HEADER.format(sealed)} != ?
-        order by rowid limit ?
-        """,
-        (after, keys.collection, _epoch(keys), BATCH),
-    ).fetchall()
+    write_manifest(storage, upcoming, fresh)
 
 
 def _epoch(keys: CollectionKeys) -> bytes:
+    """The newest epoch, as it stands in a sealed value."""
     return keys.epoch.to_bytes(4, "big")

@@ -15,7 +15,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from hmac import compare_digest
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -23,10 +23,11 @@ from msgspec import Struct
 from memory_store.crypto.sealing import Place
 from memory_store.errors import NotFoundError, TamperedError
 from memory_store.records import Memory, SealedMemory
-from memory_store.sqlite import sqlite3
 from memory_store.text.canonical import normalise_topic
 from memory_store.text.plain_json import read_stored_json
 from memory_store.vault.keyring import CollectionKeys, Keyring
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.memories import Body, BodyRow, MemoryRow
 from memory_store.vault.topic_hashes import write_topics
 
 HEAD_KEYS = (
@@ -43,7 +44,6 @@ HEAD_KEYS = (
 )
 TAG_BYTES = 16
 SHORTEST_BEGINNING = 8  # characters of an id that may stand for all of it: 32 bits
-SQLITE_VARIABLES = 500  # ids per `in (…)`; every SQLite allows 999
 
 
 class Origin(Struct, frozen=True):
@@ -60,7 +60,7 @@ class Origin(Struct, frozen=True):
     file: bytes | None = None
     through: str = ""
 
-    def stored(self, keys: CollectionKeys, memory: str) -> tuple[bytes | None, ...]:
+    def stored(self, keys: CollectionKeys, memory: str) -> tuple[bytes | None, bytes, bytes | None]:
         """The three columns of its row, by the keys of the memory's collection."""
         return self.origin, (self.draft or b"") + self._proof(keys, memory), self.file
 
@@ -85,37 +85,21 @@ class Origin(Struct, frozen=True):
 
 
 def read_origins(
-    connection: sqlite3.Connection, keyring: Keyring, memories: Iterable[tuple[str, str]]
+    storage: Storage, keyring: Keyring, memories: Iterable[tuple[str, str]]
 ) -> dict[str, Origin]:
     """Where (memory, collection) pairs came from, of those whose rows are proven."""
-    everywhere = [str(row[0]) for row in connection.execute("select id from collections")]
+    places = dict(memories)
+    stored = storage.origins.of([*places])
+    everywhere = storage.collections.created() if stored else ()
     found: dict[str, Origin] = {}
-    for memory, collection in memories:
-        row = connection.execute(
-            "select origin, draft, file from memory_sources where memory = ?", (memory,)
-        ).fetchone()
-        if row is None:
-            continue
-        keys = keyring.of(collection)
-        for through in dict.fromkeys((collection, *everywhere)):
+    for memory, row in stored.items():
+        keys = keyring.of(places[memory])
+        for through in dict.fromkeys((places[memory], *everywhere)):
             told = Origin.proven(keys, memory, through, row)
             if told is not None:
                 found[memory] = told
                 break
     return found
-
-
-class MemoryRow(Struct, frozen=True):
-    """One row of ``memories`` as stored."""
-
-    id: str
-    collection: str
-    type: str | None
-    created: str | None
-    updated: str | None
-    version: int
-    content: str
-    head: bytes
 
 
 class Known(Protocol):
@@ -127,9 +111,6 @@ class Known(Protocol):
 
     def check_absent(self, memory: str) -> None:
         """Raise TamperedError where there should be a row of that id."""
-
-
-_COLUMNS = "id, collection, type, created, updated, version, content, head"
 
 
 def content_tag(keys: CollectionKeys, title: str, text: str) -> bytes:
@@ -150,49 +131,64 @@ def row_tag(keys: CollectionKeys, memory: str, version: int, head: bytes) -> byt
     return keys.rows.tag(memory.encode(), version.to_bytes(8, "big", signed=True), head)
 
 
-def own_tag(keys: CollectionKeys, memory: str) -> bytes:
+def own_tag(keys: CollectionKeys, memory: Memory) -> bytes:
     """The tag of a body that a memory shares with no other, whatever they say.
 
     It is that of a writer who may not read: a shared body would confirm a guess.
     """
-    return keys.plain_dedupe.tag(b"own", memory.encode())
+    return keys.plain_dedupe.tag(b"own", memory.id.encode())
 
 
-def insert_memory(
-    connection: sqlite3.Connection,
+def _shared_tag(keys: CollectionKeys, memory: Memory) -> bytes:
+    return content_tag(keys, memory.title, memory.text)
+
+
+def insert_memories(
+    storage: Storage,
     keys: CollectionKeys,
-    memory: Memory,
-    origin: Origin,
+    memories: Sequence[tuple[Memory, Origin]],
     *,
     strict: bool,
     hash_topics: bool,
-) -> bytes:
-    """Seal one new memory (or new version) and write its rows. Returns its row tag.
+) -> list[bytes]:
+    """Seal new memories (or new versions) of one collection and write their rows.
 
     ``strict``: without type and times in clear. ``hash_topics``: with rows in ``memory_topics``.
-    The caller holds a transaction.
+    Returns their row tags. The caller holds a transaction.
     """
-    content = _store_body(connection, keys, memory)
-    head = {name: getattr(memory, name) for name in HEAD_KEYS}
-    head["topics"] = list(memory.topics)
-    head["metadata"] = dict(memory.metadata)
-    head["content"] = content
-    place = keys.place("memories", "head", memory.id, memory.version)
-    content_of_head = _compact_json(head)
-    sealed = keys.seal("head", place, content_of_head)
-    clear = (None, None, None) if strict else (memory.type, memory.created, memory.updated)
-    connection.execute(
-        f"insert into memories ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)",
-        (memory.id, memory.collection, *clear, memory.version, content, sealed),
-    )
-    if hash_topics:
-        write_topics(connection, keys, memory.id, topic_tags(keys, memory.topics))
-    if origin != Origin():
-        connection.execute(
-            "insert into memory_sources (memory, origin, draft, file) values (?, ?, ?, ?)",
-            (memory.id, *origin.stored(keys, memory.id)),
+    contents, bodies = _bodies_of(storage, keys, [memory for memory, _ in memories])
+    rows, tags = [], []
+    for (memory, _), content in zip(memories, contents, strict=True):
+        head = {name: getattr(memory, name) for name in HEAD_KEYS}
+        head["topics"] = list(memory.topics)
+        head["metadata"] = dict(memory.metadata)
+        head["content"] = content
+        encoded = _compact_json(head)
+        place = keys.place("memories", "head", memory.id, memory.version)
+        rows.append(
+            MemoryRow(
+                id=memory.id,
+                collection=memory.collection,
+                type=None if strict else memory.type,
+                created=None if strict else memory.created,
+                updated=None if strict else memory.updated,
+                version=memory.version,
+                content=content,
+                head=keys.seal("head", place, encoded),
+            )
         )
-    return row_tag(keys, memory.id, memory.version, content_of_head)
+        tags.append(row_tag(keys, memory.id, memory.version, encoded))
+    storage.memories.insert(rows, bodies)
+    if hash_topics:
+        write_topics(storage, keys, {one.id: topic_tags(keys, one.topics) for one, _ in memories})
+    storage.origins.insert(
+        [
+            (memory.id, *origin.stored(keys, memory.id))
+            for memory, origin in memories
+            if origin != Origin()
+        ]
+    )
+    return tags
 
 
 def topic_tags(keys: CollectionKeys, topics: Iterable[str]) -> list[bytes]:
@@ -201,119 +197,68 @@ def topic_tags(keys: CollectionKeys, topics: Iterable[str]) -> list[bytes]:
     return [keys.blinder.topic(topic) for topic in normalised]
 
 
-def _store_body(connection: sqlite3.Connection, keys: CollectionKeys, memory: Memory) -> str:
-    alone = keys.is_apart
-    bare = own_tag(keys, memory.id) if alone else content_tag(keys, memory.title, memory.text)
-    for form in () if alone else keys.stored_forms(bare):
-        found = connection.execute(
-            "select id from memory_bodies where collection = ? and tag = ?",
-            (memory.collection, form),
-        ).fetchone()
-        if found is not None:
-            return str(found[0])
-    content, tag = str(uuid.uuid4()), keys.stored(bare)
-    place = body_place(keys, content, tag)
-    sealed = keys.seal("body", place, memory.text.encode("utf-8", "surrogatepass"))
-    connection.execute(
-        "insert into memory_bodies (id, collection, tag, body) values (?, ?, ?, ?)",
-        (content, memory.collection, tag, sealed),
-    )
-    return content
-
-
-def remove_memories(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
-    """Delete memories, their topics and sources, and the bodies that nobody shares any more."""
-    for part in _parts(ids):
-        marks = ", ".join("?" * len(part))
-        contents = [
-            row[0]
-            for row in connection.execute(
-                f"select distinct content from memories where id in ({marks})", part
-            )
-        ]
-        connection.execute(f"delete from memory_topics where memory in ({marks})", part)
-        connection.execute(f"delete from memory_sources where memory in ({marks})", part)
-        connection.execute(f"delete from memories where id in ({marks})", part)
-        connection.executemany(
-            """
-            delete from memory_bodies where id = :id
-            and not exists (select 1 from memories where content = :id)
-            """,
-            [{"id": content} for content in contents],
-        )
-
-
-def read_rows(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, MemoryRow]:
-    """The stored rows of some memories by id; ids that are gone are left out."""
-    rows: dict[str, MemoryRow] = {}
-    for part in _parts(ids):
-        marks = ", ".join("?" * len(part))
-        for row in connection.execute(
-            f"select {_COLUMNS} from memories where id in ({marks})", part
-        ):
-            rows[row[0]] = MemoryRow(*row)
-    return rows
+def _bodies_of(
+    storage: Storage, keys: CollectionKeys, memories: Sequence[Memory]
+) -> tuple[list[str], list[BodyRow]]:
+    """The body of each memory: one that is there already, or one of the new ones that are returned
+    with them, to be written."""
+    tagged = own_tag if keys.is_apart else _shared_tag
+    tags = [tagged(keys, memory) for memory in memories]
+    forms = [[] if keys.is_apart else [*keys.stored_forms(tag)] for tag in tags]
+    present = storage.memories.bodies_tagged(keys.collection, [*chain.from_iterable(forms)])
+    contents: list[str] = []
+    new: list[BodyRow] = []
+    for memory, tag, known in zip(memories, tags, forms, strict=True):
+        content = next((str(present[form]) for form in known if form in present), None)
+        if content is None:
+            content, stored = str(uuid.uuid4()), keys.stored(tag)
+            text = memory.text.encode("utf-8", "surrogatepass")
+            sealed = keys.seal("body", body_place(keys, content, stored), text)
+            new.append(BodyRow(content, memory.collection, stored, sealed))
+            present[stored] = content
+        contents.append(content)
+    return contents, new
 
 
 def open_memories(
-    connection: sqlite3.Connection, keyring: Keyring, ids: Sequence[str], known: Known
+    storage: Storage, keyring: Keyring, ids: Sequence[str], known: Known
 ) -> Iterator[Memory]:
     """Decrypt memories with their texts, in the order of ``ids``.
 
     Rows that are gone, or in a collection that is not the keyring's, are left out; those in one
     that it may not open come out sealed.
     Raises TamperedError naming the row that does not authenticate, or is not the one that is
-    ``known`` (of the moment that ``connection`` reads).
+    ``known`` (of the moment that ``storage`` reads).
     """
-    rows = read_rows(connection, ids)
+    rows = storage.memories.with_bodies(ids)
     openable, readable = set(keyring.openable()), set(keyring.readable())
-    bodies = _read_bodies(
-        connection, [row.content for row in rows.values() if row.collection in openable]
-    )
     for memory_id in ids:
-        row = rows.get(memory_id)
+        row, body = rows.get(memory_id, (None, None))
         if row is None:
             known.check_absent(memory_id)
         elif row.collection in openable:
-            yield _open_row(keyring, row, bodies, known)
+            yield _open_row(keyring, row, body, known)
         elif row.collection in readable:
             known.check(row, None)
             yield _sealed(row)
 
 
-def _read_bodies(
-    connection: sqlite3.Connection, contents: Sequence[str]
-) -> dict[str, tuple[bytes, bytes]]:
-    bodies: dict[str, tuple[bytes, bytes]] = {}
-    for part in _parts(contents):
-        marks = ", ".join("?" * len(part))
-        for content, tag, body in connection.execute(
-            f"select id, tag, body from memory_bodies where id in ({marks})", part
-        ):
-            bodies[content] = (tag, body)
-    return bodies
-
-
 def open_bodies(
-    connection: sqlite3.Connection, keyring: Keyring, contents: Sequence[str], known: Known
+    storage: Storage, keyring: Keyring, contents: Sequence[str], known: Known
 ) -> dict[str, tuple[str, str]]:
     """Body id → the id of a memory that holds it, and its text, in collections that can be read.
 
     Raises TamperedError as :func:`open_memories`.
     """
-    holders: dict[str, str] = {}
-    for part in _parts(contents):
-        marks = ", ".join("?" * len(part))
-        holders |= connection.execute(
-            f"select content, min(id) from memories where content in ({marks}) group by content",
-            part,
-        )
+    holders = storage.memories.holders(contents)
+    rows = storage.memories.with_bodies([*holders.values()])
     openable = set(keyring.openable())
-    rows = read_rows(connection, [*holders.values()])
-    opening = [row for row in rows.values() if row.collection in openable]
-    bodies = _read_bodies(connection, [row.content for row in opening])
-    opened = (_open_row(keyring, row, bodies, known) for row in opening)
-    return {rows[memory.id].content: (memory.id, memory.text) for memory in opened}
+    opened = (
+        (row.content, _open_row(keyring, row, body, known))
+        for row, body in rows.values()
+        if row.collection in openable
+    )
+    return {content: (memory.id, memory.text) for content, memory in opened}
 
 
 def _sealed(row: MemoryRow) -> SealedMemory:
@@ -330,14 +275,12 @@ def _sealed(row: MemoryRow) -> SealedMemory:
     )
 
 
-def _open_row(
-    keyring: Keyring, row: MemoryRow, bodies: dict[str, tuple[bytes, bytes]], known: Known
-) -> Memory:
+def _open_row(keyring: Keyring, row: MemoryRow, body: Body | None, known: Known) -> Memory:
     keys = keyring.of(row.collection)
     head = open_head(keyring, row, known)
-    if row.content not in bodies:
+    if body is None:
         raise TamperedError(f"memories.content of {row.id}: its body is missing")
-    tag, sealed = bodies[row.content]
+    tag, sealed = body
     opened = keys.unseal("body", body_place(keys, row.content, tag), sealed, keyring.counter)
     return memory_of(row, head, str(opened, "utf-8", "surrogatepass"))
 
@@ -391,7 +334,7 @@ def memory_of(row: MemoryRow, head: dict[str, Any], text: str) -> Memory:
     )
 
 
-def resolve_id(connection: sqlite3.Connection, keyring: Keyring, given: str) -> str:
+def resolve_id(storage: Storage, keyring: Keyring, given: str) -> str:
     """The memory id that an id, or a unique beginning of one, names.
 
     Unique among the memories that can be read: the others are as good as not there.
@@ -404,17 +347,12 @@ def resolve_id(connection: sqlite3.Connection, keyring: Keyring, given: str) -> 
         raise NotFoundError("no memory of that name: it is not valid text") from None
     hexadecimal = all(character in "0123456789abcdef-" for character in wanted)
     if len(wanted) >= SHORTEST_BEGINNING and hexadecimal:
-        rows = connection.execute(
-            "select id, collection from memories where id >= ? and id < ?", (wanted, wanted + "g")
-        )
+        rows = storage.memories.beginning(wanted)
         found = list(islice((id_ for id_, collection in rows if collection in readable), 2))
         if len(found) == 1:
             return str(found[0])
-    exact = connection.execute(
-        "select id, collection from memories where id = ?", (given,)
-    ).fetchone()
-    if exact is not None and exact[1] in readable:
-        return str(exact[0])
+    if storage.memories.place(given) in readable:
+        return given
     hint = ""
     if hexadecimal and 0 < len(wanted) < SHORTEST_BEGINNING:
         hint = f": the beginning of an id needs {SHORTEST_BEGINNING} characters"
@@ -425,8 +363,3 @@ def _compact_json(data: object) -> bytes:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(
         "utf-8", "surrogatepass"
     )
-
-
-def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), SQLITE_VARIABLES):
-        yield ids[start : start + SQLITE_VARIABLES]

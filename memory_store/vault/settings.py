@@ -7,7 +7,7 @@ write the file must not be able to change them: they are read only from the seal
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from msgspec import Struct, ValidationError, convert, field, to_builtins
@@ -21,17 +21,16 @@ from memory_store.errors import (
     NotFoundError,
     TamperedError,
 )
-from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CARRIED
 from memory_store.vault.collections import earlier_names
 from memory_store.vault.keyring import VAULT_SCOPE, WholeKeyring
 from memory_store.vault.machine import SHARES, keep, kept
-from memory_store.vault.manifest import note_revision, read_manifest
+from memory_store.vault.manifest import note_revision, open_manifest
 from memory_store.vault.members import Member
-from memory_store.vault.schema import FORMAT_VERSION
 from memory_store.vault.shares import Share, read_share, write_share
 from memory_store.vault.slots import list_slots
-from memory_store.vault.transactions import reading
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.schema import FORMAT_VERSION
 
 DEDUPE = CARRIED.index("dedupe")
 PROFILES = ("default", "strict")
@@ -203,11 +202,10 @@ def check_topics(topics: str, profile: str) -> None:
         )
 
 
-def read_vault_id(connection: sqlite3.Connection) -> bytes:
+def read_vault_id(storage: Storage) -> bytes:
     """The vault's public random id, 16 bytes."""
-    row = connection.execute("select value from vault_settings where name = 'vault'").fetchone()
     try:
-        vault = bytes.fromhex(row[0]) if row else b""
+        vault = bytes.fromhex(storage.settings.clear("vault") or "")
     except (TypeError, ValueError):
         vault = b""
     if len(vault) != 16:
@@ -215,30 +213,28 @@ def read_vault_id(connection: sqlite3.Connection) -> bytes:
     return vault
 
 
-def read_settings(connection: sqlite3.Connection, keyring: WholeKeyring) -> Settings:
+def read_settings(storage: Storage, keyring: WholeKeyring) -> Settings:
     """The sealed settings, of one moment with the keys. Raises TamperedError.
 
     The keyring holds the keys of that moment afterwards, and opens what is sealed under those.
     """
-    with reading(connection):
-        keyring.look(connection)
+    with storage.reading():
+        present = keyring.look(storage)
         if keyring.is_owner:
-            settings = _opened(connection, keyring)
+            settings = _opened(storage, keyring)
             if settings.format < FORMAT_VERSION:
-                settings = replace(settings, names=earlier_names(connection, keyring))
-            _check_complete(connection, keyring, settings)
+                settings = replace(settings, names=earlier_names(storage, keyring))
+            _check_complete(storage, keyring, settings)
         else:
-            settings = _shared(connection, keyring)
-        _check_epochs(connection, keyring, settings)
+            settings = _shared(storage, keyring, present)
+        _check_epochs(keyring, settings, present)
     scopes = (VAULT_SCOPE, *settings.collections)
     keyring.admit(settings.revision, {one: settings.epoch_of(one).read for one in scopes})
     return settings
 
 
-def _opened(connection: sqlite3.Connection, keyring: WholeKeyring) -> Settings:
-    row = connection.execute(
-        "select cast(value as integer), sealed from vault_settings where name = 'settings'"
-    ).fetchone()
+def _opened(storage: Storage, keyring: WholeKeyring) -> Settings:
+    row = storage.settings.sealed()
     if row is None:
         raise FormatError("the vault has no settings: it was never finished, or was damaged")
     revision, sealed = row
@@ -259,17 +255,15 @@ def _opened(connection: sqlite3.Connection, keyring: WholeKeyring) -> Settings:
     )
 
 
-def _shared(connection: sqlite3.Connection, keyring: WholeKeyring) -> Settings:
+def _shared(
+    storage: Storage, keyring: WholeKeyring, present: Iterable[tuple[str, int]]
+) -> Settings:
     """The settings as far as they concern the collections that are shared with this principal."""
-    present = connection.execute(
-        "select distinct collection from vault_collection_keys where principal = ?",
-        (keyring.principal,),
-    )
-    owner = keyring.owner_identity(connection)
-    told = {row[0]: read_share(connection, keyring.of(row[0]), owner) for row in present.fetchall()}
+    owner = keyring.owner_identity(storage)
+    told = {one: read_share(storage, keyring.of(one), owner) for one, _ in present}
     if not told:
         raise NotFoundError("nothing in this vault is shared with this key any more")
-    _check_newest(connection, keyring, told)
+    _check_newest(storage, keyring, told)
     one = max(told.values(), key=lambda share: share.revision)
     if any(other.dedupe != one.dedupe for other in told.values()):
         raise TamperedError("vault_shares: not all of them are of this vault")
@@ -281,7 +275,7 @@ def _shared(connection: sqlite3.Connection, keyring: WholeKeyring) -> Settings:
         embedder=one.embedder,
         fingerprint=one.fingerprint,
         dimensions=one.dimensions,
-        revision=stored_revision(connection),
+        revision=storage.settings.revision(),
         collections=tuple(told),
         choices=tuple(_chosen(name, share) for name, share in told.items() if share.choice),
         epochs=tuple(Epoch(name, share.epoch, share.before) for name, share in told.items()),
@@ -290,16 +284,15 @@ def _shared(connection: sqlite3.Connection, keyring: WholeKeyring) -> Settings:
     )
 
 
-def _check_newest(
-    connection: sqlite3.Connection, keyring: WholeKeyring, told: Mapping[str, Share]
-) -> None:
+def _check_newest(storage: Storage, keyring: WholeKeyring, told: Mapping[str, Share]) -> None:
     """Raise TamperedError for a share that is older than one of before.
 
     Older than the collection's account says, or than the newest that this machine saw.
     """
     seen = kept(keyring.vault, SHARES, keyring.principal)
+    accounts = storage.accounts.of(told)
     for collection, share in told.items():
-        noted = read_manifest(connection, keyring.of(collection)).revision
+        noted = open_manifest(keyring.of(collection), accounts).revision
         if share.revision < noted:
             raise TamperedError(f"vault_shares of {collection}: an older version was put back")
         if share.revision < seen.get(collection, 0):
@@ -345,32 +338,28 @@ def shares_of(keyring: WholeKeyring, settings: Settings) -> dict[str, Share]:
     return told
 
 
-def tell_holders(connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings) -> None:
+def tell_holders(storage: Storage, keyring: WholeKeyring, settings: Settings) -> None:
     """Write the shares, and their revision into the accounts (in the caller's transaction)."""
     for collection, share in shares_of(keyring, settings).items():
-        write_share(connection, keyring.of(collection), share, keyring.root)
-        note_revision(connection, keyring.of(collection), settings.revision)
+        write_share(storage, keyring.of(collection), share, keyring.root)
+        note_revision(storage, keyring.of(collection), settings.revision)
 
 
-def _check_complete(
-    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
-) -> None:
+def _check_complete(storage: Storage, keyring: WholeKeyring, settings: Settings) -> None:
     """Raise TamperedError for older settings put back, or the owner's keys taken away."""
     if settings.slots and keyring.slot is not None and keyring.slot not in settings.slots:
-        if any(slot.id == keyring.slot for slot in list_slots(connection)):
+        if any(slot.id == keyring.slot for slot in list_slots(storage)):
             raise TamperedError(f"vault_slots {keyring.slot}: was removed, and put back")
         raise LockedError("the key that opened the vault was removed: unlock it with another")
     readable = set(keyring.readable())
     missing = [name for name in settings.collections if name not in readable]
     if missing:
         raise TamperedError(f"vault_collection_keys of {missing[0]}: the owner's key is missing")
-    if settings.revision < max(_noted(connection, keyring, settings)):
+    if settings.revision < max(_noted(storage, keyring, settings)):
         raise TamperedError("vault_settings.sealed of settings: an older version was put back")
 
 
-def _noted(
-    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
-) -> Iterator[int]:
+def _noted(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Iterator[int]:
     """The revisions that accounts know, of collections that no other principal may write in.
 
     Where everything is shared, the personal one's. Another account that is damaged says nothing
@@ -378,25 +367,21 @@ def _noted(
     """
     shared = {one for holder in settings.holders for one in holder.collections}
     mine = [one for one in settings.collections if one not in shared]
+    accounts = storage.accounts.of({*mine, settings.personal})
     if settings.personal in mine or not mine:
-        yield read_manifest(connection, keyring.of(settings.personal)).revision
+        yield open_manifest(keyring.of(settings.personal), accounts).revision
     for collection in mine:
         try:
-            yield read_manifest(connection, keyring.of(collection)).revision
+            yield open_manifest(keyring.of(collection), accounts).revision
         except TamperedError:
             yield 0
 
 
 def _check_epochs(
-    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
+    keyring: WholeKeyring, settings: Settings, found: Iterable[tuple[str, int]]
 ) -> None:
     """Raise TamperedError unless there are exactly the keys that the settings know of."""
-    present = set(
-        connection.execute(
-            "select collection, epoch from vault_collection_keys where principal = ?",
-            (keyring.principal,),
-        )
-    )
+    present = set(found)
     scopes = (VAULT_SCOPE, *settings.collections) if keyring.is_owner else settings.collections
     wanted = {(scope, epoch) for scope in scopes for epoch in settings.epoch_of(scope).read}
     for collection, epoch in sorted(wanted - present):
@@ -409,17 +394,7 @@ def _check_epochs(
         )
 
 
-def stored_revision(connection: sqlite3.Connection) -> int:
-    """The revision of the settings that are stored now, as they say in clear."""
-    row = connection.execute(
-        "select cast(value as integer) from vault_settings where name = 'settings'"
-    ).fetchone()
-    return int(row[0]) if row is not None else 0
-
-
-def write_settings(
-    connection: sqlite3.Connection, keyring: WholeKeyring, settings: Settings
-) -> None:
+def write_settings(storage: Storage, keyring: WholeKeyring, settings: Settings) -> None:
     """Replace the sealed settings (inside the caller's transaction). The owner alone may."""
     keyring.check_owner()
     keys = keyring.of(VAULT_SCOPE)
@@ -434,16 +409,10 @@ def write_settings(
     if settings.topics == TABLE:
         del data["topics"]
     sealed = keys.seal("head", place, json.dumps(data).encode())
-    connection.execute(
-        """
-        insert into vault_settings (name, value, sealed) values ('settings', ?, ?)
-        on conflict (name) do update set value = excluded.value, sealed = excluded.sealed
-        """,
-        (str(settings.revision), sealed),
-    )
+    storage.settings.write_sealed(settings.revision, sealed)
     shared = {one for holder in settings.holders for one in holder.collections}
     everywhere = settings.personal in shared  # where a member could write of an older one
     for collection in settings.collections if everywhere else (settings.personal,):
-        note_revision(connection, keyring.of(collection), settings.revision)
+        note_revision(storage, keyring.of(collection), settings.revision)
     if settings.holders:
-        tell_holders(connection, keyring, settings)
+        tell_holders(storage, keyring, settings)

@@ -22,10 +22,10 @@ from msgspec.json import decode, encode
 from memory_store.crypto.identities import SIGNATURE_BYTES, Identity, signature
 from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
 from memory_store.errors import FormatError, TamperedError
-from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.grants import length_prefixed
-from memory_store.vault.schema import FORMAT_VERSION
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.schema import FORMAT_VERSION
 
 TABLE = "vault_shares"
 FORMAT = 3  # a share of the vault format before, which nobody signed, begins with "{"
@@ -61,9 +61,7 @@ class Share(Struct, frozen=True):
         return []
 
 
-def write_share(
-    connection: sqlite3.Connection, keys: CollectionKeys, share: Share, root: SecretKey
-) -> None:
+def write_share(storage: Storage, keys: CollectionKeys, share: Share, root: SecretKey) -> None:
     """Sign and store what is told to those who read a collection, by the owner's root key.
 
     Inside the caller's transaction.
@@ -73,25 +71,20 @@ def write_share(
     sealed = keys.seal(
         "share", keys.place(TABLE, "sealed", keys.collection), bytes([FORMAT]) + signed + content
     )
-    connection.execute(
-        f"insert or replace into {TABLE} (collection, sealed) values (?, ?)",
-        (keys.collection, sealed),
-    )
+    storage.shares.write(keys.collection, sealed)
 
 
-def read_share(connection: sqlite3.Connection, keys: CollectionKeys, owner: Identity) -> Share:
+def read_share(storage: Storage, keys: CollectionKeys, owner: Identity) -> Share:
     """What the owner tells of a collection.
 
     Raises TamperedError where it is missing, was changed, or is signed by another, and FormatError
     where it is one of an earlier format, or nothing that this version reads.
     """
-    row = connection.execute(
-        f"select sealed from {TABLE} where collection = ?", (keys.collection,)
-    ).fetchone()
-    if row is None:
+    sealed = storage.shares.of(keys.collection)
+    if sealed is None:
         raise TamperedError(f"{TABLE} of {keys.collection}: is missing")
     place = keys.place(TABLE, "sealed", keys.collection)
-    opened = bytes(keys.unseal("share", place, row[0]))
+    opened = bytes(keys.unseal("share", place, sealed))
     if opened[:1] == b"{":
         raise FormatError(
             f"{TABLE} of {keys.collection}: of an earlier format, which nobody signed. The vault's "
@@ -117,8 +110,3 @@ def _signed(keys: CollectionKeys, revision: int, content: bytes) -> bytes:
     except OverflowError:
         raise FormatError(f"{TABLE} of {keys.collection}: is nothing that this reads") from None
     return length_prefixed(label, keys.vault, keys.collection.encode(), number, content)
-
-
-def remove_share(connection: sqlite3.Connection, collection: str) -> None:
-    """Tell nothing of a collection any more (inside the caller's transaction)."""
-    connection.execute(f"delete from {TABLE} where collection = ?", (collection,))

@@ -28,7 +28,6 @@ from memory_store.crypto.keys import (
 )
 from memory_store.crypto.sealing import Place, SealingKey, seal, unseal
 from memory_store.errors import BadInputError, FormatError, TamperedError, WrongKeyError
-from memory_store.sqlite import sqlite3
 from memory_store.vault.passphrase_slots import (
     COSTLIEST,
     open_device_key,
@@ -37,6 +36,8 @@ from memory_store.vault.passphrase_slots import (
     times_our_own,
     written,
 )
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.keys import TEXTS
 
 PASSPHRASE = "passphrase"
 KEY_FILE = "key-file"
@@ -129,7 +130,7 @@ def check_of_another(slot: Slot) -> None:
 
 
 def add_slot(
-    connection: sqlite3.Connection,
+    storage: Storage,
     vault: bytes,
     principal: int,
     secret: Secret,
@@ -138,16 +139,15 @@ def add_slot(
     device: SecretKey | None = None,
 ) -> str:
     """Let ``secret`` open the principal's root key. Returns the new slot's id. See made_slot."""
-    check_room(connection)
+    check_room(storage)
     slot = made_slot(vault, principal, secret, root, pin, device)
-    insert_slot(connection, slot)
+    insert_slot(storage, slot)
     return slot.id
 
 
-def check_room(connection: sqlite3.Connection) -> None:
+def check_room(storage: Storage) -> None:
     """Raise BadInputError where the vault has as many slots as it may have."""
-    (held,) = connection.execute("select count(*) from vault_slots").fetchone()
-    if held >= MOST_SLOTS:
+    if storage.slots.count() >= MOST_SLOTS:
         raise BadInputError(f"a vault has at most {MOST_SLOTS} key slots: remove one", "slot")
 
 
@@ -245,44 +245,26 @@ def rewrapped(
         key.wipe()
 
 
-def insert_slot(connection: sqlite3.Connection, slot: Slot) -> None:
+def insert_slot(storage: Storage, slot: Slot) -> None:
     """Store a slot, in the place of one of its id (inside the caller's transaction)."""
-    connection.execute(
-        """
-        insert or replace into vault_slots
-            (id, principal, kind, parameters, salt, commitment, wrapped, created)
-        values (:id, :principal, :kind, :parameters, :salt, :commitment, :wrapped, :created)
-        """,
-        asdict(slot),
-    )
+    storage.slots.insert(asdict(slot))
 
 
-def list_slots(connection: sqlite3.Connection, principal: int | None = None) -> list[Slot]:
+def list_slots(storage: Storage, principal: int | None = None) -> list[Slot]:
     """Every slot that can be read, or those of a principal.
 
     Raises FormatError for more than a vault ever has.
     """
-    slots, _ = read_slots(connection)
+    slots, _ = read_slots(storage)
     return [slot for slot in slots if principal is None or slot.principal == principal]
 
 
-def read_slots(connection: sqlite3.Connection) -> tuple[list[Slot], list[TamperedError]]:
+def read_slots(storage: Storage) -> tuple[list[Slot], list[TamperedError]]:
     """Every slot that can be read, oldest first, and what is wrong with the other rows.
 
     Raises FormatError for more than a vault ever has.
     """
-    cut = (
-        f"iif(length(cast({name} as blob)) > {MOST_CELL}, zeroblob({MOST_CELL + 1}), "
-        f"cast({name} as blob))"
-        for name in COLUMNS
-    )
-    rows = connection.execute(
-        f"""
-        select {", ".join(cut)}, case typeof(principal) when 'integer' then principal end
-        from vault_slots order by created, id limit ?
-        """,
-        (MOST_SLOTS + 1,),
-    ).fetchall()
+    rows = storage.slots.cells(MOST_SLOTS + 1, MOST_CELL)
     if len(rows) > MOST_SLOTS:
         raise FormatError(f"this vault has more than {MOST_SLOTS} key slots")
     slots: list[Slot] = []
@@ -295,12 +277,8 @@ def read_slots(connection: sqlite3.Connection) -> tuple[list[Slot], list[Tampere
     return slots, damaged
 
 
-TEXTS = ("id", "kind", "parameters", "created")
-COLUMNS = (*TEXTS, "salt", "commitment", "wrapped")
-
-
 def _slot(*cells: Any) -> Slot:
-    """A row of :data:`COLUMNS`, and the principal. Raises TamperedError for one that is none."""
+    """What :meth:`.Slots.cells` gives. Raises TamperedError for what is no slot."""
     *found, principal = cells
     name = found[0].decode("utf-8", "replace")[:36] if found[0] else "?"
     if any(cell is None for cell in cells):

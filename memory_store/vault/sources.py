@@ -15,17 +15,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
 
 from memory_store.crypto.sealing import Place
 from memory_store.errors import TamperedError
-from memory_store.sqlite import sqlite3
 from memory_store.vault.collection_keys import CollectionKeys
-from memory_store.vault.keyring import VAULT_SCOPE, Keyring
+from memory_store.vault.keyring import OWNER, VAULT_SCOPE, Keyring
 from memory_store.vault.machine import SOURCES, keep, kept, machine_id
+from memory_store.vault.storage import Storage
 
 TABLE = "vault_sources"
 PURPOSE = "path"
@@ -44,14 +43,9 @@ class Source(Struct, frozen=True):
     version: int = 1
 
 
-def find_source(
-    connection: sqlite3.Connection, keyring: Keyring, collection: str, path: str
-) -> Source | None:
+def find_source(storage: Storage, keyring: Keyring, collection: str, path: str) -> Source | None:
     """This principal's source of that path on this machine; None where there is none that opens."""
-    row = connection.execute(
-        f"select id, collection, head from {TABLE} where tag = ? and principal = ?",
-        (_tag(keyring, collection, path), keyring.principal),
-    ).fetchone()
+    row = storage.sources.tagged(_tag(keyring, collection, path), keyring.principal)
     if row is None or row[1] != collection:
         return None
     try:
@@ -61,7 +55,7 @@ def find_source(
 
 
 def write_source(
-    connection: sqlite3.Connection,
+    storage: Storage,
     keyring: Keyring,
     collection: str,
     path: str,
@@ -71,7 +65,7 @@ def write_source(
 
     :func:`note` it once that is committed.
     """
-    known = find_source(connection, keyring, collection, path)
+    known = find_source(storage, keyring, collection, path)
     newest = kept(keyring.vault, SOURCES, keyring.principal)
     source = Source(
         known.id if known is not None else str(uuid.uuid4()),
@@ -86,20 +80,16 @@ def write_source(
         if as_before and known.version == newest.get(known.id):
             return known
         source = Source(source.id, collection, source.machine, path, options, present + 1)
-    store_source(connection, keyring, source)
+    store_source(storage, keyring, source)
     return source
 
 
-def store_source(connection: sqlite3.Connection, keyring: Keyring, source: Source) -> None:
+def store_source(storage: Storage, keyring: Keyring, source: Source) -> None:
     """Seal and store a source as this principal's (inside the caller's transaction)."""
     keys = keyring.of(VAULT_SCOPE)
     sealed = keys.seal(PURPOSE, _place(keys, source.id, source.collection), _content(source))
     tag = _tag(keyring, source.collection, source.path)
-    connection.execute(f"delete from {TABLE} where tag = ? or id = ?", (tag, source.id))
-    connection.execute(
-        f"insert into {TABLE} (id, collection, tag, head, principal) values (?, ?, ?, ?, ?)",
-        (source.id, source.collection, tag, sealed, keyring.principal),
-    )
+    storage.sources.write(source.id, source.collection, tag, sealed, keyring.principal)
 
 
 def note(keyring: Keyring, *sources: Source) -> None:
@@ -116,20 +106,15 @@ def is_newest(keyring: Keyring, source: Source) -> bool:
     return newest is not None and source.version >= newest
 
 
-def read_sources(connection: sqlite3.Connection, keyring: Keyring) -> list[Source]:
+def read_sources(storage: Storage, keyring: Keyring) -> list[Source]:
     """This principal's sources in the collections that can be read, in the order they were named.
 
     Raises TamperedError for a row that was changed.
     """
     keys, readable = keyring.of(VAULT_SCOPE), set(keyring.readable())
-    return [_opened(keys, *row) for row in _rows(connection, keyring) if row[1] in readable]
-
-
-def check_source(
-    connection: sqlite3.Connection, keyring: Keyring
-) -> Iterator[tuple[str, str, bytes]]:
-    """Id, collection and sealed head of each of this principal's sources, to be verified."""
-    yield from _rows(connection, keyring)
+    return [
+        _opened(keys, *row) for row in storage.sources.of(keyring.principal) if row[1] in readable
+    ]
 
 
 def open_source(keyring: Keyring, source: str, collection: str, sealed: bytes) -> Source:
@@ -137,32 +122,13 @@ def open_source(keyring: Keyring, source: str, collection: str, sealed: bytes) -
     return _opened(keyring.of(VAULT_SCOPE), source, collection, sealed)
 
 
-def reseal(connection: sqlite3.Connection, keys: CollectionKeys) -> None:
+def reseal(storage: Storage, keys: CollectionKeys) -> None:
     """Seal the owner's sources in the newest epoch of the vault's scope (in a transaction)."""
-    rows = connection.execute(
-        f"select id, collection, head from {TABLE} where principal = 0"
-    ).fetchall()
-    for source, collection, sealed in rows:
+    fresh = []
+    for source, collection, sealed in storage.sources.of(OWNER):
         place = _place(keys, source, collection)
-        fresh = keys.seal(PURPOSE, place, keys.unseal(PURPOSE, place, sealed))
-        connection.execute(f"update {TABLE} set head = ? where id = ?", (fresh, source))
-
-
-def forget_sources(
-    connection: sqlite3.Connection, principal: int, collection: str | None = None
-) -> None:
-    """Take away a principal's sources, of one collection or all (in the caller's transaction)."""
-    connection.execute(
-        f"delete from {TABLE} where principal = ? and (? is null or collection = ?)",
-        (principal, collection, collection),
-    )
-
-
-def _rows(connection: sqlite3.Connection, keyring: Keyring) -> list[tuple[str, str, bytes]]:
-    return connection.execute(
-        f"select id, collection, head from {TABLE} where principal = ? order by rowid",
-        (keyring.principal,),
-    ).fetchall()
+        fresh.append((source, keys.seal(PURPOSE, place, keys.unseal(PURPOSE, place, sealed))))
+    storage.sources.replace_heads(fresh)
 
 
 def _tag(keyring: Keyring, collection: str, path: str) -> bytes:

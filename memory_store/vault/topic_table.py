@@ -13,60 +13,40 @@ moment of the other. So what was looked at once need not be looked at again.
 
 from __future__ import annotations
 
-from memory_store.sqlite import sqlite3
+from collections import defaultdict
+
 from memory_store.vault.keyring import Keyring
-from memory_store.vault.rows import Known, open_head, read_rows, topic_tags
+from memory_store.vault.rows import Known, open_head, topic_tags
+from memory_store.vault.storage import Storage
 from memory_store.vault.topic_hashes import Done, write_topics
 
 CLEARED = 512  # rows that are deleted in a transaction
 RESTORED = 128  # memories whose hashes are made in a transaction: about 10 ms of others' time
 
 
-def rows(connection: sqlite3.Connection) -> int:
-    """How many rows there are."""
-    (count,) = connection.execute("select count(*) from memory_topics").fetchone()
-    return int(count)
-
-
-def memories(connection: sqlite3.Connection) -> int:
-    """How many memories there are."""
-    (count,) = connection.execute("select count(*) from memories").fetchone()
-    return int(count)
-
-
-def clear(connection: sqlite3.Connection, below: int) -> Done:
+def clear(storage: Storage, below: int) -> Done:
     """Delete some rows, whosever they are, from the end of the table to its beginning.
 
-    Returns where to go on, ``None`` at the end, and how many were deleted. A page that lost its
-    rows is overwritten as it becomes free. What stays of the table and its indexes are their first
-    pages, which SQLite overwrites when everything is deleted without a condition.
+    Returns where to go on, ``None`` at the end, and how many were deleted.
     """
-    gone = connection.execute(
-        """
-        delete from memory_topics where rowid in
-            (select rowid from memory_topics order by rowid desc limit ?)
-        """,
-        (CLEARED,),
-    ).rowcount
-    if not gone:
-        connection.execute("delete from memory_topics")
+    gone = storage.topics.clear(CLEARED)
     return (below if gone else None), gone
 
 
-def restore(connection: sqlite3.Connection, keyring: Keyring, known: Known, below: int) -> Done:
+def restore(storage: Storage, keyring: Keyring, known: Known, below: int) -> Done:
     """Write the hashes of some memories, from the end of the table to its beginning.
 
     Returns where to go on, ``None`` at the end, and how many memories were done. Raises
     TamperedError for one whose head does not open, or is not the one that was written last.
     """
-    found = connection.execute(
-        "select rowid, id from memories where rowid < ? order by rowid desc limit ?",
-        (below, RESTORED),
-    ).fetchall()
+    place, found = storage.memories.before(below, RESTORED)
     readable = set(keyring.readable())
-    for row in read_rows(connection, [memory for _, memory in found]).values():
+    topics: dict[str, dict[str, list[bytes]]] = defaultdict(dict)
+    for row in storage.memories.rows(found).values():
         if row.collection in readable:
-            keys = keyring.of(row.collection)
-            topics = open_head(keyring, row, known)["topics"]
-            write_topics(connection, keys, row.id, topic_tags(keys, topics))
-    return (found[-1][0] if found else None), len(found)
+            head = open_head(keyring, row, known)
+            tags = topic_tags(keyring.of(row.collection), head["topics"])
+            topics[row.collection][row.id] = tags
+    for collection, tagged in topics.items():
+        write_topics(storage, keyring.of(collection), tagged)
+    return place, len(found)

@@ -16,30 +16,27 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from memory_store.sqlite import sqlite3
 from memory_store.vault.earlier_sources import own_sources, prove_origins
 from memory_store.vault.identities import publish_owner
 from memory_store.vault.keyring import WholeKeyring
-from memory_store.vault.schema import FORMAT_VERSION, create_later_tables, note_format
 from memory_store.vault.settings import Settings, read_settings, write_settings
-from memory_store.vault.transactions import erase_traces, transaction
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.schema import FORMAT_VERSION
 
-Step = Callable[[sqlite3.Connection, WholeKeyring, Settings], Settings]
+Step = Callable[[Storage, WholeKeyring, Settings], Settings]
 """Brings one kind of row up to date, inside the transaction. Returns the settings to go on with."""
 
 
-def _empty_names(connection: sqlite3.Connection, _: WholeKeyring, settings: Settings) -> Settings:
+def _empty_names(storage: Storage, _: WholeKeyring, settings: Settings) -> Settings:
     """Names go into the settings, where they were read into already; the rows lose theirs."""
-    connection.execute("update collections set name = x''")
+    storage.collections.empty_names()
     return settings
 
 
 TO_FORMAT_3: tuple[Step, ...] = (_empty_names, own_sources, prove_origins)
 
 
-def upgrade(
-    connection: sqlite3.Connection, keyring: WholeKeyring, of_index: tuple[Step, ...] = ()
-) -> bool:
+def upgrade(storage: Storage, keyring: WholeKeyring, of_index: tuple[Step, ...] = ()) -> bool:
     """Make the vault one of today's format, if it is not. Returns whether it was an earlier one.
 
     ``of_index`` are the steps that know what the index holds: they come last.
@@ -47,19 +44,19 @@ def upgrade(
     Raises TamperedError where a row is not what its keys sealed: nothing is changed then.
     """
     keyring.check_owner()
-    if read_settings(connection, keyring).format >= FORMAT_VERSION:
+    if read_settings(storage, keyring).format >= FORMAT_VERSION:
         return False
-    with transaction(connection, keyring):
-        settings = read_settings(connection, keyring)
+    with storage.transaction(keyring):
+        settings = read_settings(storage, keyring)
         if settings.format >= FORMAT_VERSION:  # another process was faster
             return False
         keyring.strict = settings.profile == "strict"
-        create_later_tables(connection)
-        publish_owner(connection, keyring.root)
+        storage.create_later_tables()
+        publish_owner(storage, keyring.root)
         for step in (*TO_FORMAT_3, *of_index):
-            settings = step(connection, keyring, settings)
+            settings = step(storage, keyring, settings)
         changed = replace(settings, format=FORMAT_VERSION, revision=settings.revision + 1)
-        write_settings(connection, keyring, changed)
-        note_format(connection)
-    erase_traces(connection)
+        write_settings(storage, keyring, changed)
+        storage.note_format()
+    storage.erase_traces()
     return True

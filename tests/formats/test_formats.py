@@ -32,7 +32,8 @@ from memory_store.paths import state_folder
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.expansions import stored
-from memory_store.vault.schema import (
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.schema import (
     FORMAT_VERSION,
     LATER_TABLES,
     MEMORY_TABLES,
@@ -279,7 +280,7 @@ def test_the_owner_still_shares_and_revokes(opened: Open, tmp_path: Path) -> Non
 @of_shared
 def test_what_a_language_model_answered_is_still_there(opened: Open, kept: Path) -> None:
     word = EXPANSION[1].split()[1]
-    with opened() as store, closing(connect(kept, read_only=True)) as connection:
+    with opened() as store, closing(Storage.open(kept, read_only=True)) as connection:
         opens = store._opened.vault.expansions.open
         found = [opens(tag, sealed).decode() for _, tag, sealed in stored(connection)]
         assert len(found) == (store.profile == "default")  # a strict vault keeps none in its file

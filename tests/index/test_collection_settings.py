@@ -18,7 +18,6 @@ from memory_store.sql import permitted
 from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 from memory_store.vault.keyring import VAULT_SCOPE
-from memory_store.vault.transactions import transaction
 
 HOME = ("The automobile needs new brake pads", "Sourdough wants a warm corner", "Mina has the key")
 JOB = ("The vehicle fleet is leased until May", "The physician signs the form", "Paint the hall")
@@ -273,7 +272,7 @@ class TestChangingSettings:
         self, store: MemoryStore
     ) -> None:
         store.add(HOME[0])
-        with store._opened.vault.writing() as connection, transaction(connection):
+        with store._opened.vault.writing() as connection, connection.transaction():
             store._opened.vault.change_settings(connection, analyser=1_002_000)
         assert store.collections.stale() == {"personal": 1}
         store.add(HOME[1])  # analysed as of today
@@ -388,13 +387,7 @@ def _note(folder: Path) -> Path:
 def _sealed_settings(store: MemoryStore) -> dict[str, object]:
     """The settings as they are sealed in the file."""
     vault = store._opened.vault
-    revision, sealed = (
-        vault.reader()
-        .execute(
-            "select cast(value as integer), sealed from vault_settings where name = 'settings'"
-        )
-        .fetchone()
-    )
+    revision, sealed = vault.reader().settings.sealed() or (0, b"")
     keys = vault.keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", revision)
     return dict(json.loads(bytes(keys.unseal("head", place, sealed))))

@@ -22,7 +22,8 @@ from memory_store.records import MemoryDraft
 from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
 from memory_store.vault import device_keys, opened_slots, passphrase_slots, slots
-from memory_store.vault.schema import FORMAT_VERSION
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.schema import FORMAT_VERSION
 
 HERE = Path(__file__).parent
 PASSPHRASE = "a published passphrase"
@@ -89,14 +90,14 @@ def cheaper(path: Path) -> None:
             ]
         )
         secret = slots.Secret(slots.PASSPHRASE, passphrase=PASSPHRASE)
-        opened = opened_slots.open_root(connection, vault, [secret])
+        opened = opened_slots.open_root(Storage(connection), vault, [secret])
         told = passphrase_slots.read_parameters(opened.slot.parameters)
         parameters = passphrase_slots.written(CHEAP, told.device, told.device_key)
         device = device_keys.read(vault, told.device)
         key = secret.key_for(opened.slot.salt, CHEAP, device)
         commitment = bytes(key.derive("commitment").buffer)
         tuned = replace(opened.slot, parameters=parameters, commitment=commitment)
-        slots.insert_slot(connection, slots.rewrapped(tuned, vault, key, opened.root))
+        slots.insert_slot(Storage(connection), slots.rewrapped(tuned, vault, key, opened.root))
 
 
 def dump(connection: sqlite3.Connection) -> str:

@@ -27,8 +27,8 @@ from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.opened_slots import open_root
 from memory_store.vault.passphrase_slots import read_parameters
 from memory_store.vault.rows import content_tag, row_tag
-from memory_store.vault.schema import create_schema
 from memory_store.vault.slots import Secret, Slot, insert_slot
+from memory_store.vault.storage import Storage
 
 Vector = Mapping[str, Any]
 
@@ -185,17 +185,17 @@ def slot(vector: Vector) -> dict[str, str]:
         name: bytes.fromhex(cell) if name in ("salt", "commitment", "wrapped") else cell
         for name, cell in vector["slot"].items()
     }
-    connection = connect(":memory:")
+    storage = Storage.open(":memory:")
     try:
-        create_schema(connection)
-        insert_slot(connection, Slot(**row, created="2024-01-01T00:00:00+00:00"))
+        storage.create_tables()
+        insert_slot(storage, Slot(**row, created="2024-01-01T00:00:00+00:00"))
         secret = secret_of(vector["given"]["kind"], vector["given"]["secret"])
         vault = bytes.fromhex(vector["vault"])
         with this_machine(vault, vector["given"].get("device")):
-            opened = open_root(connection, vault, [secret])
+            opened = open_root(storage, vault, [secret])
         return {"root": opened.root.buffer.hex()}
     finally:
-        connection.close()
+        storage.close()
 
 
 # -- a whole vault --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from memory_store.store import MemoryStore
 from memory_store.vault.keyring import CollectionKeys, WholeKeyring
 from memory_store.vault.opened_slots import open_root
 from memory_store.vault.settings import read_vault_id
-from memory_store.vault.transactions import transaction
+from memory_store.vault.storage import Storage
 
 SHARED = "work"
 Row = dict[str, Any]
@@ -59,7 +59,7 @@ class Two:
         with self.mallory() as store, closing(connect(self.path)) as connection:
             keyring = store._opened.vault.keyring
             (shared,) = keyring.readable()
-            with transaction(connection):
+            with Storage(connection).transaction():
                 yield connection, keyring.of(shared)
 
     @contextmanager
@@ -67,17 +67,18 @@ class Two:
         """The same from a machine of hers, which believes what she likes; of a named collection."""
         wanted = self.id_of(name) if name else ""
         with self.on_another_machine(folder), closing(connect(self.path)) as connection:
-            vault = read_vault_id(connection)
+            storage = Storage(connection)
+            vault = read_vault_id(storage)
             others: Any = {"passphrase": None, "recovery_code": None, "keyring": False}
             secrets = secrets_to_open(self.path, key_file=self.hers, **others)
-            keyring = WholeKeyring.of_slot(connection, vault, open_root(connection, vault, secrets))
+            keyring = WholeKeyring.of_slot(storage, vault, open_root(storage, vault, secrets))
             shared = wanted or keyring.readable()[0]
-            with transaction(connection):
+            with Storage(connection).transaction():
                 yield connection, keyring.of(shared)
 
     def with_the_file(self, *statements: str, **values: object) -> None:
         """What anybody does who holds the file, and no key."""
-        with closing(connect(self.path)) as connection, transaction(connection):
+        with closing(connect(self.path)) as connection, Storage(connection).transaction():
             for statement in statements:
                 connection.execute(statement, values)
 
@@ -89,7 +90,7 @@ class Two:
 
     def put_back(self, table: str, rows: list[Row]) -> None:
         """A table as it was before, by somebody who kept its rows."""
-        with closing(connect(self.path)) as connection, transaction(connection):
+        with closing(connect(self.path)) as connection, Storage(connection).transaction():
             connection.execute(f"delete from {table}")
             for row in rows:
                 marks = ", ".join(f":{name}" for name in row)

@@ -36,7 +36,7 @@ from memory_store.cli import main
 from memory_store.cli.backup import copy_vault
 from memory_store.errors import TamperedError
 from memory_store.store import MemoryStore
-from memory_store.vault.schema import FORMAT_VERSION
+from memory_store.vault.storage.schema import FORMAT_VERSION
 
 Operation = Callable[[Scene, MemoryStore], object]
 

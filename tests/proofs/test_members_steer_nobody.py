@@ -19,7 +19,7 @@ from memory_store.errors import BadInputError
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.rows import Origin
-from memory_store.vault.transactions import transaction
+from memory_store.vault.storage import Storage
 
 
 @pytest.fixture
@@ -343,7 +343,7 @@ def test_a_row_of_work_that_takes_the_id_of_another_collections_memory_is_refuse
     with two.owner() as store:
         (diary,) = store.list(collection="personal")
     work = two.id_of(SHARED)
-    with closing(connect(two.path)) as connection, transaction(connection):
+    with closing(connect(two.path)) as connection, Storage(connection).transaction():
         connection.execute(
             "update memories set collection = ? where id = ?",
             (work, diary.id),

@@ -21,10 +21,9 @@ from hostile_members import SHARED, Two, made
 
 from memory_store.cli import main
 from memory_store.errors import FormatError, MemoryStoreError, TamperedError
-from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.shares import read_share, write_share
-from memory_store.vault.transactions import transaction
+from memory_store.vault.storage import Storage
 
 FORMATS = Path(__file__).parents[1] / "formats"
 
@@ -102,12 +101,12 @@ def test_a_member_cannot_change_what_another_is_told(
 
 
 def test_a_share_that_a_member_signs_herself_is_refused(two: Two) -> None:
-    with two.mallory() as store, closing(connect(two.path)) as connection:
+    with two.mallory() as store, closing(Storage.open(two.path)) as storage:
         keyring = store._opened.vault.keyring
         keys = keyring.of(*keyring.readable())
-        told = read_share(connection, keys, keyring.owner_identity(connection))
-        with transaction(connection):
-            write_share(connection, keys, told, keyring.root)
+        told = read_share(storage, keys, keyring.owner_identity(storage))
+        with storage.transaction():
+            write_share(storage, keys, told, keyring.root)
     with pytest.raises(TamperedError, match="not signed by"):
         ada(two)
 
@@ -147,7 +146,7 @@ def test_an_older_share_with_an_older_account_is_refused_by_whoever_saw_a_newer_
     with two.keys_of_mallory_on(tmp_path / "hers") as (connection, keys):
         from memory_store.vault.manifest import note_revision
 
-        note_revision(connection, keys, 1)
+        note_revision(Storage(connection), keys, 1)
     with pytest.raises(TamperedError, match="older than the one last seen on this machine"):
         ada(two)
     with two.on_another_machine(tmp_path / "fresh"):
@@ -188,7 +187,7 @@ def test_a_model_that_could_be_a_path_is_not_loaded_for_a_member(
     for name in ("/tmp/hers", "~/hers", "..", "C:\\hers", "poisoned", "\\\\server\\hers", "./x"):
         with two.owner() as store:
             vault = store._opened.vault
-            with vault.writing() as connection, transaction(connection, vault.keyring):
+            with vault.writing() as connection, connection.transaction(vault.keyring):
                 known = vault.stored_settings(connection)
                 vault.change_settings(connection, present=replace(known, embedder=name))
         with MemoryStore.open(two.path, key_file=key) as store:
@@ -213,7 +212,7 @@ def test_who_shares_the_personal_collection_cannot_put_the_owners_older_settings
     with two.owner() as store:
         store.keys.share("personal", "Mallory")
     with two.keys_of_mallory_on(tmp_path / "hers", "personal") as (connection, keys):
-        note_revision(connection, keys, 1)
+        note_revision(Storage(connection), keys, 1)
     assert two.run("list").exit_code == 0  # her number alone does no harm
     two.put_back("vault_settings", older)
     refused = two.run("list")
@@ -227,14 +226,14 @@ def test_a_number_that_a_former_member_wrote_does_not_lock_the_owner_out(
     from memory_store.vault.manifest import note_revision
 
     with two.keys_of_mallory_on(tmp_path / "hers", SHARED) as (connection, keys):
-        note_revision(connection, keys, 10**12)
+        note_revision(Storage(connection), keys, 10**12)
     with pytest.raises(TamperedError, match="older"):
         ada(two)
     with two.owner() as store:
         store.add("Written, and so mended.")
         ada(two).close()
         with two.keys_of_mallory_on(tmp_path / "hers", SHARED) as (connection, keys):
-            note_revision(connection, keys, 10**12)
+            note_revision(Storage(connection), keys, 10**12)
         store.keys.revoke("Mallory")
         store.keys.revoke("Ada")
     assert two.run("verify").exit_code == 0

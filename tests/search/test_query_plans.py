@@ -33,7 +33,7 @@ READS: dict[str, Callable[[MemoryStore], Any]] = {
 @pytest.mark.parametrize("name", READS)
 def test_no_read_goes_through_a_whole_table(notes: MemoryStore, name: str) -> None:
     statements: list[str] = []
-    reader = notes._opened.vault.reader()
+    reader = notes._opened.vault.reader()._connection
     READS[name](notes)  # what is read once for all later ones is read now
     reader.set_trace_callback(statements.append)
     READS[name](notes)

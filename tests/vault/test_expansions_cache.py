@@ -17,6 +17,7 @@ from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import connect
 from memory_store.vault import expansions
 from memory_store.vault.slots import KEY_FILE, Secret
+from memory_store.vault.storage import Storage
 
 KEY = bytes(range(32))
 QUESTION = ("where is the boat", "a model", "en")
@@ -173,10 +174,10 @@ def test_whatever_stands_in_the_table_a_search_goes_on(
 def test_a_locked_vault_tells_nothing(make: Callable[..., WholeVault]) -> None:
     vault = make()
     vault.expansions.keep(b"lex: dinghy", *QUESTION)
-    connection = connect(vault.path)
+    storage = Storage.open(vault.path)
     vault.lock()
     for use in (
-        lambda: vault.expansions.find(connection, *QUESTION),
+        lambda: vault.expansions.find(storage, *QUESTION),
         lambda: vault.expansions.keep(b"x", *QUESTION),
     ):
         with pytest.raises(LockedError):

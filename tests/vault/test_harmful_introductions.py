@@ -21,7 +21,6 @@ from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.settings import KeyHolder
 from memory_store.vault.slots import PASSPHRASE, Secret, made_slot
-from memory_store.vault.transactions import transaction
 
 Make = Callable[..., MemoryStore]
 COSTLY = {"memory_kib": 1_048_576, "iterations": 64, "lanes": 1}
@@ -86,9 +85,9 @@ def test_nobody_takes_the_place_of_another_of_the_same_number(make_store: Make) 
     data = introduction(owner)
     number = owner.keys.introduced(data).principal
     vault = owner._opened.vault
-    with vault.writing() as connection, transaction(connection, vault.keyring):
+    with vault.writing() as storage, storage.transaction(vault.keyring):
         bob = KeyHolder(number, "Bob", "00" * 32)
-        vault.change_settings(connection, holders=(bob,))
+        vault.change_settings(storage, holders=(bob,))
     with pytest.raises(BadInputError, match="the number of 'Bob'"):
         owner.keys.share("work", data)
     assert [one.name for one in owner.keys.holders()] == ["Bob"]

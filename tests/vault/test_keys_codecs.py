@@ -30,6 +30,7 @@ from memory_store.store import MemoryStore
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace, make_grant, open_grant
 from memory_store.vault.shares import Share, read_share, write_share
+from memory_store.vault.storage import Storage
 
 REFUSED = (TamperedError, FormatError)
 KEMS = (X25519, HYBRID) if strongest_kem() == HYBRID else (X25519,)
@@ -191,13 +192,13 @@ def test_a_share_is_read_as_it_was_written_and_refused_once_it_changed(share: Sh
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.execute("create table vault_shares (collection text primary key, sealed blob)")
     keys = CollectionKeys(b"v" * 16, "c", 0, Bundle.first(SecretKey(b"k" * 32)))
-    write_share(connection, keys, share, ROOT)
-    assert read_share(connection, keys, OWNERS) == share
+    write_share(Storage(connection), keys, share, ROOT)
+    assert read_share(Storage(connection), keys, OWNERS) == share
     ((sealed,),) = connection.execute("select sealed from vault_shares").fetchall()
 
     def read(data: bytes) -> Share:
         connection.execute("update vault_shares set sealed = ?", (data,))
-        return read_share(connection, keys, OWNERS)
+        return read_share(Storage(connection), keys, OWNERS)
 
     all_refused(read, flipped(sealed, 200))
     all_refused(read, (sealed[:length] for length in range(0, len(sealed), 7)))
@@ -219,7 +220,7 @@ def test_who_reads_a_collection_can_write_no_share_that_breaks_who_opens_it(told
     sealed = keys.seal("share", keys.place("vault_shares", "sealed", "c"), told)
     connection.execute("insert into vault_shares values ('c', ?)", (sealed,))
     with pytest.raises(FormatError, match="vault_shares of c"):
-        read_share(connection, keys, OWNERS)
+        read_share(Storage(connection), keys, OWNERS)
     connection.close()
 
 
@@ -233,7 +234,7 @@ def test_a_share_signed_by_another_or_of_another_vault_collection_or_revision_is
         return CollectionKeys(vault, collection, 0, bundle)
 
     def moved(change: Callable[[bytes], bytes], *, to: CollectionKeys) -> None:
-        write_share(connection, keys(), share, ROOT)
+        write_share(Storage(connection), keys(), share, ROOT)
         ((sealed,),) = connection.execute("select sealed from vault_shares").fetchall()
         here, there = (one.place("vault_shares", "sealed", one.collection) for one in (keys(), to))
         content = change(bytes(keys().unseal("share", here, sealed)))
@@ -241,7 +242,7 @@ def test_a_share_signed_by_another_or_of_another_vault_collection_or_revision_is
             "update vault_shares set collection = ?, sealed = ?",
             (to.collection, to.seal("share", there, content)),
         )
-        read_share(connection, to, OWNERS)
+        read_share(Storage(connection), to, OWNERS)
 
     moved(lambda content: content, to=keys())
     with pytest.raises(TamperedError, match="not signed by"):
@@ -254,9 +255,9 @@ def test_a_share_signed_by_another_or_of_another_vault_collection_or_revision_is
         changed = field.replace(b"strict", b"default").replace(b"7", b"8").replace(b"wo", b"fo")
         with pytest.raises(TamperedError, match="not signed by"):
             moved(lambda content, a=field, b=changed: content.replace(a, b), to=keys())
-    write_share(connection, keys(), share, SecretKey(b"m" * 32))
+    write_share(Storage(connection), keys(), share, SecretKey(b"m" * 32))
     with pytest.raises(TamperedError, match="not signed by"):
-        read_share(connection, keys(), OWNERS)
+        read_share(Storage(connection), keys(), OWNERS)
     connection.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
-from memory_store.vault.schema import is_vault
+from memory_store.vault.storage.schema import is_vault
 
 VISIT = """
 import sys

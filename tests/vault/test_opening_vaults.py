@@ -23,7 +23,7 @@ from memory_store.errors import (
 )
 from memory_store.sqlite import connect, sqlite3  # two libraries would undo each other's locks
 from memory_store.store import MemoryStore
-from memory_store.vault.schema import is_vault
+from memory_store.vault.storage.schema import is_vault
 
 PASSPHRASE = "four small grey herons"
 Make = Callable[..., MemoryStore]

@@ -16,7 +16,7 @@ from memory_store.session.credentials import secrets_to_open
 from memory_store.session.unlock import open_vault
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
-from memory_store.vault.file_access import file_access
+from memory_store.vault.storage.file_access import file_access
 
 SEARCH_AND_WRITE = """
 import sys

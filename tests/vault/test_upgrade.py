@@ -16,15 +16,15 @@ from memory_store.store import MemoryStore
 from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.opened_slots import open_root
 from memory_store.vault.rows import (
-    MemoryRow,
     Origin,
-    insert_memory,
+    insert_memories,
     open_memories,
-    remove_memories,
 )
-from memory_store.vault.schema import FORMAT_VERSION
 from memory_store.vault.settings import read_settings, read_vault_id
 from memory_store.vault.slots import KEY_FILE, Secret
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.memories import MemoryRow
+from memory_store.vault.storage.schema import FORMAT_VERSION
 
 FORMATS = Path(__file__).parents[1] / "formats"
 
@@ -75,22 +75,21 @@ def exchanged(path: Path, key: Path) -> str:
 
     The earlier rules let that happen whenever an id was made again.
     """
-    with closing(connect(path)) as connection:
-        vault = read_vault_id(connection)
+    with closing(Storage.open(path)) as storage:
+        vault = read_vault_id(storage)
         secret = Secret(KEY_FILE, key=decode_key_file(key.read_bytes(), key.name))
-        keyring = WholeKeyring.of_slot(connection, vault, open_root(connection, vault, [secret]))
-        settings = read_settings(connection, keyring)
+        keyring = WholeKeyring.of_slot(storage, vault, open_root(storage, vault, [secret]))
+        settings = read_settings(storage, keyring)
         keyring.strict = settings.profile == "strict"
         keys = keyring.of(settings.personal)
-        (memory,) = connection.execute(
-            "select id from memories where collection = ? limit 1", (settings.personal,)
-        ).fetchone()
-        (present,) = open_memories(connection, keyring, [memory], Believing())
-        remove_memories(connection, [memory])
+        memory = storage.memories.ids([settings.personal])[0]
+        (present,) = open_memories(storage, keyring, [memory], Believing())
+        storage.memories.remove([memory])
         other = replace(present, text="Another text, which was kept.")
-        insert_memory(connection, keys, other, Origin(), strict=keyring.strict, hash_topics=False)
+        written = [(other, Origin())]
+        insert_memories(storage, keys, written, strict=keyring.strict, hash_topics=False)
         keyring.wipe()
-    return str(memory)
+    return memory
 
 
 class Believing:

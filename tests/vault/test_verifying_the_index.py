@@ -18,8 +18,7 @@ from memory_store.session.indexer import Indexer
 from memory_store.session.sealed_segments import write_index_segment
 from memory_store.store import MemoryStore
 from memory_store.vault.rows import Origin
-from memory_store.vault.segments import REINDEXED, log_changes
-from memory_store.vault.transactions import transaction
+from memory_store.vault.segments import REINDEXED
 
 Change = Callable[[IndexEntry], IndexEntry]
 
@@ -33,8 +32,8 @@ def otherwise(store: MemoryStore, memory: Memory, change: Change) -> None:
     (item,) = preparer.prepare([(kept, Origin())])
     entry = replace(change(item.entry), row_tag=vault.row_tags([memory.id])[memory.id])
     model = preparer.model(collection)
-    with vault.writing() as connection, transaction(connection, vault.keyring):
-        log_changes(connection, collection, [memory.id], REINDEXED)
+    with vault.writing() as connection, connection.transaction(vault.keyring):
+        connection.segments.log(collection, [memory.id], REINDEXED)
         segment = build([entry], model.dimensions)
         write_index_segment(connection, vault.keyring.of(collection), segment, model.mark)
     preparer.close()

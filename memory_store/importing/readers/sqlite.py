@@ -29,7 +29,7 @@ from memory_store.importing.source_file import (
     UnreadableError,
 )
 from memory_store.sqlite import connect, sqlite3
-from memory_store.vault.file_access import file_access
+from memory_store.vault.storage.file_access import file_access
 
 STORED_COLUMN = 0  # `hidden` of pragma table_xinfo; generated columns are 2 and 3
 ROW_NUMBER_NAMES = ("rowid", "_rowid_", "oid")  # https://sqlite.org/rowidtable.html

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from memory_store.errors import StorageError
 from memory_store.sqlite import connect, sqlite3, storage_faults
-from memory_store.vault.file_access import file_access
-from memory_store.vault.schema import FIRST_TABLES
+from memory_store.vault.storage.file_access import file_access
+from memory_store.vault.storage.schema import FIRST_TABLES
 
 UNFORESEEN = (TypeError, AttributeError, LookupError, ValueError, OverflowError, sqlite3.Error)
 """What a value of the wrong kind makes of code that is right."""

@@ -20,7 +20,7 @@ from memory_store.sqlite import (
     plain_cause,
     sqlite3,
 )
-from memory_store.vault.file_access import APPLICATION_ID, file_access
+from memory_store.vault.storage.file_access import APPLICATION_ID, file_access
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -293,18 +293,11 @@ def check_schema(connection: sqlite3.Connection, name: str) -> None:
     NotAVaultError, FormatError, StorageError.
     """
     try:
-        tables = dict(connection.execute("select name, type from sqlite_master").fetchall())
+        found = connection.execute("select name, type from sqlite_master").fetchall()
+        tables = dict(found)
         if tables.get(SETTINGS_TABLE) != "table":
             raise NotAVaultError(f"{name}: an SQLite database, but not a vault (no vault in it)")
         (version,) = connection.execute("pragma user_version").fetchone()
-        hostile = connection.execute(
-            """
-            select type, name from sqlite_master
-            where type = 'trigger'
-               or (type = 'view' and (name like 'vault!_%' escape '!' or name like 'memor%'
-                   or name = 'collections'))
-            """
-        ).fetchall()
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a damaged name, quoted by SQLite
         raise _unreadable(name, error) from None
     if version not in READ_VERSIONS:
@@ -314,6 +307,15 @@ def check_schema(connection: sqlite3.Connection, name: str) -> None:
     missing = [t for t in (*VAULT_TABLES, *MEMORY_TABLES) if tables.get(t) != "table"]
     if missing:
         raise FormatError(f"{name}: a vault without its table {missing[0]}")
+    hostile = [(kind, name) for name, kind in found if _is_hostile(kind, name)]
     if hostile:
         kind, culprit = hostile[0]
         raise FormatError(f"{name}: holds the {kind} {culprit!r}, which a vault never has")
+
+
+def _is_hostile(kind: str, name: str) -> bool:
+    """Whether a vault never has such a thing: it could run another's SQL on our tables."""
+    if kind != "view":
+        return kind == "trigger"
+    called = str(name).lower()
+    return called.startswith(("vault_", "memor")) or called == "collections"

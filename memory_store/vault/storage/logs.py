@@ -1,0 +1,106 @@
+"""The tables ``vault_audit`` and ``vault_expansions``: numbered sealed rows, which may be missing.
+
+Boundary: sealed rows pass. Each table is made with its first row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from memory_store.vault.storage.schema import AUDIT_TABLE, EXPANSIONS_TABLE
+from memory_store.vault.storage.table import Table
+
+
+class AuditTable(Table):
+    """The sealed batches of the audit trail by number; 0 is the head, which names the others."""
+
+    __slots__ = ()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the file has the table."""
+        return self.has("vault_audit")
+
+    def create(self) -> None:
+        """Make the table, if it is not there."""
+        self._run(AUDIT_TABLE)
+
+    def row(self, number: int) -> tuple[Any] | None:
+        """A sealed row, whatever stands there; None where there is none."""
+        found: tuple[Any] | None = self._first(
+            "select sealed from vault_audit where sequence = ?", (number,)
+        )
+        return found
+
+    def batches(self) -> list[tuple[int, bytes]]:
+        """(number, sealed) of every batch, in order."""
+        return self._all(
+            "select sequence, sealed from vault_audit where sequence != 0 order by sequence"
+        )
+
+    def newest(self, ranges: Sequence[tuple[int, int]]) -> list[int]:
+        """For each range of numbers (first, end) the newest number in it; the first for none."""
+        if not self.exists:
+            return [first for first, _ in ranges]
+        found = (
+            f"coalesce((select max(sequence) from vault_audit where sequence >= {first:d} "
+            f"and sequence < {end:d}), {first:d})"
+            for first, end in ranges
+        )
+        return [int(number) for number in self._first(f"select {', '.join(found)}")]
+
+    def write(self, number: int, sealed: bytes) -> None:
+        """Write a row in place of the one of that number."""
+        self._run(
+            "insert or replace into vault_audit (sequence, sealed) values (?, ?)", (number, sealed)
+        )
+
+    def delete(self, number: int) -> None:
+        """Delete a row."""
+        self._run("delete from vault_audit where sequence = ?", (number,))
+
+
+class ExpansionsTable(Table):
+    """The sealed answers of language models by their tags, oldest first."""
+
+    __slots__ = ()
+
+    def all(self) -> list[tuple[int, Any, Any]]:
+        """(number, tag, sealed) of all there are."""
+        if not self.has("vault_expansions"):
+            return []
+        return self._all("select sequence, tag, sealed from vault_expansions order by sequence")
+
+    def of(self, tag: bytes) -> tuple[Any] | None:
+        """What is kept for a tag, whatever stands there; None where nothing is."""
+        if not self.has("vault_expansions"):
+            return None
+        found: tuple[Any] | None = self._first(
+            "select sealed from vault_expansions where tag = ?", (tag,)
+        )
+        return found
+
+    def write(self, tag: bytes, sealed: bytes, most: int) -> None:
+        """Put an entry in as the newest, and the oldest out, so that so many are left at most."""
+        self._run(EXPANSIONS_TABLE)
+        self._run("delete from vault_expansions where tag = ?", (tag,))
+        newest = self._number("select coalesce(max(sequence), 0) + 1 from vault_expansions")
+        self._run(
+            "insert into vault_expansions (sequence, tag, sealed) values (?, ?, ?)",
+            (newest, tag, sealed),
+        )
+        self._run("delete from vault_expansions where sequence <= ?", (newest - most,))
+
+    def replace(self, rows: Iterable[tuple[int, bytes, bytes]]) -> None:
+        """Write (number, tag, sealed) anew."""
+        self._run_all(
+            "update vault_expansions set tag = ?, sealed = ? where sequence = ?",
+            [(tag, sealed, number) for number, tag, sealed in rows],
+        )
+
+    def delete(self, numbers: Iterable[int]) -> None:
+        """Delete entries."""
+        self._run_all(
+            "delete from vault_expansions where sequence = ?", [(one,) for one in numbers]
+        )

@@ -1,0 +1,203 @@
+"""A vault's storage in an SQLite file: one connection, its transactions, and its tables.
+
+Boundary: no keys; what passes is sealed, hashed or stands in clear by design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from memory_store.sqlite import BUSY_SECONDS, WRITABLE, FileAccess, connect, sqlite3
+from memory_store.vault.storage.accounts import Accounts
+from memory_store.vault.storage.collections import CollectionsTable
+from memory_store.vault.storage.damage import damage
+from memory_store.vault.storage.keys import Principals, Shares, Slots, WrappedKeys
+from memory_store.vault.storage.logs import AuditTable, ExpansionsTable
+from memory_store.vault.storage.memories import Memories
+from memory_store.vault.storage.schema import (
+    SETTINGS_TABLE,
+    create_later_tables,
+    create_schema,
+    note_format,
+)
+from memory_store.vault.storage.segments import Segments
+from memory_store.vault.storage.settings import SettingsTable
+from memory_store.vault.storage.sources import Origins, SourceFiles, Sources
+from memory_store.vault.storage.topics import Topics
+
+PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
+
+
+class CatchesUp(Protocol):
+    """Keys that others may have replaced since they were read."""
+
+    def catch_up(self, storage: Storage) -> None: ...
+
+
+class Storage:
+    """One connection to a vault's file, for one thread at a time. Calls raise ``sqlite3.Error``."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.memories = Memories(connection)
+        self.topics = Topics(connection)
+        self.origins = Origins(connection)
+        self.segments = Segments(connection)
+        self.accounts = Accounts(connection)
+        self.settings = SettingsTable(connection)
+        self.collections = CollectionsTable(connection)
+        self.keys = WrappedKeys(connection)
+        self.slots = Slots(connection)
+        self.principals = Principals(connection)
+        self.shares = Shares(connection)
+        self.sources = Sources(connection)
+        self.files = SourceFiles(connection)
+        self.audit = AuditTable(connection)
+        self.expansions = ExpansionsTable(connection)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        read_only: bool = False,
+        access: FileAccess = WRITABLE,
+        patience: float = BUSY_SECONDS,
+    ) -> Storage:
+        """Connect to a vault's file; see :func:`memory_store.sqlite.connect`."""
+        return cls(connect(path, read_only=read_only, access=access, patience=patience))
+
+    def close(self) -> None:
+        """Close the connection. It may be closed already."""
+        self._connection.close()
+
+    # -- transactions --------------------------------------------------------------------------
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, to write or to read one moment."""
+        return self._connection.in_transaction
+
+    @contextmanager
+    def transaction(self, keys: CatchesUp | None = None) -> Iterator[None]:
+        """Everything inside is written, or nothing. Waits for other writers (busy time-out).
+
+        ``keys``, with which something is to be sealed inside, are first brought up to date.
+        """
+        self._connection.execute("begin immediate")
+        try:
+            if keys is not None:
+                keys.catch_up(self)
+            yield
+            self._connection.execute("commit")
+        except BaseException:
+            self.end_reading()  # a full disk has ended it already
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Storage]:
+        """Everything read inside is of one moment. Within a transaction it is that one's."""
+        if self.in_transaction:
+            yield self
+            return
+        self._connection.execute("begin")
+        try:
+            yield self
+        finally:
+            self.end_reading()
+
+    def begin_reading(self) -> None:
+        """Read what was committed by now, until :meth:`end_reading`."""
+        self._connection.execute("begin")
+        try:
+            self._connection.execute("select 1 from vault_manifests limit 1").fetchone()
+        except BaseException:
+            self.end_reading()
+            raise
+
+    def end_reading(self) -> None:
+        """End the open transaction, if there is one; what it wrote is taken back."""
+        if self.in_transaction:
+            self._connection.execute("rollback")
+
+    def revision(self) -> int:
+        """A number that is another one once another connection has committed something."""
+        (version,) = self._connection.execute("pragma data_version").fetchone()
+        return int(version)
+
+    # -- the file ------------------------------------------------------------------------------
+
+    def keep_log(self) -> None:
+        """Write through a log (WAL) from now on: readers never wait, and one who may only read
+        need not undo what a killed program left.
+
+        Copies that SQLite makes (``vacuum into``) and other tools may have left the file another
+        way. While others have it open, or the disk is full, it stays as it is until the next
+        opening.
+        """
+        with suppress(sqlite3.OperationalError):
+            (mode,) = self._connection.execute("pragma journal_mode").fetchone()
+            if mode != "wal":
+                self._connection.execute("pragma busy_timeout = 200")
+                try:
+                    self._connection.execute("pragma journal_mode = wal").fetchone()
+                finally:
+                    self._connection.execute(f"pragma busy_timeout = {int(BUSY_SECONDS * 1_000)}")
+
+    def erase_traces(self) -> bool:
+        """After a deletion: empty the write-ahead log, where old pages would stay readable.
+
+        ``secure_delete`` overwrites the pages in the file itself. Readers that are at work keep
+        the log alive; the next deletion, or the last connection to close, empties it then. Returns
+        whether the log is empty.
+        """
+        (busy, *_) = self._connection.execute("pragma wal_checkpoint(truncate)").fetchone()
+        return not busy
+
+    def format(self) -> int:
+        """The number of the vault's format in the file's header."""
+        (version,) = self._connection.execute("pragma user_version").fetchone()
+        return int(version)
+
+    def damage(self, *, thorough: bool = False) -> str | None:
+        """What is wrong with the file as a database; ``None`` where nothing is.
+
+        Reads all of it. ``thorough`` also holds the indexes against the tables, which takes longer.
+        What is wrong in a sealed value is not seen: ``verify`` opens them.
+        """
+        return damage(self._connection, thorough=thorough)
+
+    def quick_check(self) -> str:
+        """What SQLite says of the file's pages: "ok", or the first thing that is wrong."""
+        (verdict,) = self._connection.execute("pragma quick_check(1)").fetchone()
+        return str(verdict)
+
+    def copy_to(self, target: Path) -> None:
+        """Write one committed state to a new file, without free pages."""
+        self._connection.execute("vacuum into :target", {"target": str(target)})
+
+    # -- making and upgrading ------------------------------------------------------------------
+
+    def begin_file(self) -> bool:
+        """Set a new file's pages and log up. Returns whether it holds a vault already."""
+        self._connection.execute(f"pragma page_size = {PAGE_BYTES}")  # of a new file alone
+        self._connection.execute("pragma journal_mode = wal")
+        found = self._connection.execute(
+            "select 1 from sqlite_master where name = ?", (SETTINGS_TABLE,)
+        )
+        return found.fetchone() is not None
+
+    def create_tables(self) -> None:
+        """Make the tables of the newest format."""
+        create_schema(self._connection)
+
+    def create_later_tables(self) -> None:
+        """Make those that a vault of an earlier format may do without (in a transaction)."""
+        create_later_tables(self._connection)
+
+    def note_format(self) -> None:
+        """Write today's format into the file's header (in a transaction)."""
+        note_format(self._connection)
