@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memory_store.actions.action import Declared, action
-from memory_store.errors import MemoryStoreError
+from memory_store.errors import MemoryStoreError, ReadOnlyError
+from memory_store.importing.job import ImportJob, ImportRequest
+from memory_store.records import MemoryDraft, MemoryEdit
+from memory_store.session import unlock
 from memory_store.store import Collections, Keys, MemoryStore, Trail
 from memory_store.vault.audit_events import ACTIONS, FAILED_UNLOCK, IMPORT, LOCK, UNLOCK
+from memory_store.vault.file_access import file_access
+
+PASSPHRASE = "seven words that stand in no dictionary"
 
 PARTS = (MemoryStore, Collections, Keys, Trail)
 
@@ -88,3 +97,97 @@ def test_a_refused_action_is_no_event(store: MemoryStore) -> None:
     with pytest.raises(MemoryStoreError):
         store.get("no such memory")
     assert heard == []
+
+
+def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Callable[[], Any]]:
+    """A call for every action that writes, each of which has something to write there."""
+    draft, edit = MemoryDraft("The weir is closed."), MemoryEdit(ids["note"], title="Other")
+    shared, keys = store.collections, store.keys
+    return {
+        "add": lambda: store.add("more"),
+        "add_many": lambda: store.add_many([draft]),
+        "add_once": lambda: store.add_once([draft]),
+        "edit": lambda: store.edit(ids["note"], title="Other"),
+        "edit_many": lambda: store.edit_many([edit]),
+        "done": lambda: store.done(ids["task"]),
+        "reopen": lambda: store.reopen(ids["task_done"]),
+        "publish": lambda: store.publish(ids["note"], "work"),
+        "delete": lambda: store.delete(ids["note"]),
+        "delete_many": lambda: store.delete_many([ids["note"]]),
+        "import_paths": lambda: store.import_paths(path),
+        "run_import": lambda: store.run_import(ImportJob(request=ImportRequest.of_paths(path))),
+        "reindex": lambda: store.reindex(whole=True),
+        "set_topics": lambda: store.set_topics("memory"),
+        "collections.create": lambda: shared.create("mill"),
+        "collections.set": lambda: shared.set("work", analyser="de"),
+        "collections.rename": lambda: shared.rename("work", "job"),
+        "collections.delete": lambda: shared.delete("work"),
+        "collections.change_members": lambda: shared.change_members("work", {"ada": "owner"}),
+        "collections.open": lambda: shared.open("work"),
+        "keys.add": lambda: keys.add(key_file=path.parent / "more" / "a.key"),
+        "keys.add_recovery_code": keys.add_recovery_code,
+        "keys.add_device": lambda: keys.add_device(PASSPHRASE),
+        "keys.identity": keys.identity,
+        "keys.remove": lambda: keys.remove(keys.list()[-1].id),
+        "keys.revoke": lambda: keys.revoke("Grace"),
+        "keys.rotate": keys.rotate,
+        "keys.rotate_root": keys.rotate_root,
+        "keys.share": lambda: keys.share("work", "Grace"),
+        "trail.keep": lambda: store.trail.keep([], days=0, most=1),
+    }
+
+
+@pytest.fixture
+def unwritable(
+    store: MemoryStore, key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> MemoryStore:
+    """A vault in which every action has something to do, opened for reading alone."""
+    store.collections.create("work")
+    for kind in ("note", "task", "task_done"):
+        store.add(f"About a {kind}.", type=kind, topics=["weir"])
+    store.keys.add(passphrase=PASSPHRASE, device_key=False)
+    store.keys.identity()
+    greeting, *_ = MemoryStore.introduce(store.path, "Grace", key_file=tmp_path / "k" / "g.key")
+    store.keys.share("work", greeting)
+    store.lock()
+    for_reading = file_access(store.path, immutable=True)
+    monkeypatch.setattr(unlock, "file_access", lambda path: for_reading)
+    return MemoryStore.open(store.path, key_file=key_file)
+
+
+def test_what_writes_is_refused_where_nothing_can_be_written(
+    unwritable: MemoryStore, tmp_path: Path
+) -> None:
+    note = tmp_path / "note.md"
+    note.write_text("The lock keeper has the key.")
+    ids = {memory.type: memory.id for memory in unwritable.list()}
+    made = calls(unwritable, ids, note)
+    writers = {
+        f"{prefix}{name}"
+        for part, prefix in zip(PARTS, ("", "collections.", "keys.", "trail."), strict=True)
+        for name, one in declarations(part).items()
+        if one.writes
+    }
+    assert made.keys() == writers
+    del made["keys.identity"]  # writes where the owner's keys are not in the file yet
+    for name, call in made.items():
+        with pytest.raises(ReadOnlyError):
+            pytest.fail(f"{name} returned {call()}")
+
+
+def test_what_does_not_write_works_where_nothing_can_be_written(unwritable: MemoryStore) -> None:
+    before = unwritable.path.read_bytes()
+    parts = (unwritable, unwritable.collections, unwritable.keys, unwritable.trail)
+    for part in parts:
+        for name, one in declarations(type(part)).items():
+            call = getattr(part, name)
+            needed = [p for p in signature(call).parameters.values() if p.default is p.empty]
+            if one.writes or any(p.kind is not Parameter.VAR_KEYWORD for p in needed):
+                continue
+            try:
+                call()
+            except ReadOnlyError:
+                raise
+            except MemoryStoreError:
+                pass  # there is no device key, and no model
+    assert unwritable.path.read_bytes() == before
