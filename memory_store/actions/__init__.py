@@ -1,4 +1,4 @@
-"""What a store can do: one function an action, decorated by :func:`.action.action`.
+"""What a store can do: one function an action.
 
 searches     search, and the view of the vault that a search runs on
 reads        find a memory by what names it, open it, list many

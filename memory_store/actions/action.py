@@ -1,4 +1,4 @@
-"""What an action of a store is: it enters the vault, says what the audit trail learns, and more.
+"""What makes a function an action of the store: it enters the vault, and declares what it does.
 
 Boundary: no lock clears anything up while an action runs. The trail learns of an action what stands
 in its declaration, under whatever name a store offers it.
