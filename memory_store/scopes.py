@@ -52,3 +52,23 @@ class Scope(Struct, frozen=True):
 
 EVERYTHING = Scope(None)
 NOTHING = Scope()
+
+
+class Limits(Struct, frozen=True):
+    """What a view of a vault is limited to; see :class:`memory_store.session.limited_vault`."""
+
+    scope: Scope
+    readable: Scope = EVERYTHING
+    told: Scope = EVERYTHING
+    writer: str = ""
+    creating: bool = False
+
+    def __and__(self, other: Limits) -> Limits:
+        """What both allow; ``writer`` and ``creating`` are those of the ``other``."""
+        return Limits(
+            self.scope & other.scope,
+            self.readable & other.readable,
+            self.told & other.told,
+            other.writer or self.writer,
+            other.creating,
+        )

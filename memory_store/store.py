@@ -21,7 +21,7 @@ from memory_store import actions
 from memory_store.actions import collections, integrity, models, reads, searches, topics
 from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
-from memory_store.scopes import EVERYTHING, Scope
+from memory_store.scopes import EVERYTHING, Limits, Scope
 from memory_store.session.creation import create_vault
 from memory_store.session.credentials import secrets_to_create, secrets_to_open
 from memory_store.session.embedders import Embedders
@@ -233,9 +233,7 @@ class MemoryStore(Actions):
         if scope == readable == told == EVERYTHING:
             return self
         opened = self._opened
-        vault = opened.vault.limited_to(
-            scope, creating=creating, readable=readable, told=told, writer=writer
-        )
+        vault = opened.vault.limited_to(Limits(scope, readable, told, writer, creating))
         limited = MemoryStore.__new__(MemoryStore)
         limited._opened = replace(
             opened,

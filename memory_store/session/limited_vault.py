@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from msgspec.structs import replace
 
 from memory_store.errors import OutsideLimitsError
-from memory_store.scopes import EVERYTHING, Scope
+from memory_store.scopes import Limits
 from memory_store.session.collections import Collections
 from memory_store.vault.limited_keyring import LimitedKeyring
 from memory_store.vault.settings import CollectionSettings, Settings
@@ -47,22 +47,12 @@ class LimitedVault:
 
     limited = True
 
-    def __init__(
-        self,
-        whole: WholeVault,
-        scope: Scope,
-        *,
-        creating: bool = False,
-        readable: Scope = EVERYTHING,
-        told: Scope = EVERYTHING,
-        writer: str = "",
-    ) -> None:
-        self._whole = whole
-        self._scope, self._readable, self._told, self._writer = scope, readable, told, writer
-        self.creating = creating
+    def __init__(self, whole: WholeVault, limits: Limits) -> None:
+        self._whole, self._limits = whole, limits
+        self.creating = limits.creating
         self.path, self.vault, self.access = whole.path, whole.vault, whole.access
         self.gate, self.expansions = whole.gate, whole.expansions
-        self.keyring = LimitedKeyring(whole.keyring, scope, readable, told=told, writer=writer)
+        self.keyring = LimitedKeyring(whole.keyring, limits)
 
     if not TYPE_CHECKING:  # so that mypy refuses it, too
 
@@ -73,24 +63,9 @@ class LimitedVault:
 
     # -- its limits ---------------------------------------------------------------------
 
-    def limited_to(
-        self,
-        scope: Scope,
-        *,
-        creating: bool = False,
-        readable: Scope = EVERYTHING,
-        told: Scope = EVERYTHING,
-        writer: str = "",
-    ) -> LimitedVault:
-        """Of its collections those in ``scope``, too."""
-        return LimitedVault(
-            self._whole,
-            self._scope & scope,
-            creating=creating,
-            readable=self._readable & readable,
-            told=self._told & told,
-            writer=writer or self._writer,
-        )
+    def limited_to(self, limits: Limits) -> LimitedVault:
+        """Of its collections those of these limits, too."""
+        return LimitedVault(self._whole, self._limits & limits)
 
     def whole_vault(self) -> NoReturn:
         """Refused: this is a part of it."""
@@ -109,8 +84,9 @@ class LimitedVault:
     @property
     def unnamed(self) -> frozenset[str]:
         """The collections that may not be read, or of which a writer learns nothing."""
+        readable = self._limits.readable
         held = self.keyring.readable()
-        return frozenset(one for one in held if one not in self._readable or not self.tells(one))
+        return frozenset(one for one in held if one not in readable or not self.tells(one))
 
     def tells(self, collection: str) -> bool:
         return self.keyring.tells(collection)

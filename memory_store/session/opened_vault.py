@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from memory_store.scopes import EVERYTHING, Scope
+from memory_store.scopes import Limits
 from memory_store.sqlite import FileAccess
 from memory_store.vault.storage import Storage
 
@@ -31,72 +31,50 @@ ChangeRoles = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class OpenVault(Protocol):
-    """A :class:`.WholeVault`, or a :class:`.LimitedVault` of some of its collections."""
+    """A :class:`.WholeVault`, which says what each does, or a :class:`.LimitedVault` of it."""
 
     # -- what it is ---------------------------------------------------------------------
 
     @property
-    def path(self) -> Path:
-        """Its file."""
+    def path(self) -> Path: ...
 
     @property
-    def access(self) -> FileAccess:
-        """How the file is opened."""
+    def access(self) -> FileAccess: ...
 
     @property
-    def vault(self) -> bytes:
-        """Its public id."""
+    def vault(self) -> bytes: ...
 
     @property
-    def locked(self) -> bool:
-        """Whether its keys are gone."""
+    def locked(self) -> bool: ...
 
     @property
-    def gate(self) -> Gate:
-        """Entered by each action, so that a lock waits for it."""
+    def gate(self) -> Gate: ...
 
     @property
-    def keyring(self) -> Keyring:
-        """The keys of its collections."""
+    def keyring(self) -> Keyring: ...
 
     @property
-    def settings(self) -> Settings:
-        """The settings as they were last read."""
+    def settings(self) -> Settings: ...
 
     @property
-    def strict(self) -> bool:
-        """Whether nothing but row ids and collection ids stands in clear."""
+    def strict(self) -> bool: ...
 
     @property
-    def collections(self) -> Collections:
-        """The collections that its key may read."""
+    def collections(self) -> Collections: ...
 
     @property
-    def expansions(self) -> Expansions:
-        """What language models answered to queries."""
+    def expansions(self) -> Expansions: ...
 
     @property
-    def older(self) -> str | None:
-        """A warning where its file was older than the one last used here, until it is accepted."""
+    def older(self) -> str | None: ...
 
-    def untold(self) -> str | None:
-        """The same warning, once, and what an upgrade changed: to be shown to a person."""
+    def untold(self) -> str | None: ...
 
     # -- its limits ---------------------------------------------------------------------
 
-    def limited_to(
-        self,
-        scope: Scope,
-        *,
-        creating: bool = False,
-        readable: Scope = EVERYTHING,
-        told: Scope = EVERYTHING,
-        writer: str = "",
-    ) -> OpenVault:
-        """The vault as if there were no other collections than those in ``scope``."""
+    def limited_to(self, limits: Limits) -> OpenVault: ...
 
-    def whole_vault(self) -> WholeVault:
-        """The vault, for what is about its whole file. Raises OutsideLimitsError in a part."""
+    def whole_vault(self) -> WholeVault: ...
 
     @property
     def limits(self) -> str:
@@ -114,54 +92,38 @@ class OpenVault(Protocol):
     def unnamed(self) -> frozenset[str]:
         """The collections that go by their ids here."""
 
-    def tells(self, collection: str) -> bool:
-        """Whether a writer into a collection may learn what is in there."""
+    def tells(self, collection: str) -> bool: ...
 
     # -- reading ------------------------------------------------------------------------
 
-    def reader(self) -> Storage:
-        """This thread's reading connection."""
+    def reader(self) -> Storage: ...
 
-    def moment(self, *, counted: bool = False) -> AbstractContextManager[tuple[Storage, KnownRows]]:
-        """This thread's reading connection at one moment, and what the index knew of its rows then.
+    def moment(
+        self, *, counted: bool = False
+    ) -> AbstractContextManager[tuple[Storage, KnownRows]]: ...
 
-        Within another moment it is that one's. ``counted``: no row may be missing.
-        """
-
-    def snapshot(self, *, whole: bool = False) -> Snapshot:
-        """The index as last committed; ``whole`` holds every entry to the accounts."""
+    def snapshot(self, *, whole: bool = False) -> Snapshot: ...
 
     @property
-    def index_loaded(self) -> bool:
-        """Whether the index was read before."""
+    def index_loaded(self) -> bool: ...
 
-    def follow_settings(self) -> None:
-        """Read the settings again if another process has written newer ones."""
+    def follow_settings(self) -> None: ...
 
-    def refresh_settings(self) -> None:
-        """Read the settings again."""
+    def refresh_settings(self) -> None: ...
 
     # -- writing ------------------------------------------------------------------------
 
-    def writing(self) -> AbstractContextManager[Storage]:
-        """The writing connection, to one thread at a time. Raises ReadOnlyError."""
+    def writing(self) -> AbstractContextManager[Storage]: ...
 
-    def settings_in(self, connection: Storage) -> Settings:
-        """The settings that hold in the caller's transaction."""
+    def settings_in(self, connection: Storage) -> Settings: ...
 
-    def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
-        """The row tags of memories, as last committed by any process."""
+    def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]: ...
 
     def adopt_model(
         self, connection: Storage, embedder: Embedder, collection: str | None = None
-    ) -> None:
-        """Make ``embedder`` the model of a collection that has its own, else of the vault.
+    ) -> None: ...
 
-        Inside the caller's transaction.
-        """
-
-    def add_collection(self, name: str, choice: CollectionSettings, owner: str | None) -> str:
-        """A new collection of a checked name, closed where it has an ``owner``. Returns its id."""
+    def add_collection(self, name: str, choice: CollectionSettings, owner: str | None) -> str: ...
 
     def edit_collection(
         self,
@@ -170,10 +132,8 @@ class OpenVault(Protocol):
         name: str | None = None,
         choice: CollectionSettings | None = None,
         members: ChangeRoles | None = None,
-    ) -> None:
-        """Write what the settings say of one collection; what is ``None`` stays."""
+    ) -> None: ...
 
     # -- the end ------------------------------------------------------------------------
 
-    def lock(self) -> None:
-        """Wipe keys and index and close every connection; nothing in a limited view."""
+    def lock(self) -> None: ...

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from memory_store.index.snapshot import Snapshot
-from memory_store.scopes import EVERYTHING, Scope
+from memory_store.scopes import Limits
 from memory_store.session.collections import Collections
 from memory_store.session.gate import Gate
 from memory_store.session.known_rows import KnownRows
@@ -272,19 +272,9 @@ class WholeVault:
 
     # -- views of it --------------------------------------------------------------------
 
-    def limited_to(
-        self,
-        scope: Scope,
-        *,
-        creating: bool = False,
-        readable: Scope = EVERYTHING,
-        told: Scope = EVERYTHING,
-        writer: str = "",
-    ) -> LimitedVault:
-        """The vault as if there were no other collections than those in ``scope``."""
-        return LimitedVault(
-            self, scope, creating=creating, readable=readable, told=told, writer=writer
-        )
+    def limited_to(self, limits: Limits) -> LimitedVault:
+        """The vault as if there were no other collections than those of the limits' scope."""
+        return LimitedVault(self, limits)
 
     def whole_vault(self) -> WholeVault:
         """The vault itself: there is nothing that it hides."""

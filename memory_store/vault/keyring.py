@@ -36,50 +36,39 @@ ROOT_SETTING: Final = "root"  # in clear: how often the owner's root key was rep
 
 
 class Keyring(Protocol):
-    """What rows are read and written with: the whole keyring, or one limited to collections."""
+    """What rows are read and written with: the whole keyring, which says what each does, or one
+    that is limited to some collections."""
 
     @property
-    def vault(self) -> bytes:
-        """The vault's public id."""
+    def vault(self) -> bytes: ...
 
     @property
-    def principal(self) -> int:
-        """Whose keys they are; 0 is the owner."""
+    def principal(self) -> int: ...
 
     @property
-    def is_owner(self) -> bool:
-        """Whether they are the owner's, who may read all of the vault."""
+    def is_owner(self) -> bool: ...
 
     @property
-    def strict(self) -> bool:
-        """Whether nothing but row ids and collection ids stands in clear."""
+    def strict(self) -> bool: ...
 
     @property
-    def locked(self) -> bool:
-        """Whether the keys are gone."""
+    def locked(self) -> bool: ...
 
     @property
-    def counter(self) -> OpenCounter:
-        """Counts what was decrypted."""
+    def counter(self) -> OpenCounter: ...
 
     @property
-    def collections(self) -> Mapping[str, CollectionKeys]:
-        """The keys by collection, the vault's own scope among them."""
+    def collections(self) -> Mapping[str, CollectionKeys]: ...
 
-    def of(self, collection: str) -> CollectionKeys:
-        """The keys of a collection. Raises LockedError after lock, NotFoundError for others'."""
+    def of(self, collection: str) -> CollectionKeys: ...
 
-    def readable(self) -> list[str]:
-        """The ids of its collections, without the vault's own scope."""
+    def readable(self) -> list[str]: ...
 
-    def openable(self) -> list[str]:
-        """Of those the ones whose memories these keys open."""
+    def openable(self) -> list[str]: ...
 
-    def catch_up(self, storage: Storage) -> None:
-        """At the beginning of a write: hold what others made, let go of what they deleted."""
+    def catch_up(self, storage: Storage) -> None: ...
 
-    def check_open(self) -> None:
-        """Raise LockedError after a lock."""
+    def check_open(self) -> None: ...
 
 
 @dataclass(slots=True, repr=False)

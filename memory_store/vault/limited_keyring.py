@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
+from msgspec.structs import replace
+
 from memory_store.errors import NotFoundError, OutsideLimitsError
-from memory_store.scopes import EVERYTHING, Scope
+from memory_store.scopes import Limits, Scope
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.keyring import VAULT_SCOPE, WholeKeyring
 from memory_store.vault.storage import Storage
@@ -26,28 +28,16 @@ OPENING = ("head", "body")
 
 
 class LimitedKeyring:
-    """A :class:`.Keyring` of the collections in ``scope``, and of those added to it.
+    """A :class:`.Keyring` of the collections in the limits' ``scope``, and of those added to it.
 
     Those of ``readable`` alone have the keys of memories. Outside of ``told`` the tags of what
     ``writer`` writes equal no other writer's.
     """
 
-    __slots__ = ("_readable", "_scope", "_told", "_whole", "_writer", "collections")
+    __slots__ = ("_limits", "_whole", "collections")
 
-    def __init__(
-        self,
-        whole: WholeKeyring,
-        scope: Scope,
-        readable: Scope = EVERYTHING,
-        *,
-        told: Scope = EVERYTHING,
-        writer: str = "",
-    ) -> None:
-        self._whole = whole
-        self._scope = scope
-        self._readable = readable
-        self._told = told
-        self._writer = writer.encode("utf-8", "surrogatepass")
+    def __init__(self, whole: WholeKeyring, limits: Limits) -> None:
+        self._whole, self._limits = whole, limits
         self.collections: dict[str, CollectionKeys] = {}
         self.follow()
 
@@ -95,7 +85,7 @@ class LimitedKeyring:
 
     def openable(self) -> list[str]:
         """Its collections, less those that are searched and not read."""
-        return [name for name in self.readable() if name in self._readable]
+        return [name for name in self.readable() if name in self._limits.readable]
 
     def catch_up(self, storage: Storage) -> None:
         """Hold what others made meanwhile, as far as it is of its scope."""
@@ -108,28 +98,29 @@ class LimitedKeyring:
 
     def tells(self, collection: str) -> bool:
         """Whether the holder may learn what is in a collection, also by what writing answers."""
-        return collection in self._told
+        return collection in self._limits.told
 
     def extend(self, collection: str) -> None:
         """Hold the keys of one more collection."""
-        if self._told.covers(self._scope):
-            self._told |= Scope.of([collection])
-        self._scope |= Scope.of([collection])
+        limits, more = self._limits, Scope.of([collection])
+        told = limits.told | more if limits.told.covers(limits.scope) else limits.told
+        self._limits = replace(limits, scope=limits.scope | more, told=told)
         self.follow()
 
     def follow(self) -> None:
         """Hold what the keyring behind it holds by now of its scope."""
-        whole = self._whole
-        held = {
-            name: self._lent(whole.of(name)) for name in whole.readable() if name in self._scope
-        }
+        whole, scope = self._whole, self._limits.scope
+        held = {name: self._lent(whole.of(name)) for name in whole.readable() if name in scope}
         held[VAULT_SCOPE] = whole.of(VAULT_SCOPE).only("page", "expansion", "path")
         self.collections = held
 
     def _lent(self, keys: CollectionKeys) -> CollectionKeys:
-        if keys.collection not in self._readable:
+        limits = self._limits
+        if keys.collection not in limits.readable:
             keys = keys.without(*OPENING)
-        return keys if self.tells(keys.collection) else keys.apart(self._writer)
+        if keys.collection in limits.told:
+            return keys
+        return keys.apart(limits.writer.encode("utf-8", "surrogatepass"))
 
     def __repr__(self) -> str:
         return f"<LimitedKeyring {len(self.collections)} collections>"
