@@ -27,6 +27,7 @@ from memory_store.records import (
     SearchResponse,
     SearchResult,
 )
+from memory_store.records.explanation import Stages, Verdict
 from memory_store.records.request import NO, YES
 from memory_store.search.recipes import RECIPES
 from memory_store.sql.permitted import SHOWN
@@ -45,6 +46,9 @@ SCALARS: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bo
 MEMORY_TYPES = [*TYPES, *(f"{name}{DONE_SUFFIX}" for name in TYPES)]
 
 REQUEST: Schema = msgspec.json.schema_components([SearchRequest])[1][SearchRequest.__name__]
+(_STAGE, _VERDICT), EXPLANATION = msgspec.json.schema_components(
+    [Stages, Verdict], ref_template="#/components/schemas/{name}"
+)
 PATTERNS = {"meta": "^[^=]+=", "narrow": "^[a-z]+:"}
 """Of texts that a query string holds of an option."""
 
@@ -142,9 +146,8 @@ def _search_answer() -> Schema:
     schema = of_record(SearchResponse)
     properties = {"ok": {"const": True}, **schema["properties"]}
     properties["next_url"] = {"type": ["string", "null"]}
-    properties["explain"] = {"type": "array", "items": {"type": "object"}}
-    for name in ("why", "budget"):
-        properties[name] = {"type": "object"}
+    properties["explain"] = {"type": "array", "items": _STAGE}
+    properties["why"], properties["budget"] = _VERDICT, {"type": "object"}
     required = [name for name in properties if name not in ("explain", "why", "budget")]
     return {"type": "object", "properties": properties, "required": required}
 
@@ -276,6 +279,7 @@ def schemas() -> dict[str, Schema]:
         "Row": of_record(SearchResult, sealed=True),
         "SearchRequest": _search_request(),
         "SearchAnswer": _search_answer(),
+        **EXPLANATION,
         "CompactAnswer": _compact(),
         "Memory": _memory(),
         "AddedMemory": _added(),

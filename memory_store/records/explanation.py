@@ -298,3 +298,6 @@ class Preview(Stage):
     tokens: Number = UNSET
     tokens_counted_with: Text = UNSET
     skipped_for_budget: Number = UNSET
+
+
+Stages = Analyse | Expand | Fetch | Fuse | Open | Rerank | Adjust | Preview
