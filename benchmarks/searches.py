@@ -13,8 +13,8 @@ from benchmarks.qmd import Qmd
 from benchmarks.report import Line, Proportion
 from memory_store.models.embedder import Embedder
 from memory_store.records import SearchOptions
-from memory_store.search.legs.more_like_this import likeness
 from memory_store.search.pipeline import rank
+from memory_store.search.query.more_like_this import likeness
 from memory_store.store import MemoryStore
 
 NEAREST = 64

@@ -23,8 +23,8 @@ from memory_store.records import (
     SearchResponse,
     search_request,
 )
-from memory_store.search.legs.more_like_this import unknown
 from memory_store.search.query.language import resolve_mode
+from memory_store.search.query.more_like_this import unknown
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.audit_events import SEARCH
 from memory_store.vault.page_keys import PageKeys

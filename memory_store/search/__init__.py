@@ -3,18 +3,20 @@
 pipeline      runs the stages; each hands on what it made, none looks back
 context       what of the vault a search may reach
 recipes/      every ranking as numbers and switches, one file for each system
-query/        the language people type, its plan, its words as keyed hashes, other wordings
+query/        the language people type, its plan, its words as keyed hashes
+expansion/    other wordings of it, by a language model
 legs/         keyword, topic and vector: each lists memories, best first
 candidates    what the legs list, and what becomes of one memory later
 fusion/       several lists become one, which is cut to the pool that may be opened
 opening       the one place where a search decrypts
 reranking/    who reads the pool, and in which order it leaves them
 adjustments   boosts, demotions and floors after that
+outcome       what those stages hand to the answer
 answer/       previews, the token budget, the rows of a page
 facets/       how the whole result divides, and which part of it to show
 paging        what waits for the next page
 literal       regular expressions, which take a way of their own
+trace         notes that the stages leave while they run
 explain/      what each stage did, how a result came to its place, why a memory is missing
 degraded      what a search goes without, and what mends it
-options       search options from keywords
 """

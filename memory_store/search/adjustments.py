@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.search.candidates import Candidate
-from memory_store.search.explain.trace import Trace
 from memory_store.search.recipes import Recipe
+from memory_store.search.trace import Trace
 
 BAND_EXCELLENT = 0.30  # Gnosis, "Score Ranges"
 BAND_GOOD = 0.20

@@ -23,7 +23,6 @@ from memory_store.index.terms import has_term, keyword_scores, top_k
 from memory_store.records import Memory
 from memory_store.records.explanation import Analyse, Fetch, Open
 from memory_store.search.adjustments import Scored
-from memory_store.search.answer.response import Outcome, Page
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
 from memory_store.search.explain.literal_verdict import (
@@ -31,14 +30,15 @@ from memory_store.search.explain.literal_verdict import (
     explain_literally,
     why_literally,
 )
-from memory_store.search.explain.trace import Trace
 from memory_store.search.fusion.pool import above, to_come
 from memory_store.search.opening import Opened, Opening, conditions
+from memory_store.search.outcome import Outcome, Page
 from memory_store.search.paging import members
 from memory_store.search.query.analysis import Blinding, filters
 from memory_store.search.query.language import ParsedQuery, is_delimited, option_filters
 from memory_store.search.query.plan import Plan
 from memory_store.search.query.regular_expressions import Needs, needs
+from memory_store.search.trace import Trace
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask

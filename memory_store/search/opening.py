@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from memory_store.records import Memory, SealedMemory
 from memory_store.search.candidates import Candidate
-from memory_store.search.explain.trace import Trace
 from memory_store.search.query.language import ParsedQuery
 from memory_store.search.query.word_matcher import literal_pattern
+from memory_store.search.trace import Trace
 
 BATCH = 32  # memories opened at a time when it is not known how many will be needed
 

@@ -20,10 +20,10 @@ from memory_store.errors import BadInputError
 from memory_store.records import Ranking, SearchRequest, SearchResponse
 from memory_store.records.explanation import Analyse, Expand, Fetch, Fuse
 from memory_store.search.answer.meaning_only import meaning_alone
-from memory_store.search.answer.response import Outcome, Page, Why, respond
+from memory_store.search.answer.response import respond
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
-from memory_store.search.explain.trace import Trace
+from memory_store.search.expansion.wordings import expansion
 from memory_store.search.facets.selection import narrowing
 from memory_store.search.fusion.pool import (
     is_conditional,
@@ -36,13 +36,14 @@ from memory_store.search.fusion.rank_fusion import Merged, merge
 from memory_store.search.legs.neighbours import told_in_order
 from memory_store.search.legs.retrieval import MOST_NEWEST, fetch, newest
 from memory_store.search.opening import Opening
+from memory_store.search.outcome import Outcome, Page, Why
 from memory_store.search.paging import continue_place, members, not_yet_listed
 from memory_store.search.query.analysis import Analysis, analyse
-from memory_store.search.query.expansion import expansion
 from memory_store.search.query.language import parse, refuse_nothing, resolve_mode
 from memory_store.search.query.plan import NO_CUT, Plan, check_deep, make_plan
 from memory_store.search.recipes import by_places
 from memory_store.search.reranking.pool_order import Reading
+from memory_store.search.trace import Trace
 
 LIKE_NO_PATTERN = "like: a literal search is for a pattern; memories are like others, or not"
 STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for patterns"
@@ -166,7 +167,7 @@ def _fused(
         else:
             fetched = newest(analysis, context)
         if plan.recipe.feedback and plan.mode == "hybrid":
-            from memory_store.search.legs.vector_feedback import with_feedback
+            from memory_store.search.fusion.vector_feedback import with_feedback
 
             fetched = with_feedback(fetched, analysis, context, plan, note)
     with trace.stage(Fuse):

@@ -42,8 +42,8 @@ from memory_store.records.explanation import (
 )
 from memory_store.scopes import Scope
 from memory_store.search.degraded import BY_PLACES, NOT_READ, for_searchers
-from memory_store.search.legs.more_like_this import unknown
 from memory_store.search.query.language import ParsedQuery, parse, refuse_nothing, resolve_mode
+from memory_store.search.query.more_like_this import unknown
 from memory_store.search.recipes import recipe_named
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from expanded import asked, lists, refs, stage
 from memory_store.errors import LockedError
 from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import pipeline
+from memory_store.search.expansion.wordings import LANGUAGE_NAMES
 from memory_store.search.explain.words import stage_words
-from memory_store.search.query.expansion import LANGUAGE_NAMES
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.text.language import LANGUAGES

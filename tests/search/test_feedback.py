@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from memory_store.index.vector_engines import make_vector_index
 from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
 from memory_store.search import pipeline, recipes
-from memory_store.search.legs.vector_feedback import rocchio
+from memory_store.search.fusion.vector_feedback import rocchio
 from memory_store.search.recipes import DEFAULT, RECIPES, Recipe
 from memory_store.store import MemoryStore
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from expanded import asked, refs, stage
 
-from memory_store.search.query.guardrails import keeps_names, keeps_negation, names
+from memory_store.search.expansion.guardrails import keeps_names, keeps_negation, names
 from memory_store.store import MemoryStore
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from memory_store.errors import BadInputError
 from memory_store.index.documents import terms_of, topics_of
 from memory_store.records import MemoryDraft, SearchResponse, search_request
 from memory_store.scopes import EVERYTHING
-from memory_store.search.legs.more_like_this import MOST_TERMS, spread, telling_terms
+from memory_store.search.query.more_like_this import MOST_TERMS, spread, telling_terms
 from memory_store.search.recipes import RECIPES
 from memory_store.sql import permitted
 from memory_store.sql.functions import Grants

@@ -30,17 +30,17 @@ from memory_store.records.explanation import (
     ScoreChange,
 )
 from memory_store.search.adjustments import Scored, base_type
-from memory_store.search.answer.response import Outcome
 from memory_store.search.candidates import Candidate, Fetched, LegList
 from memory_store.search.context import SearchContext
-from memory_store.search.explain.trace import Trace
+from memory_store.search.explain.restrictions import restrictions
 from memory_store.search.fusion.leg_weights import vector_names
 from memory_store.search.fusion.rank_fusion import Fused, Merged, RankedList
+from memory_store.search.outcome import Outcome
 from memory_store.search.query.analysis import Analysis
 from memory_store.search.query.language import ParsedQuery
 from memory_store.search.query.plan import Plan
-from memory_store.search.query.restrictions import restrictions
 from memory_store.search.recipes import Recipe
+from memory_store.search.trace import Trace
 
 LENT = 1e-4  # of a strength, from neighbours: less is left out
 

@@ -22,12 +22,12 @@ from memory_store.search.adjustments import Scored
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
 from memory_store.search.explain.account import Way, count_filters, ranks, ways_of
-from memory_store.search.explain.trace import Trace
 from memory_store.search.explain.verdict import Fields, left_out, lost, placed, unknown
 from memory_store.search.query.analysis import Blinding
 from memory_store.search.query.language import option_filters
 from memory_store.search.query.plan import Plan
 from memory_store.search.query.regular_expressions import Needs
+from memory_store.search.trace import Trace
 
 
 class LiteralSearch(Struct, frozen=True):

@@ -17,11 +17,11 @@ from memory_store.records.explanation import Verdict
 from memory_store.search.context import SearchContext
 from memory_store.search.explain.account import FusionAccounts, Search, figures, ways_of
 from memory_store.search.explain.leg_places import leg_places, leg_sentence, words_held
-from memory_store.search.explain.trace import Trace
-from memory_store.search.legs.more_like_this import twins
+from memory_store.search.explain.restrictions import restrictions
 from memory_store.search.query.language import ParsedQuery
+from memory_store.search.query.more_like_this import twins
 from memory_store.search.query.plan import Plan
-from memory_store.search.query.restrictions import restrictions
+from memory_store.search.trace import Trace
 
 UNKNOWN = "there is no such memory in the collections you can read"
 IDS_ONLY = "ids only here, whole or the first 8 characters of one: a ref is sealed"

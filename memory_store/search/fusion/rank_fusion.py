@@ -20,8 +20,8 @@ from memory_store.search.adjustments import base_type
 from memory_store.search.candidates import Candidate, Fetched, Item, LegList, first_places
 from memory_store.search.context import SearchContext
 from memory_store.search.fusion.leg_weights import all_factors, vector_names
-from memory_store.search.legs.more_like_this import LIKE, Likeness
 from memory_store.search.query.analysis import Analysis
+from memory_store.search.query.more_like_this import LIKE, Likeness
 from memory_store.search.recipes import Recipe
 
 

@@ -6,8 +6,6 @@ topic            memories tagged with its words
 vector           the nearest windows to its meaning
 neighbours       for keyword and vector: what stands beside a memory in an ordered collection
 model_scopes     for vector: collections by the model of their vectors
-more_like_this   what a stored memory is searched by
-vector_feedback  a second vector search, towards what the first one found
 duplicates       one memory for each content
 depth            how long a list is
 """

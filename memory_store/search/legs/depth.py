@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from memory_store.search.context import SearchContext
-from memory_store.search.legs.more_like_this import LIKE
+from memory_store.search.query.more_like_this import LIKE
 from memory_store.search.recipes import Recipe
 
 

@@ -17,9 +17,9 @@ from memory_store.index.terms import bm25, covered, keyword_scores, look_up, top
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.depth import depth_of, enough
-from memory_store.search.legs.more_like_this import LIKE
 from memory_store.search.legs.neighbours import lifted_coverage, lifted_keywords, neighbours_for
 from memory_store.search.query.analysis import Analysis
+from memory_store.search.query.more_like_this import LIKE
 from memory_store.search.recipes import Recipe
 
 if TYPE_CHECKING:

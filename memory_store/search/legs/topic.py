@@ -12,8 +12,8 @@ from memory_store.index.topics import topic_matches
 from memory_store.search.candidates import Fetched, LegList
 from memory_store.search.context import SearchContext
 from memory_store.search.legs.depth import enough
-from memory_store.search.legs.more_like_this import LIKE, Likeness
 from memory_store.search.query.analysis import Analysis
+from memory_store.search.query.more_like_this import LIKE, Likeness
 from memory_store.search.recipes import Recipe
 
 NEAREST = 256  # of the memories that share topics: put in order by their vectors

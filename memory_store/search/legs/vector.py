@@ -25,9 +25,9 @@ from memory_store.search.degraded import (
 )
 from memory_store.search.legs.depth import depth_of, enough
 from memory_store.search.legs.model_scopes import Scope, scopes
-from memory_store.search.legs.more_like_this import LIKE
 from memory_store.search.legs.neighbours import blended_meaning, neighbours_for
 from memory_store.search.query.analysis import Analysis
+from memory_store.search.query.more_like_this import LIKE
 from memory_store.search.recipes import Recipe
 
 if TYPE_CHECKING:

@@ -3,9 +3,7 @@
 language             the query language, parsed
 plan                 options checked, recipe chosen, sizes worked out
 analysis             words as keyed hashes, all filters as one mask
-restrictions         each filter by itself
-expansion            a language model words the query in other ways
-guardrails           which of those wordings may be searched for
+more_like_this       a stored memory as the query
 regular_expressions  the whole words that a text must hold for a pattern to match
 word_matcher         a query's words, found in opened text
 """

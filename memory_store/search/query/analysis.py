@@ -25,8 +25,8 @@ from memory_store.index.terms import has_pair, has_term
 from memory_store.records import DONE_SUFFIX, TYPES, SearchRequest
 from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext
-from memory_store.search.legs.more_like_this import Likeness, likeness, twins
 from memory_store.search.query.language import ParsedQuery, Phrase, Variant, is_symbol_like
+from memory_store.search.query.more_like_this import Likeness, likeness, twins
 from memory_store.search.recipes import LEGS
 from memory_store.text.canonical import folded, normalise_topic
 from memory_store.text.identifiers import CODE, code_words, identifiers, name_terms

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from memory_store.records import Memory
 from memory_store.search.adjustments import Scored, ranked
-from memory_store.search.explain.trace import Trace
 from memory_store.search.recipes import Recipe
 from memory_store.search.reranking.source_files import MemoryFile, file_of, name_words
+from memory_store.search.trace import Trace
 
 COHERENCE = "file coherence"
 STEM = "stem match"

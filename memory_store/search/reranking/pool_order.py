@@ -22,7 +22,6 @@ from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.records import Memory
 from memory_store.records.explanation import Adjust, Open, Rerank
 from memory_store.search.adjustments import Scored, adjust
-from memory_store.search.answer.response import Outcome
 from memory_store.search.candidates import Candidate
 from memory_store.search.context import SearchContext
 from memory_store.search.degraded import (
@@ -31,9 +30,9 @@ from memory_store.search.degraded import (
     missing_reranker,
     out_of_time,
 )
-from memory_store.search.explain.trace import Trace
 from memory_store.search.fusion.pool import above, to_come, with_waiting
 from memory_store.search.opening import Opened, Opening, conditions
+from memory_store.search.outcome import Outcome
 from memory_store.search.query.analysis import Analysis
 from memory_store.search.query.plan import Plan
 from memory_store.search.query.word_matcher import WordMatcher
@@ -44,6 +43,7 @@ from memory_store.search.reranking.cross_encoder import (
     rerank,
     skips_reranker,
 )
+from memory_store.search.trace import Trace
 
 if TYPE_CHECKING:
     from memory_store.models.reranker import Reranker

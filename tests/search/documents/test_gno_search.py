@@ -14,8 +14,8 @@ from memory_store.errors import ModelUnavailableError
 from memory_store.models.expander import MOST_LINES, instructions
 from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import pipeline
+from memory_store.search.expansion.wordings import LANGUAGE_NAMES
 from memory_store.search.fusion.rank_fusion import RankedList, rrf
-from memory_store.search.query.expansion import LANGUAGE_NAMES
 from memory_store.search.recipes import GNO
 from memory_store.search.reranking.cross_encoder import blended
 from memory_store.sqlite import sqlite3

@@ -3,7 +3,7 @@
 Off unless somebody chose a model. Never in the way: whatever goes wrong is a line in ``degraded``,
 and the search goes on with the query alone.
 
-What a variant may say is limited by :mod:`~memory_store.search.query.guardrails`. The query's
+What a variant may say is limited by :mod:`~memory_store.search.expansion.guardrails`. The query's
 conditions and filters stay what they are: they are in the mask of every leg.
 
 Boundary: the query's words, without its filters and excluded words, and its ``intent:`` line go to
@@ -87,7 +87,7 @@ def expansion(analysis: Analysis, context: SearchContext, plan: Plan, note: Expa
         return Expansion(
             analysis, degraded=(NONE_CHOSEN.format(plan.recipe.name),) if missed else ()
         )
-    from memory_store.search.query.guardrails import guarded
+    from memory_store.search.expansion.guardrails import guarded
 
     note.model = model
     probe = None
