@@ -1,6 +1,6 @@
 """The explanation as a picture: each of the first results as a line through its ranks.
 
-Boundary: places and titles that the asker may see anyhow; the template escapes them.
+Boundary: places and titles that the caller may see anyway; the template escapes them.
 """
 
 from __future__ import annotations

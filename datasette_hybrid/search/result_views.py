@@ -131,12 +131,12 @@ def results(
     the way back, and its type, collection and topics narrow the result. ``code`` names the
     collections of source code.
     """
-    told = account_views(response)
+    ways = account_views(response)
     return [
         _result(
             row,
             asked,
-            told.get(row.id),
+            ways.get(row.id),
             readable=bool(grants.decrypt and row.collection),
             code=row.collection in code,
         )

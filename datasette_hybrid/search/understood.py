@@ -1,6 +1,6 @@
 """What was understood of a query, in words: shown where more than plain words was typed.
 
-Boundary: repeats what the asker typed, to the asker alone; the templates escape it.
+Boundary: repeats what the caller typed, to the caller alone; the templates escape it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_CHARACTERS = 60  # of one part; a pasted page is not repeated
 def examples(path: str, collections: Sequence[str]) -> list[tuple[str, str, str]]:
     """Queries that show the language: each with its address, and what it means."""
     collection = min(collections, default="work", key=len)
-    told = [
+    shown = [
         ("spare key", "either word; both are better"),
         ('"spare key"', "these words, side by side"),
         ("garden -roses", "without this word"),
@@ -30,7 +30,7 @@ def examples(path: str, collections: Sequence[str]) -> list[tuple[str, str, str]
         ("since:2024 until:2024", "written in that year"),
         (f"in:{quoted(collection)}", "from one collection"),
     ]
-    return [(query, address(path, [("q", query)]), meaning) for query, meaning in told]
+    return [(query, address(path, [("q", query)]), meaning) for query, meaning in shown]
 
 
 def quoted(name: str) -> str:

@@ -46,7 +46,7 @@ class Word(NamedTuple):
 def print_answer(response: SearchResponse, more: str = "") -> None:
     """The ranked results, how many memories were opened, how to see ``more``, what was missing.
 
-    That there is no reranker where nobody chose one, a usual state, is said in a few words; what
+    Where no reranker was chosen, a usual state, that is said in a few words; what
     mends it is said by ``doctor``, in JSON and with an explanation.
     """
     wanted = response.explain or os.environ.get("MEMORY_STORE_RERANKER")

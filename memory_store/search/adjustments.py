@@ -64,7 +64,7 @@ def adjust(
 
     ``literal_share`` gives the share of the query's words that stand in a memory as whole words.
     The score floor applies only to ``calibrated`` scores, and to nothing that the reranker had no
-    time to read; scores that no reranker ``verified`` end at the recipe's cap. ``trace`` is told
+    time to read; scores that no reranker ``verified`` end at the recipe's cap. ``trace`` notes
     the order after each group.
     """
     trace = trace or Trace()

@@ -57,7 +57,7 @@ class LegList(Struct, frozen=True):
     ``kind`` is ``original``, or the kind of the variant that was searched for. ``windows`` are
     the numbers of the nearest windows within their documents (vector leg only). ``strengths`` say
     how good each match is in itself (0–1): the share of the query's words that a memory holds,
-    or its similarity as a share of the best one's; empty where the leg does not tell. ``model``
+    or its similarity as a share of the best one's; empty where the leg does not say. ``model``
     is the fingerprint of the model whose vectors were searched (vector leg only).
     ``own_strengths`` are the strengths before a memory's neighbours counted, where they did.
     ``holding`` is how many memories hold a word of it, however long the list is (keyword leg only).

@@ -34,7 +34,7 @@ class SearchContext(Struct, frozen=True):
     :class:`SealedMemory`). ``collection_names`` maps id to opened name;
     those ``unnamed`` map to their id, and what is in them is not to be named either.
     ``page_keys`` seal the place between two pages.
-    ``by_places`` says that the asker may not read, so that orders and scores are to follow from
+    ``by_places`` says that the caller may not read, so that orders and scores are to follow from
     places alone.
     ``degraded`` holds what the vault already knows to be missing; ``database`` is what commands
     that mend it are to be given. ``vector_index`` is ``None``

@@ -1,6 +1,6 @@
 """What a search goes without, as lines for ``degraded`` that end in what mends it.
 
-Boundary: counts, and names of collections and models. Who may not read names is told
+Boundary: counts, and names of collections and models. A caller who may not read names gets
 :func:`for_searchers`.
 """
 
@@ -128,7 +128,7 @@ def without_names(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def _counted(mask: Mask, snapshot: Snapshot) -> dict[str, int]:
-    import numpy as np  # whoever shows these lines, as the command line does, needs none of it
+    import numpy as np  # the command line shows these lines and needs none of it
 
     counts = np.bincount(snapshot.collection_codes[mask], minlength=len(snapshot.collections))
     return {name: int(n) for name, n in zip(snapshot.collections, counts, strict=True) if n}

@@ -4,7 +4,7 @@ A pattern's *whole words* say which memories can match: they are looked up as ke
 only memories that hold them are opened, at most 256. The expression runs on RE2, whose time is
 linear in the text whatever the pattern, so no pattern can hang a search.
 
-What is whole is told in :mod:`memory_store.search.query.regular_expressions`.
+What is whole is explained in :mod:`memory_store.search.query.regular_expressions`.
 
 Boundary: reads opened text; keeps nothing of it. Patterns may be secrets and are never logged.
 """

@@ -29,7 +29,7 @@ class Opened(Struct, frozen=True):
 class Opening:
     """Opens candidates of one search, each at most once. ``opened`` is how many so far.
 
-    Those that the asker may not read are handed out sealed, and do not count.
+    Those that the caller may not read stay sealed, and do not count.
     """
 
     def __init__(self, open_memories: Callable[[Sequence[int]], Sequence[Memory]]) -> None:
@@ -68,10 +68,10 @@ class Opening:
 def conditions(
     parsed: ParsedQuery, meta: Sequence[tuple[str, str]], trace: Trace
 ) -> Callable[[Memory], bool] | None:
-    """What only the text can tell: exact spelling of phrases, and metadata.
+    """What only the text can show: exact spelling of phrases, and metadata.
 
     Keyed pairs have already kept the memories whose *stems* stand side by side. ``None`` when
-    the query asks for nothing of the kind. ``trace`` is told what a memory failed.
+    the query asks for nothing of the kind. ``trace`` notes what a memory failed.
     """
     required = [(phrase.text, literal_pattern(phrase.text)) for phrase in parsed.required]
     excluded = [(phrase.text, literal_pattern(phrase.text)) for phrase in parsed.excluded]

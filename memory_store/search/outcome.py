@@ -27,7 +27,7 @@ class Page(Struct, frozen=True):
     """Where this page stands among the pages of its search.
 
     ``waiting`` are the ordinals that earlier pages have left (``None``: this is the first page, or
-    a list); ``tried`` counts the memories opened so far for what only texts can tell; ``listed``
+    a list); ``tried`` counts the memories opened so far for what only texts can show; ``listed``
     (bool [documents]) is all of a list by filters alone; ``conditional`` says that opened text
     decides what is an answer.
     """

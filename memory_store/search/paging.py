@@ -6,8 +6,8 @@ A memory added in between is for the next search; one that was edited keeps wait
 the filters and conditions let it through; one that was deleted is gone. A list by filters alone
 has no pool: its token says how far down the list was read, and what was left out above.
 
-Boundary: a token is sealed under the vault's key, for its search alone. It shows nothing to
-others, and nobody else can make one; so it cannot ask for more work than a first page does.
+Boundary: a token is sealed under the vault's key, for its search alone. Others can
+neither read it nor make one; so it cannot ask for more work than a first page does.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Place(Struct, frozen=True):
     """Where a page begins, if not at the top.
 
     ``shown`` rows stood on the pages before; ``tried`` memories were opened for them to look at
-    what only text can tell. ``waiting`` and ``done`` are the 40-bit tags of the pool's
+    what only text can show. ``waiting`` and ``done`` are the 40-bit tags of the pool's
     memories; in a list, of what was left out above ``after``: the ``created`` and the halves of
     the id of the last one looked at.
     """

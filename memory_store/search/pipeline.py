@@ -162,8 +162,7 @@ def _fused(
     with trace.stage(Fetch) as note:
         if analysis.asks:
             fetched = fetch(analysis, context, plan.recipe, plan.legs, plan.depths, probe)
-            told = told_in_order(context, plan.recipe)
-            note.told_in_order = told or UNSET
+            note.told_in_order = told_in_order(context, plan.recipe) or UNSET
         else:
             fetched = newest(analysis, context)
         if plan.recipe.feedback and plan.mode == "hybrid":
@@ -189,7 +188,7 @@ def _accounted(
     outcome: Outcome,
     trace: Trace,
 ) -> Why | None:
-    """The account of a search where one was asked for: in its trace, and what tells why."""
+    """What the caller asked to have explained: in the trace, and the verdict on one memory."""
     from memory_store.search.explain.account import Search, explain
     from memory_store.search.explain.verdict import why
 

@@ -1,8 +1,8 @@
 """Asking: an answer in sentences, written by a language model out of what a search found.
 
 Boundary: the one place where text of memories is handed to a language model, which may be a remote
-one. Only the rows of one search, cut to a budget, and only when somebody asks for an answer. The
-text is untrusted, too: it stands between markers that nobody can have foreseen, the model is told
+one. Only the rows of one search, cut to a budget, and only when the caller asks for an answer. The
+text is untrusted, too: it stands between markers that no text can foresee, the model is told
 that it is no instruction, and of what the model writes only citations of given sources are kept.
 """
 
@@ -27,7 +27,7 @@ from memory_store.records import (
 from memory_store.search.query.language import parse
 
 LEAST_BUDGET = 100
-CHARACTERS_A_TOKEN = 4  # as for the budget of a search; nobody knows the model's own tokenizer
+CHARACTERS_A_TOKEN = 4  # as for the budget of a search; the model's own tokenizer is not known
 LEAST_CHARACTERS = 400  # of a source: where the budget is too small for all, the last stay away
 SECONDS = 120.0  # for the whole answer; it is read while it arrives, and can be interrupted
 MOST_ANSWER = 20_000  # characters

@@ -1,7 +1,7 @@
 """Whether an answer rests on meaning alone: no memory that was searched holds a word of the query.
 
-The nearest vectors are near to something in every vault, and look like hits. Told is only what the
-same words, searched for by keyword, would tell the same asker.
+The nearest vectors are near to something in every vault, and look like hits. The sentence says only
+what a keyword search for the same words would show the same caller.
 
 Boundary: sees the query's words as keyed hashes; opens nothing.
 """
@@ -29,7 +29,7 @@ def meaning_alone(
     """The sentence that calls what was found merely nearest; ``None`` where it is not.
 
     For hybrid searches with words alone: who asks for vectors, or for what is like a memory, asked
-    for no words. Memories that are to be indexed again may hold words that nobody finds.
+    for no words. Memories that are to be indexed again may hold words that no search finds yet.
     """
     if plan.mode != "hybrid" or analysis.like or not plan.shown:
         return None

@@ -1,6 +1,6 @@
 """Previews: the part of each result that answers, with the words that were looked for marked.
 
-Boundary: reads opened text; what leaves is what the asker may read anyway.
+Boundary: reads opened text; what leaves is what the caller may read anyway.
 """
 
 from __future__ import annotations

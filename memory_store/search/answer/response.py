@@ -1,6 +1,6 @@
 """The answer: rows with previews, counts, the topics among them, and where to go on.
 
-Boundary: turns opened memories into what the asker reads. Grants are checked by the surfaces.
+Boundary: turns opened memories into what the caller reads. Grants are checked by the surfaces.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ def _previewed(
     too_large = [
         {"id": outcome.rows[n].candidate.id, "tokens": costs[n]} for n in spending.too_large
     ]
-    told = {
+    budget = {
         "limit": limit,
         "spent": spending.spent,
         "counted_with": name,
         "skipped": len(spending.skipped),
         "too_large": too_large,
     }
-    return shown, told, spending
+    return shown, budget, spending
 
 
 def _text(row: Scored, shown: Preview) -> str:
@@ -126,7 +126,7 @@ def _next(context: SearchContext, plan: Plan, outcome: Outcome, spending: Spendi
 
 
 def _is_sealed(outcome: Outcome) -> bool:
-    """Whether some of the ranking was not opened, so that nobody knows if it is an answer."""
+    """Whether some of the ranking was not opened, so that it is not known to be an answer."""
     return any(result.memory is None for result in outcome.ranking)
 
 

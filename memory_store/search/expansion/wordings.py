@@ -1,6 +1,6 @@
 """Expansion: a language model words the query in other ways, which are then searched for as well.
 
-Off unless somebody chose a model. Never in the way: whatever goes wrong is a line in ``degraded``,
+Off unless a model was chosen. Never in the way: what goes wrong becomes a line in ``degraded``,
 and the search goes on with the query alone.
 
 What a variant may say is limited by :mod:`~memory_store.search.expansion.guardrails`. The query's

@@ -92,8 +92,8 @@ class StageWords(Struct, frozen=True):
 
 def accounts(response: SearchResponse) -> dict[str, Account]:
     """Id → the account of each result, where the response explains itself."""
-    told = (stage for stage in response.explain if isinstance(stage, Open | Adjust))
-    return {str(one.id): one for stage in told for one in stage.results or ()}
+    stages = (stage for stage in response.explain if isinstance(stage, Open | Adjust))
+    return {str(one.id): one for stage in stages for one in stage.results or ()}
 
 
 def moves(account: Account) -> list[Move]:
@@ -155,8 +155,8 @@ def ordinal(number: int) -> str:
 
 def stage_words(stage: Stage) -> StageWords:
     """A stage in words."""
-    tell, said = _TELLERS.get(type(stage), (None, frozenset[str]()))
-    pieces: list[Piece] = [*tell(stage)] if tell is not None else []
+    teller, said = _TELLERS.get(type(stage), (None, frozenset[str]()))
+    pieces: list[Piece] = [*teller(stage)] if teller is not None else []
     for name in stage.__struct_fields__:
         value = getattr(stage, name)
         if name not in said | TIMES | {"results"} and value not in _NOTHING:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Facets = dict[str, dict[str, int]]
 Ordinals = npt.NDArray[np.intp]
 
-MOST_MONTHS = 12  # more are told as years: a list that one reads at a glance
+MOST_MONTHS = 12  # more become years: a list that you read at a glance
 
 
 def facets(

@@ -1,7 +1,8 @@
-"""Narrowing: which of the results to keep, by the values that facets count.
+"""Selection: which of the results to keep, by the values that facets count.
 
-A filter decides what a search looks through; narrowing, what of its result is shown. Ranks by
-rank the result stays the same, so that a facet's number comes true when its value is chosen.
+A filter decides what a search looks through; a selection (the option ``narrow``), what of its
+result is shown. The order stays the same, so that a facet's number comes true when its value is
+chosen.
 
 Boundary: opens nothing. A topic is looked up as its keyed hash.
 """
@@ -79,7 +80,7 @@ def narrowing(context: SearchContext, chosen: Sequence[str]) -> Narrowing | None
 def countable(context: SearchContext, facet: str) -> Mask:
     """bool [documents]: those a facet counts, and narrowing by it keeps.
 
-    Names are told of collections alone that the asker may read.
+    Names are shown of those collections alone that the caller may read.
     """
     snapshot = context.snapshot
     if facet in NAMING:

@@ -2,7 +2,7 @@
 
 * The first page of a search has the best of fusion.
 * A later page has what the first one settled, whatever was written since.
-* Where only opened text can tell whether a memory may be an answer (a phrase's spelling,
+* Where only opened text can show whether a memory may be an answer (a phrase's spelling,
   metadata), the search goes on below the pool, up to a bound.
 
 Boundary: works on ordinals and ranks; opens nothing.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def is_conditional(parsed: ParsedQuery, options: SearchRequest) -> bool:
-    """Whether only opened text tells which candidates may be answers."""
+    """Whether only opened text shows which candidates may be answers."""
     return bool(parsed.required or parsed.excluded or options.meta) and not options.sealed
 
 
@@ -62,7 +62,7 @@ def reaching(merged: Merged, wide: Merged, reach: int) -> Merged:
 
 
 def above(plan: Plan, results: Sequence[Scored]) -> list[Scored]:
-    """Those that reach the asker's own ``min_score``; what waits from the first page did then."""
+    """Those that reach the caller's ``min_score``; what waits from the first page did then."""
     least, waiting = plan.options.min_score, plan.waiting or ()
     if least is None:
         return list(results)
@@ -96,7 +96,7 @@ def still_to_come(
 def untried(
     plan: Plan, fetched: Fetched, merged: Merged, tried: int, searchable: int
 ) -> tuple[str, ...]:
-    """The line for ``degraded`` when the bound ended a search for what only texts can tell.
+    """The line for ``degraded`` when the bound ended a search for what only texts can show.
 
     ``tried`` memories were opened so far, of ``searchable`` that the filters let through.
     """

@@ -317,7 +317,7 @@ def _id_order(context: SearchContext, ordinals: Sequence[int]) -> dict[int, tupl
 
 
 def _by_place(ordered: Sequence[Fused], places: Mapping[int, float]) -> list[Fused]:
-    """Scores that tell the place and nothing else: the first one's is 1."""
+    """Scores that say the place and nothing else: the first one's is 1."""
     first = max(places.values(), default=1.0)
     shares = [places[one.ordinal] / first for one in ordered]
     return [Fused(one.ordinal, share, share) for one, share in zip(ordered, shares, strict=True)]

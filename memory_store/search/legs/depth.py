@@ -1,6 +1,6 @@
 """How long a leg's list is: as deep as the plan says, counted in different contents.
 
-Boundary: contents are told apart by their keyed tags; nothing is opened.
+Boundary: contents are compared by their keyed tags; nothing is opened.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def deduplicated(
     """The lists with one memory for each content, the same one in every list.
 
     Of memories that share a content the one a topic found stands for all, else the first of the
-    keyword list, else of the vector list. One that the asker may read goes before one that they may
-    not, or a sealed original would hide the copy that was published for them.
+    keyword list, else of the vector list. One that the caller may read goes before one that is
+    sealed to them, which would otherwise hide the copy that was published for them.
     """
     found: Sequence[int] = lists[0].ordinals if lists else ()
     if len(lists) > 1:

@@ -1,4 +1,4 @@
-"""Scopes: the searched collections, told apart by the model that made their vectors.
+"""Model scopes: the searched collections, by the model that made their vectors.
 
 Vectors of two models cannot be compared, whatever their length. So each model is asked once, its
 answer is looked for among its own collections alone, and fusion gets one list from each.

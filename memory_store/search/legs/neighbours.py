@@ -1,11 +1,11 @@
-"""Surroundings: in a collection told in order, a memory's neighbours count as evidence for it.
+"""Neighbours: in a collection that is told in order, they count as evidence for a memory.
 
 "Last July, with the whole family" answers a question only beside the turn that asked it. So the
 keyword leg lifts a memory towards neighbours that match better, and the vector leg blends its
 cosine with theirs, each by the recipe's ``neighbour_weights`` and by how far the collection is told
 in order at all (see :mod:`memory_store.index.neighbours`).
 
-Boundary: scores, ordinals and vectors only. What the asker's filters leave out lends nothing.
+Boundary: scores, ordinals and vectors only. What the caller's filters leave out lends nothing.
 """
 
 from __future__ import annotations

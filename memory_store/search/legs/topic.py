@@ -1,4 +1,4 @@
-"""The topic leg: memories that somebody tagged with the query's words, or as another memory is.
+"""The topic leg: memories tagged with the query's words, or as another memory is.
 
 Boundary: works on keyed hashes and ordinals; opens nothing.
 """

@@ -1,6 +1,6 @@
-"""Likeness: what a stored memory is searched by when others like it are wanted.
+"""More like this: a stored memory as the query.
 
-The memory itself is the question: the keyed hashes of its most telling words, its topics' hashes
+What is searched for are the keyed hashes of its most telling words, its topics' hashes
 and its own vectors. Words and topics are keyed for each collection, so that those find memories of
 its own collection; memories of others are compared by meaning alone.
 
@@ -25,7 +25,7 @@ LIKE = "like"
 MOST_TERMS = 25  # each costs its postings
 MOST_REPEATS = 4  # a word counts as often as the memory says it, up to here
 MOST_WINDOWS = 8  # of a long memory, spread over it: each costs a search of all vectors
-SHARED_BY_MOST = 0.5  # of a collection: what more of its memories hold tells nothing (BM25: idf 0)
+SHARED_BY_MOST = 0.5  # of a collection: what more of its memories hold says nothing (BM25: idf 0)
 
 
 class Likeness(Struct, frozen=True, eq=False):
@@ -50,7 +50,7 @@ class Likeness(Struct, frozen=True, eq=False):
 
 def likeness(snapshot: Snapshot, memory_id: str) -> Likeness:
     """The memory with that id as a question. Raises :class:`BadInputError` (parameter ``like``)
-    when the asker has no such memory."""
+    when the caller has no such memory."""
     ordinal = snapshot.ordinal_of(memory_id)
     if ordinal is None:
         raise unknown(memory_id)
@@ -65,7 +65,7 @@ def likeness(snapshot: Snapshot, memory_id: str) -> Likeness:
 
 
 def unknown(given: str) -> BadInputError:
-    """The refusal of a name that no memory has, or none that the asker may search."""
+    """The refusal of a name that no memory has, or none that the caller may search."""
     return BadInputError(
         f"{LIKE}: there is no memory {given!r} in the collections you can search", parameter=LIKE
     )
@@ -81,7 +81,7 @@ def telling_terms(snapshot: Snapshot, ordinal: int, most: int = MOST_TERMS) -> l
     """The hashes of a memory's ``most`` telling words by tf·idf, best first, repeats in a row.
 
     A word that no other memory of the collection holds finds nothing, and one that most of them
-    hold tells nothing: neither counts. tf is 1 + log of the count, so that a word said ten times
+    hold says nothing: neither counts. tf is 1 + log of the count, so that a word said ten times
     does not push the others out.
     """
     held = terms_of(snapshot, ordinal)

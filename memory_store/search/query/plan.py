@@ -92,7 +92,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def tries(self) -> int:
-        """How many memories may be opened to look at what only their texts can tell."""
+        """How many memories may be opened to look at what only their texts can show."""
         return max(self.pool if self.pool < NO_CUT else 0, TRIES.of(0, self.options.deep))
 
     @property

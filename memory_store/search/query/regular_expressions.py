@@ -105,7 +105,7 @@ class _Reader:
             if piece:
                 items += self._quantified(piece)
             elif found := _QUANTIFIER.match(self._pattern, self._at):
-                # After (?i) or \Q\E a quantifier belongs to what stood before: nobody's need.
+                # After (?i) or \Q\E a quantifier belongs to what stood before: it needs nothing.
                 self._at = found.end()
                 items[-1:] = [_Item(_Other.GAP, least=0, repeats=True)]
         return tuple(items)

@@ -187,7 +187,7 @@ def raw_scores(
 
 
 def _unverified(share: float, recipe: Recipe) -> float:
-    """Synthetic where the recipe caps what nobody verified, else the fusion score as it is."""
+    """Synthetic where the recipe caps what no model verified, else the fusion score as it is."""
     return synthetic_score(share, None) if recipe.unverified_cap < 1.0 else share
 
 

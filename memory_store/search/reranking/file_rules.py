@@ -52,7 +52,7 @@ def by_file_rules(
 ) -> list[Scored]:
     """Opened ``results`` after every rule of the recipe, best first.
 
-    Coherence, stem match, noise, saturation; sorted again after each, which ``trace`` is told.
+    Coherence, stem match, noise, saturation; sorted again after each; ``trace`` notes each order.
     Boosts may lift a score above 1: then all are divided by the highest, which leaves the order
     as it is.
     """

@@ -1,4 +1,4 @@
-"""The file a memory came from, as far as its source and ref tell.
+"""The file that a memory came from, as far as its source and ref say.
 
 Boundary: source and ref are opened text. Nothing of them is kept beyond the search.
 """
