@@ -28,14 +28,15 @@ MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite'
 def compact(connection: Storage, keyring: Keyring) -> int:
     """Merge small segments and drop dead entries. Returns how many segments went away."""
     merged = 0
-    while True:
+    readable = set(keyring.readable())
+    while _next_merge(connection.segments.rows(), readable):
         with transaction(connection, keyring):
-            rows = connection.segments.rows()
-            group = _next_merge(rows, set(keyring.readable()))
-            if not group:
+            group = _next_merge(connection.segments.rows(), set(keyring.readable()))
+            if not group:  # another process was faster
                 return merged
             _merge(connection, keyring, group)
             merged += len(group) - 1
+    return merged
 
 
 def _merge(connection: Storage, keyring: Keyring, group: Sequence[SegmentRow]) -> None:
