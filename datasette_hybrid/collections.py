@@ -16,10 +16,10 @@ from datasette.utils import tilde_decode
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from memory_store.access import Grants
 from memory_store.errors import BadInputError, LockedError, NotFoundError
 from memory_store.records import CollectionInfo
 from memory_store.scopes import EVERYTHING
-from memory_store.sql.functions import Grants
 from memory_store.vault.members import OWNER_ROLE, ROLES
 
 from . import compat

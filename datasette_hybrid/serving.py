@@ -12,9 +12,10 @@ from typing import Any
 
 from datasette.utils.sqlite import sqlite3
 
+from memory_store.access import NO_GRANTS
 from memory_store.errors import LockedError, MemoryStoreError, NotAVaultError
 from memory_store.searchers.pool import DEPTH
-from memory_store.sql.functions import NO_GRANTS, HybridFunctions, StoreAndGrants
+from memory_store.sql.functions import HybridFunctions, StoreAndGrants
 from memory_store.sqlite import connect
 from memory_store.vault.storage.file_access import WITHOUT_SHARING, file_access
 

@@ -47,7 +47,8 @@ def prepare_connection(conn: Any) -> None:
 
 def _resolve(connection: Any, name: str | None) -> StoreAndGrants:
     """The store behind the connection's own file, or behind the database of that name."""
-    from memory_store.sql.functions import KEY_HOLDER, StoreAndGrants
+    from memory_store.access import KEY_HOLDER
+    from memory_store.sql.functions import StoreAndGrants
 
     path = _database_file(connection, name)
     with _one_at_a_time:

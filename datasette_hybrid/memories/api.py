@@ -16,10 +16,9 @@ from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
 from msgspec.structs import replace
 
+from memory_store.access import Grants, without_text
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
 from memory_store.records import Memory, MemoryDraft, MemoryEdit, SealedMemory
-from memory_store.sql.functions import Grants
-from memory_store.sql.permitted import without_text
 from memory_store.store import MemoryStore
 
 from ..requests import questions
@@ -227,7 +226,7 @@ def memory_data(found: Sequence[Memory], vault: Vault, grants: Grants) -> list[R
     return [
         one.as_dict()
         if one.id in readable and not isinstance(one, SealedMemory)
-        else without_text(one.as_dict(), strict=vault.strict or one.id not in searchable)
+        else without_text(one, strict=vault.strict or one.id not in searchable)
         for one in found
     ]
 

@@ -15,6 +15,7 @@ from typing import Any
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode
 
+from memory_store.access import Grants
 from memory_store.errors import (
     BadInputError,
     BadRowsError,
@@ -25,7 +26,6 @@ from memory_store.errors import (
     ReadOnlyError,
 )
 from memory_store.records import CollectionInfo, Memory
-from memory_store.sql.functions import Grants
 
 from ..permissions.asker import asker
 from ..requests import cross_site, questions

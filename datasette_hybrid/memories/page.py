@@ -16,10 +16,10 @@ from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
 from markupsafe import Markup
 
+from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError
 from memory_store.records import DONE_SUFFIX, CollectionInfo, Memory
 from memory_store.scopes import Scope
-from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 from memory_store.titles import shown_title
 

@@ -29,8 +29,8 @@ from memory_store.records import (
 )
 from memory_store.records.explanation import Stages, Verdict
 from memory_store.records.request import NO, YES
+from memory_store.records.visibility import shown_to_searchers
 from memory_store.search.recipes import RECIPES
-from memory_store.sql.permitted import SHOWN
 from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.members import ROLES
 
@@ -96,8 +96,9 @@ def of_record(record: type[Struct], *, sealed: bool = False) -> Schema:
     told = [one for one in record.__struct_fields__ if one not in FOR_PAGES]
     properties = {name: of_type(hints[name]) for name in told}
     if sealed:
+        shown = shown_to_searchers(record, strict=True)
         properties = {
-            name: schema if name in SHOWN else nullable(schema)
+            name: schema if name in shown else nullable(schema)
             for name, schema in properties.items()
         }
     return {"type": "object", "properties": properties, "required": list(properties)}

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from memory_store.sql.functions import NO_GRANTS, Grants
+from memory_store.access import NO_GRANTS, Grants
 
 
 class Asker(Struct, frozen=True, eq=False):

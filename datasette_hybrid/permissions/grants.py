@@ -20,8 +20,8 @@ from typing import Any
 from datasette import Request
 from msgspec.structs import replace
 
+from memory_store.access import ALL_GRANTS, NO_GRANTS, Grants
 from memory_store.scopes import Scope
-from memory_store.sql.functions import ALL_GRANTS, NO_GRANTS, Grants
 
 from .. import compat, configuration
 from ..vaults.memberships import memberships, remembered

@@ -17,8 +17,8 @@ from typing import Any
 
 from datasette import Response
 
+from memory_store.access import Grants
 from memory_store.scopes import Scope
-from memory_store.sql.functions import Grants
 
 from .. import compat
 from ..permissions.asker import asker

@@ -17,6 +17,8 @@ from urllib.parse import parse_qs
 from datasette import Forbidden, NotFound
 from datasette.utils import tilde_decode
 
+from memory_store import access
+from memory_store.access import Grants
 from memory_store.errors import (
     BadInputError,
     ConflictError,
@@ -32,8 +34,6 @@ from memory_store.errors import (
     WrongKeyError,
 )
 from memory_store.records import OPTION_NAMES, SearchRequest, SearchResponse, read_request
-from memory_store.sql import permitted
-from memory_store.sql.functions import Grants
 from memory_store.text.plain_json import read_json
 
 from .. import compat
@@ -62,7 +62,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (WrongKeyError, 403),
     (ReadOnlyError, 403),
     (Forbidden, 403),
-    (permitted.NotPermittedError, 403),
+    (access.NotPermittedError, 403),
     (ConflictError, 409),
     (FormatError, 409),
     (LockedError, 423),
@@ -263,7 +263,7 @@ async def in_turn(call: Callable[[], Answer]) -> Answer:
 def answer(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
     """The answer as the asker may see it, for :func:`in_turn`."""
     store = vault.use(grants.search, readable=grants.decrypt)
-    return permitted.search(store, grants, asked.request)
+    return access.search(store, grants, asked.request)
 
 
 def report_fault(error: Exception) -> str:

@@ -15,9 +15,9 @@ from urllib.parse import parse_qsl, urlencode
 
 from datasette import NotFound, Response
 
+from memory_store import access
 from memory_store.errors import BadInputError
 from memory_store.records import RESULT_COLUMNS, SearchResponse
-from memory_store.sql import permitted
 from memory_store.text.canonical import whole_characters
 from memory_store.text.plain_json import write_json
 
@@ -164,7 +164,7 @@ async def nowhere(datasette: Any, request: Any) -> Response:
 
 
 def _rows(response: SearchResponse, vault: Vault, *, titled: bool = False) -> list[dict[str, Any]]:
-    return [permitted.row_data(row, strict=vault.strict, titled=titled) for row in response.rows]
+    return [access.row_data(row, strict=vault.strict, titled=titled) for row in response.rows]
 
 
 def _shape(given: Mapping[str, Any]) -> str:

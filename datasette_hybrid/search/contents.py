@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memory_store import access
+from memory_store.access import Grants
 from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
 from memory_store.records import SearchResponse
-from memory_store.sql import permitted
-from memory_store.sql.functions import Grants
 from memory_store.text.identifiers import CODE
 from memory_store.titles import shown_title
 
@@ -41,7 +41,7 @@ class LookedUp:
 
     collections: Sequence[tuple[str, str]] = ()
     response: SearchResponse | None = None
-    refusal: BadInputError | permitted.NotPermittedError | None = None
+    refusal: BadInputError | access.NotPermittedError | None = None
 
 
 def looked_up(vault: Vault, grants: Grants, asked: questions.Question) -> LookedUp:
@@ -51,7 +51,7 @@ def looked_up(vault: Vault, grants: Grants, asked: questions.Question) -> Looked
         return LookedUp(collections)
     try:
         return LookedUp(collections, response=questions.answer(vault, grants, asked))
-    except (BadInputError, permitted.NotPermittedError) as refusal:
+    except (BadInputError, access.NotPermittedError) as refusal:
         return LookedUp(collections, refusal=refusal)
 
 
@@ -153,7 +153,7 @@ def _ways_out(
         try:
             wider = questions.question(given, strict=False).request
             one = replace(wider, limit=1, rerank=False, explain=False)
-            response = permitted.search(store, grants, one)
+            response = access.search(store, grants, one)
         except MemoryStoreError:  # nothing is left to search for
             continue
         if response.rows:

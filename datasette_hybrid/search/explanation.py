@@ -1,6 +1,6 @@
 """The explanation of a search as the search page shows it: each result's way, then each stage.
 
-Boundary: works on what :mod:`memory_store.sql.permitted` left of the answer, so that a searcher
+Boundary: works on what :mod:`memory_store.access` left of the answer, so that a searcher
 who may not read sees ranks and no more. The templates escape all text.
 """
 

@@ -1,6 +1,6 @@
 """What a search is restricted to, and how its result divides: chips, facets, and ways out.
 
-Boundary: works on what :mod:`memory_store.sql.permitted` left of an answer: a facet that its asker
+Boundary: works on what :mod:`memory_store.access` left of an answer: a facet that its asker
 may not see is not there.
 """
 

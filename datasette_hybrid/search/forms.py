@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memory_store.access import UNREAD_MODES, Grants
 from memory_store.records import MODES, OPTION_NAMES, TYPES
 from memory_store.records.request import YES
 from memory_store.search.recipes import RECIPES
-from memory_store.sql.functions import Grants
-from memory_store.sql.permitted import UNREAD_MODES
 
 PLAIN = ("since", "until", "limit", "why")
 BOXES = ("deep", "sealed", "explain")

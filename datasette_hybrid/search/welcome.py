@@ -1,6 +1,6 @@
 """The search page before a question: how much there is, and ways in.
 
-Boundary: asks as a search does, through :mod:`memory_store.sql.permitted`; who may not read sees
+Boundary: asks as a search does, through :mod:`memory_store.access`; who may not read sees
 numbers alone. Nothing that was searched for before is kept anywhere, so none of it is shown.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from memory_store.access import Grants
 from memory_store.errors import MemoryStoreError
 from memory_store.records import SearchRequest
-from memory_store.sql.functions import Grants
 
 from ..requests import questions
 from ..requests.admission import work

@@ -13,6 +13,7 @@ from typing import Any
 from datasette.filters import FilterArguments
 from msgspec.structs import replace
 
+from memory_store.access import Grants
 from memory_store.errors import BadInputError, MemoryStoreError, NotAVaultError
 from memory_store.records import (
     LIMIT_DEEP,
@@ -21,7 +22,6 @@ from memory_store.records import (
     SearchResponse,
     read_request,
 )
-from memory_store.sql.functions import Grants
 
 from ..permissions.asker import asker
 from ..requests import questions

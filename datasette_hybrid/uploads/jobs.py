@@ -21,12 +21,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memory_store.access import Grants
 from memory_store.errors import ConflictError, LockedError, MemoryStoreError
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.importing.source_file import Found
 from memory_store.records import ImportReport
 from memory_store.scopes import Scope
-from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 
 from .. import background

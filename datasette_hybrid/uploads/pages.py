@@ -12,11 +12,11 @@ from typing import Any
 
 from datasette import Forbidden, NotFound, Response
 
+from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.importing.job import KEEP, ImportRequest
 from memory_store.records import TYPES
 from memory_store.session.collections import PERSONAL
-from memory_store.sql.functions import Grants
 
 from ..permissions.asker import asker
 from ..requests import questions

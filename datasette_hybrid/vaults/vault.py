@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from memory_store.access import STRICT
 from memory_store.errors import LockedError, MemoryStoreError, StorageError
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.searchers.pool import Searchers
-from memory_store.sql.permitted import STRICT
 from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
 from memory_store.store import MemoryStore
 

@@ -4,16 +4,18 @@ memory is, or is not, among the results.
 A field that a stage has nothing to say about is ``UNSET`` and is not in the JSON; neither is one
 that a surface withheld. Scores are 0–1, ranks count from 1, times are in milliseconds.
 
-Boundary: ranks, scores, names of adjustments and the caller's own words; no text of memories.
+Boundary: ranks, scores, names of adjustments and the caller's own words; no text of memories. A
+field that does not say who else sees it is for those who may read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, json
-from msgspec.structs import replace
+
+from memory_store.records.visibility import ForSearchers, InPart, UnlessStrict
 
 Text = str | UnsetType
 Number = int | UnsetType
@@ -23,8 +25,6 @@ Names = tuple[str, ...] | UnsetType
 
 TIMES = frozenset({"stage", "milliseconds", "cpu_milliseconds"})
 """What every stage has besides its details."""
-
-Part = TypeVar("Part", bound=Struct)
 
 
 class Explained:
@@ -41,12 +41,6 @@ class Explained:
         return self.as_dict()[name]
 
 
-def only(part: Part, names: Collection[str]) -> Part:
-    """``part`` with the fields in ``names`` alone; all others are ``UNSET``."""
-    left = (name for name in part.__struct_fields__ if name not in names)
-    return replace(part, **dict.fromkeys(left, UNSET))
-
-
 class FilterCount(Explained, Struct, frozen=True):
     """What one filter or condition by itself lets through, in memories."""
 
@@ -60,9 +54,9 @@ class LegCount(Explained, Struct, frozen=True):
     ``kind`` is ``original``, or the kind of the wording that was searched for.
     """
 
-    leg: str
-    kind: str
-    found: int
+    leg: ForSearchers[str]
+    kind: ForSearchers[str]
+    found: ForSearchers[int]
     best: float | None
     last: float | None
 
@@ -125,33 +119,33 @@ class Account(Explained, Struct, frozen=True):
     reorders, ``steps`` every change of its score after fusion or the reranker.
     """
 
-    rank: Rank = UNSET
-    id: Text = UNSET
-    fusion_rank: Number = UNSET
-    keyword_rank: Rank = UNSET
-    topic_rank: Rank = UNSET
-    vector_rank: Rank = UNSET
-    fusion_score: Score = UNSET
-    fusion_sum: Score = UNSET
-    contributions: tuple[Contribution, ...] | UnsetType = UNSET
-    boost: Boost | UnsetType | None = UNSET
+    rank: ForSearchers[Rank] = UNSET
+    id: ForSearchers[Text] = UNSET
+    fusion_rank: ForSearchers[Number] = UNSET
+    keyword_rank: ForSearchers[Rank] = UNSET
+    topic_rank: ForSearchers[Rank] = UNSET
+    vector_rank: ForSearchers[Rank] = UNSET
+    fusion_score: ForSearchers[Score] = UNSET
+    fusion_sum: UnlessStrict[Score] = UNSET
+    contributions: UnlessStrict[tuple[Contribution, ...] | UnsetType] = UNSET
+    boost: UnlessStrict[Boost | UnsetType | None] = UNSET
     rerank_score: float | UnsetType | None = UNSET
-    ranks: tuple[Place, ...] | UnsetType = UNSET
-    steps: tuple[ScoreChange, ...] | UnsetType = UNSET
-    score: Score = UNSET
+    ranks: UnlessStrict[tuple[Place, ...] | UnsetType] = UNSET
+    steps: UnlessStrict[tuple[ScoreChange, ...] | UnsetType] = UNSET
+    score: ForSearchers[Score] = UNSET
 
 
 class LegPlace(Explained, Struct, frozen=True):
     """Where one leg has a memory, however far down. ``taken`` is how many of its list went on,
     ``last_score`` the score of the last of those. A ``rank`` of ``None`` comes with ``because``."""
 
-    leg: str
-    kind: str
-    rank: int | None
+    leg: ForSearchers[str]
+    kind: ForSearchers[str]
+    rank: ForSearchers[int | None]
     score: float | None
-    taken: int
+    taken: ForSearchers[int]
     last_score: float | None
-    because: Text = UNSET
+    because: ForSearchers[Text] = UNSET
 
 
 class WordsHeld(Explained, Struct, frozen=True):
@@ -168,17 +162,17 @@ class Verdict(Account, frozen=True):
     figures behind that.
     """
 
-    returned: bool | UnsetType = UNSET
+    returned: ForSearchers[bool | UnsetType] = UNSET
     stage: Text = UNSET
-    reason: Text = UNSET
-    filters: Names = UNSET
+    reason: InPart[Text] = UNSET
+    filters: ForSearchers[Names] = UNSET
     twin: Text = UNSET
-    words: WordsHeld | UnsetType = UNSET
+    words: ForSearchers[WordsHeld | UnsetType] = UNSET
     coverage: Score = UNSET
-    pool: Number = UNSET
-    last_score: Score = UNSET
-    legs: tuple[LegPlace, ...] | UnsetType = UNSET
-    page: Number = UNSET
+    pool: ForSearchers[Number] = UNSET
+    last_score: ForSearchers[Score] = UNSET
+    legs: InPart[tuple[LegPlace, ...] | UnsetType] = UNSET
+    page: ForSearchers[Number] = UNSET
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready data, the answer before its figures."""
@@ -193,8 +187,8 @@ class Stage(Explained, Struct, tag_field="stage", tag=str.lower):
     ``cpu_milliseconds`` is what the whole process spent meanwhile, other searches included.
     """
 
-    milliseconds: float = 0.0
-    cpu_milliseconds: float = 0.0
+    milliseconds: ForSearchers[float] = 0.0
+    cpu_milliseconds: ForSearchers[float] = 0.0
 
     @property
     def stage(self) -> str:
@@ -211,13 +205,13 @@ class Analyse(Stage):
     """What was searched for, in how many memories, and what each filter alone lets through."""
 
     words: Names = UNSET
-    language: Text = UNSET
-    keywords: Names = UNSET
-    topic_groups: Number = UNSET
+    language: ForSearchers[Text] = UNSET
+    keywords: ForSearchers[Names] = UNSET
+    topic_groups: ForSearchers[Number] = UNSET
     like: Mapping[str, int] | UnsetType = UNSET
-    searchable: Number = UNSET
-    of: Number = UNSET
-    filters: tuple[FilterCount, ...] | UnsetType = UNSET
+    searchable: ForSearchers[Number] = UNSET
+    of: ForSearchers[Number] = UNSET
+    filters: ForSearchers[tuple[FilterCount, ...] | UnsetType] = UNSET
 
 
 class Expand(Stage):
@@ -227,14 +221,14 @@ class Expand(Stage):
     answer was kept from an earlier search.
     """
 
-    model: Text = UNSET
+    model: ForSearchers[Text] = UNSET
     cached: bool | UnsetType = UNSET
     sent: Text = UNSET
     lines: Number = UNSET
-    skipped: Text = UNSET
-    variants: Names = UNSET
-    dropped: Number = UNSET
-    dropped_for: Mapping[str, int] | UnsetType = UNSET
+    skipped: ForSearchers[Text] = UNSET
+    variants: ForSearchers[Names] = UNSET
+    dropped: ForSearchers[Number] = UNSET
+    dropped_for: ForSearchers[Mapping[str, int] | UnsetType] = UNSET
 
 
 class Fetch(Stage):
@@ -245,54 +239,54 @@ class Fetch(Stage):
     """
 
     told_in_order: Mapping[str, float] | UnsetType = UNSET
-    feedback_from: Number = UNSET
-    candidates: Number = UNSET
-    lists: tuple[LegCount, ...] | UnsetType = UNSET
-    leg_milliseconds: Mapping[str, float] | UnsetType = UNSET
-    model: Text = UNSET
-    index: Text = UNSET
+    feedback_from: ForSearchers[Number] = UNSET
+    candidates: ForSearchers[Number] = UNSET
+    lists: InPart[tuple[LegCount, ...] | UnsetType] = UNSET
+    leg_milliseconds: ForSearchers[Mapping[str, float] | UnsetType] = UNSET
+    model: ForSearchers[Text] = UNSET
+    index: ForSearchers[Text] = UNSET
 
 
 class Fuse(Stage):
     """The recipe, what each list counts and why, and where the pool was cut."""
 
-    recipe: Text = UNSET
-    candidates: Number = UNSET
-    pool: Number = UNSET
-    k: Score = UNSET
-    weights: Mapping[str, float] | UnsetType = UNSET
-    lists: tuple[ListWeight, ...] | UnsetType = UNSET
+    recipe: ForSearchers[Text] = UNSET
+    candidates: ForSearchers[Number] = UNSET
+    pool: ForSearchers[Number] = UNSET
+    k: ForSearchers[Score] = UNSET
+    weights: ForSearchers[Mapping[str, float] | UnsetType] = UNSET
+    lists: ForSearchers[tuple[ListWeight, ...] | UnsetType] = UNSET
 
 
 class Open(Stage):
     """How many memories were opened and kept; of a pattern: how many it ``matched``."""
 
-    opened: Number = UNSET
-    kept: Number = UNSET
+    opened: ForSearchers[Number] = UNSET
+    kept: ForSearchers[Number] = UNSET
     matched: Number = UNSET
-    results: tuple[Account, ...] | UnsetType = UNSET
+    results: InPart[tuple[Account, ...] | UnsetType] = UNSET
 
 
 class Rerank(Stage):
     """Who read how many of the pool, or why no reranker did (``skipped``)."""
 
-    skipped: Text = UNSET
-    how: Text = UNSET
-    reranked: Number = UNSET
-    calibrated: bool | UnsetType = UNSET
+    skipped: ForSearchers[Text] = UNSET
+    how: ForSearchers[Text] = UNSET
+    reranked: ForSearchers[Number] = UNSET
+    calibrated: ForSearchers[bool | UnsetType] = UNSET
 
 
 class Adjust(Stage):
     """How many results each adjustment moved, and the account of every row of the page."""
 
     moved: Mapping[str, int] | UnsetType = UNSET
-    results: tuple[Account, ...] | UnsetType = UNSET
+    results: InPart[tuple[Account, ...] | UnsetType] = UNSET
 
 
 class Preview(Stage):
     """How many rows are shown, how many of them whole, and what that spent of a token budget."""
 
-    returned: Number = UNSET
+    returned: ForSearchers[Number] = UNSET
     complete: Number = UNSET
     budget: Number = UNSET
     tokens: Number = UNSET

@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from memory_store.records.visibility import ForSearchers, UnlessStrict
+
 TYPES = (
     "fact",
     "note",
@@ -76,15 +78,15 @@ class MemoryEdit(Struct, frozen=True):
 class Memory(Struct, frozen=True):
     """One opened memory. Times are ISO 8601 UTC; ``version`` grows by one with every edit."""
 
-    id: str
+    id: ForSearchers[str]
     collection: str
-    type: str
+    type: UnlessStrict[str]
     title: str
     text: str
     topics: tuple[str, ...]
-    created: str
-    updated: str
-    version: int = 1
+    created: UnlessStrict[str]
+    updated: UnlessStrict[str]
+    version: ForSearchers[int] = 1
     ref: str | None = None
     source: str | None = None
     valid_from: str | None = None

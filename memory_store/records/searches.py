@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from memory_store.records.explanation import Stage, Verdict
+from memory_store.records.visibility import ForSearchers, InPart, UnlessStrict
 from memory_store.titles import shown_title
 
 
@@ -34,23 +35,23 @@ class SearchResult(Struct, frozen=True):
     shows it. They are for a surface that marks them, and no column.
     """
 
-    rank: int
-    id: str
+    rank: ForSearchers[int]
+    id: ForSearchers[str]
     ref: str | None
-    score: float
-    band: str | None
+    score: ForSearchers[float]
+    band: ForSearchers[str | None]
     collection: str
-    type: str
-    created: str
+    type: UnlessStrict[str]
+    created: UnlessStrict[str]
     topics: tuple[str, ...]
     title: str
     preview: str
     complete: bool
-    keyword_rank: int | None = None
-    topic_rank: int | None = None
-    vector_rank: int | None = None
+    keyword_rank: ForSearchers[int | None] = None
+    topic_rank: ForSearchers[int | None] = None
+    vector_rank: ForSearchers[int | None] = None
     vector_score: float | None = None
-    fusion_score: float | None = None
+    fusion_score: ForSearchers[float | None] = None
     rerank_score: float | None = None
     passages: tuple[Passage, ...] = ()
     title_highlights: tuple[tuple[int, int], ...] = ()
@@ -95,23 +96,23 @@ class SearchResponse(Struct, frozen=True):
     an answer, too; ``None`` where that was not counted. It is for a page, and not in the JSON.
     """
 
-    query: str
-    mode: str
-    rows: tuple[SearchResult, ...]
-    counts: str
-    opened: int
-    total: int
+    query: ForSearchers[str]
+    mode: ForSearchers[str]
+    rows: InPart[tuple[SearchResult, ...]]
+    counts: ForSearchers[str]
+    opened: ForSearchers[int]
+    total: ForSearchers[int]
     topics: Mapping[str, int] = field(default_factory=dict)
-    types: Mapping[str, int] = field(default_factory=dict)
-    facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    types: UnlessStrict[Mapping[str, int]] = field(default_factory=dict)
+    facets: InPart[Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     budget: Mapping[str, Any] | None = None
-    next: str | None = None
-    truncated: bool = False
-    nearest: str | None = None
-    degraded: tuple[str, ...] = ()
-    milliseconds: float = 0.0
-    explain: tuple[Stage, ...] = ()
-    why: Verdict | None = None
+    next: ForSearchers[str | None] = None
+    truncated: ForSearchers[bool] = False
+    nearest: ForSearchers[str | None] = None
+    degraded: InPart[tuple[str, ...]] = ()
+    milliseconds: ForSearchers[float] = 0.0
+    explain: InPart[tuple[Stage, ...]] = ()
+    why: InPart[Verdict | None] = None
     holding: int | None = None
 
     def as_dict(self) -> dict[str, Any]:

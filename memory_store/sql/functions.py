@@ -3,7 +3,7 @@
 Boundary: these functions can be called by anybody who may run SQL, from every connection they
 are registered on. They hold no grant of their own: each call asks ``resolve`` what its caller may
 do *now*, and without an answer returns nothing (``[]``, no rows, or NULL). What leaves without the
-decrypt grant is settled in :mod:`memory_store.sql.permitted`.
+decrypt grant is settled in :mod:`memory_store.access`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memory_store import access
+from memory_store.access import Grants
 from memory_store.errors import (
     BadInputError,
     BusyError,
@@ -27,8 +29,6 @@ from memory_store.errors import (
     StorageError,
 )
 from memory_store.records import RESULT_COLUMNS, SearchResponse, read_request
-from memory_store.scopes import EVERYTHING, NOTHING, Scope
-from memory_store.sql import permitted
 from memory_store.sql.collecting import nothing_collected
 from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
 from memory_store.sqlite import sqlite3
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 RRF_K = 60.0  # Cormack, Clarke & Büttcher, SIGIR 2009; also Gnosis and QMD
 STATUS: tuple[tuple[type[MemoryStoreError], int], ...] = (
-    (permitted.NotPermittedError, 403),
+    (access.NotPermittedError, 403),
     (BusyError, 429),
     (StorageError, 503),
 )
@@ -50,46 +50,6 @@ DECLARED: Mapping[str, str] = {
     **dict.fromkeys(("score", "vector_score", "fusion_score", "rerank_score"), "real"),
 }
 """Types of columns that hold no text, so that a form's text compares with them as a number."""
-
-
-class Grants(Struct, frozen=True):
-    """What a caller may do with one vault: in which collections find, read and change memories.
-
-    ``audit`` is whether they may read the audit trail. ``models`` is whether they may choose the
-    language model that their query is sent to: remote ones cost money, and see the query. Who only
-    asks through somebody's server may not. ``create`` is whether they may make collections,
-    ``manage`` whose members they choose.
-    """
-
-    search: Scope = NOTHING
-    decrypt: Scope = NOTHING
-    write: Scope = NOTHING
-    audit: bool = False
-    models: bool = False
-    create: bool = False
-    manage: Scope = NOTHING
-
-    def __or__(self, other: Grants) -> Grants:
-        return Grants(
-            self.search | other.search,
-            self.decrypt | other.decrypt,
-            self.write | other.write,
-            self.audit or other.audit,
-            self.models or other.models,
-            self.create or other.create,
-            self.manage | other.manage,
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self.search or self.decrypt or self.write or self.audit)
-
-
-NO_GRANTS = Grants()
-ALL_GRANTS = Grants(
-    search=EVERYTHING, decrypt=EVERYTHING, write=EVERYTHING, create=True, manage=EVERYTHING
-)
-KEY_HOLDER = replace(ALL_GRANTS, audit=True, models=True)
-"""Whoever opened the vault with its key, on their own machine."""
 
 
 Answer = Callable[[], SearchResponse]
@@ -265,9 +225,9 @@ def _search(resolve: Resolve, query: Any, second: Any, *, explain: bool = False)
 
     def answer() -> SearchResponse:
         within = _budget(found.budget_ms, request.budget_ms, time.monotonic() - begun)
-        return permitted.search(store, found.grants, replace(request, budget_ms=within))
+        return access.search(store, found.grants, replace(request, budget_ms=within))
 
-    return _Found(found.run(answer), store.profile == permitted.STRICT)
+    return _Found(found.run(answer), store.profile == access.STRICT)
 
 
 def _budget(allowed: int | None, asked: int | None, waited: float) -> int | None:
@@ -308,9 +268,7 @@ def _second_argument(second: Any) -> dict[str, Any]:
 def _rows(found: _Found | None) -> list[dict[str, Any]]:
     if found is None:
         return []
-    return [
-        permitted.row_data(row, strict=found.strict, titled=True) for row in found.response.rows
-    ]
+    return [access.row_data(row, strict=found.strict, titled=True) for row in found.response.rows]
 
 
 def _explanation(found: _Found | None) -> list[dict[str, Any]]:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from tiny_embedder import build as build_tiny_embedder
 
+from memory_store import access
+from memory_store.access import Grants
 from memory_store.errors import BadInputError, LockedError, ModelUnavailableError, NotFoundError
 from memory_store.records import MemoryDraft, search_request
 from memory_store.scopes import EVERYTHING
-from memory_store.sql import permitted
-from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 from memory_store.vault.keyring import VAULT_SCOPE
 
@@ -359,7 +359,7 @@ class TestChangingSettings:
         self, two_models: MemoryStore
     ) -> None:
         two_models.collections.set("job", embedder="default")
-        answer = permitted.search(
+        answer = access.search(
             two_models, Grants(search=EVERYTHING), search_request("car", rerank=False)
         )
         assert any("part of the collections" in line for line in answer.degraded)

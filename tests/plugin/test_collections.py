@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from datasette_hybrid.collections import Visit
 from datasette_hybrid.vaults.opening import revision
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.access import NO_GRANTS
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.sql.functions import NO_GRANTS
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memory_store import access
+from memory_store.access import ALL_GRANTS, Grants
 from memory_store.records import search_request
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.degraded import BY_PLACES
 from memory_store.search.recipes import RECIPES
-from memory_store.sql import permitted
-from memory_store.sql.functions import ALL_GRANTS, Grants
 from memory_store.store import MemoryStore
 
 from .conftest import Served
@@ -49,7 +49,7 @@ def reached(store: MemoryStore, grants: Grants) -> dict[str, float]:
     """How near least squares over each figure of a row come to the secret's vector (cosine)."""
     embedder, rows = store.embedder(), []
     for query in questions(200):
-        found = permitted.search(store, grants, search_request(query, mode="vector")).rows
+        found = access.search(store, grants, search_request(query, mode="vector")).rows
         row = next((row for row in found if row.id == ONE), None)
         if row is not None:
             rows.append((embedder.embed_query(query).ravel(), row))
@@ -97,9 +97,7 @@ def test_all_that_a_searcher_is_told_follows_from_places(
         store.add(first, id=ONE, created="2024-05-06")
         store.add(second, id=f"{ONE[:-1]}2", created="2024-05-06")
         options = {"mode": mode, "recipe": recipe, "explain": True, "limit": 1, "why": ONE}
-        response = permitted.search(
-            store, SEARCHER, search_request("biopsy surgery march", **options)
-        )
+        response = access.search(store, SEARCHER, search_request("biopsy surgery march", **options))
         clocks = ("milliseconds", "cpu_milliseconds", "leg_milliseconds", "next")
         skipped = {*clocks, "keyword", "vector", "topic"}
         return [one for one in figures(response.as_dict()) if one[0] not in skipped]
@@ -112,18 +110,16 @@ def test_all_that_a_searcher_is_told_follows_from_places(
 
 def test_scores_of_places_fall_and_stay_between_0_and_1(store: MemoryStore) -> None:
     for mode in ("hybrid", "keyword", "vector"):
-        response = permitted.search(store, SEARCHER, search_request("biopsy tomatoes", mode=mode))
+        response = access.search(store, SEARCHER, search_request("biopsy tomatoes", mode=mode))
         scores = [row.score for row in response.rows]
         assert scores == sorted(scores, reverse=True)
         assert 0 < scores[-1] <= scores[0] <= 1
         assert BY_PLACES in response.degraded
         least = {"mode": mode, "min_score": scores[0] - 1e-5}
-        kept = permitted.search(store, SEARCHER, search_request("biopsy tomatoes", **least)).rows
+        kept = access.search(store, SEARCHER, search_request("biopsy tomatoes", **least)).rows
         assert len(kept) == scores.count(scores[0])
-    assert (
-        BY_PLACES not in permitted.search(store, SEARCHER, search_request("", type="note")).degraded
-    )
-    assert BY_PLACES not in permitted.search(store, READER, search_request("biopsy")).degraded
+    assert BY_PLACES not in access.search(store, SEARCHER, search_request("", type="note")).degraded
+    assert BY_PLACES not in access.search(store, READER, search_request("biopsy")).degraded
 
 
 def test_a_row_that_may_be_read_shows_its_own_similarity_and_nobody_elses(
@@ -133,8 +129,8 @@ def test_a_row_that_may_be_read_shows_its_own_similarity_and_nobody_elses(
     store.add("The biopsy of the tomatoes", collection=own.name)
     mixed = Grants(search=EVERYTHING, decrypt=Scope.of([own.id]))
     for mode in ("hybrid", "vector"):
-        rows = permitted.search(store, mixed, search_request("biopsy", mode=mode)).rows
-        blind = permitted.search(store, SEARCHER, search_request("biopsy", mode=mode)).rows
+        rows = access.search(store, mixed, search_request("biopsy", mode=mode)).rows
+        blind = access.search(store, SEARCHER, search_request("biopsy", mode=mode)).rows
         assert [(row.id, row.score) for row in rows] == [(row.id, row.score) for row in blind]
         shown = {row.collection: row.vector_score is not None for row in rows}
         assert shown == {"own": True, "": False}
@@ -145,7 +141,7 @@ def test_a_strict_vaults_scores_do_not_tell_types(make_store: Callable[..., Memo
     for kind in ("note", "summary", "task_done"):
         store = make_store(f"{kind}.db", profile="strict")
         store.add("The biopsy", type=kind)
-        scores.append(permitted.search(store, SEARCHER, search_request("biopsy")).rows[0].score)
+        scores.append(access.search(store, SEARCHER, search_request("biopsy")).rows[0].score)
     assert len(set(scores)) == 1
 
 

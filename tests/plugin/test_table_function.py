@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
+from memory_store.access import ALL_GRANTS, NO_GRANTS, Grants
 from memory_store.errors import NotAVaultError
 from memory_store.records import RESULT_COLUMNS, SearchResponse
 from memory_store.scopes import EVERYTHING, Scope
-from memory_store.sql.functions import ALL_GRANTS, NO_GRANTS, Grants, StoreAndGrants, register
+from memory_store.sql.functions import StoreAndGrants, register
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from tiny_reranker import build as build_tiny_reranker
 
+from memory_store import access
+from memory_store.access import ALL_GRANTS, Grants
 from memory_store.records import MemoryDraft, search_request
 from memory_store.scopes import EVERYTHING
 from memory_store.search.recipes import RECIPES
-from memory_store.sql import permitted
-from memory_store.sql.functions import ALL_GRANTS, Grants, StoreAndGrants, register
+from memory_store.sql.functions import StoreAndGrants, register
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
@@ -92,7 +93,7 @@ def told(value: Any) -> Any:
 
 def answered(store: MemoryStore, grants: Grants, query: str, options: dict[str, Any]) -> Any:
     about = {"explain": True, "why": "00000000-0000-4000-8000-000000000003"}
-    response = permitted.search(store, grants, search_request(query, **{**options, **about}))
+    response = access.search(store, grants, search_request(query, **{**options, **about}))
     return told(
         json.loads(json.dumps(response.as_dict(), default=str).replace(str(store.path), ""))
     )
@@ -162,7 +163,7 @@ def own_words(answer: Any) -> Any:
 def test_what_a_searcher_goes_without_is_said(pair: Pair) -> None:
     def said(grants: Grants, **options: Any) -> str:
         return " ".join(
-            permitted.search(pair[0], grants, search_request('"pump repair"', **options)).degraded
+            access.search(pair[0], grants, search_request('"pump repair"', **options)).degraded
         )
 
     for recipe in RECIPES:

@@ -25,10 +25,11 @@ from counts import FULL, counted
 from naughty import as_bytes, strings
 
 from memory_store import llm_plugin
+from memory_store.access import ALL_GRANTS
 from memory_store.cli import main
 from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.records import MODES, OPTION_NAMES
-from memory_store.sql.functions import ALL_GRANTS, StoreAndGrants, register
+from memory_store.sql.functions import StoreAndGrants, register
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 from memory_store.text.plain_json import write_json

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from memory_store import access
+from memory_store.access import Grants
 from memory_store.cli import main
 from memory_store.errors import BadInputError
 from memory_store.index.documents import terms_of, topics_of
@@ -17,8 +19,6 @@ from memory_store.records import MemoryDraft, SearchResponse, search_request
 from memory_store.scopes import EVERYTHING
 from memory_store.search.query.more_like_this import MOST_TERMS, spread, telling_terms
 from memory_store.search.recipes import RECIPES
-from memory_store.sql import permitted
-from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -232,8 +232,7 @@ class TestSealed:
     def test_a_searcher_names_it_by_id_alone_and_sees_no_text(self, garden: MemoryStore) -> None:
         searcher, whole = Grants(search=EVERYTHING), id_of(garden, "slugs")
         answers = [
-            permitted.search(garden, searcher, search_request("", like=n))
-            for n in (whole, whole[:8])
+            access.search(garden, searcher, search_request("", like=n)) for n in (whole, whole[:8])
         ]
         by_places = garden.search_by_places(search_request(like=whole, sealed=True))
         expected = [row.id for row in by_places.rows]
@@ -241,7 +240,7 @@ class TestSealed:
             assert [row.id for row in answer.rows] == expected
             assert not any(row.title or row.preview or row.ref for row in answer.rows)
         with pytest.raises(BadInputError, match="like: there is no memory 'slugs'"):
-            permitted.search(garden, searcher, search_request("", like="slugs"))
+            access.search(garden, searcher, search_request("", like="slugs"))
 
 
 class TestWithoutVectors:
@@ -347,7 +346,8 @@ class TestSurfaces:
     def test_sql_takes_it_with_an_empty_query(self, garden: MemoryStore) -> None:
         import sqlite3
 
-        from memory_store.sql.functions import KEY_HOLDER, StoreAndGrants, register
+        from memory_store.access import KEY_HOLDER
+        from memory_store.sql.functions import StoreAndGrants, register
 
         connection = sqlite3.connect(":memory:")
         register(connection, lambda _: StoreAndGrants(garden, KEY_HOLDER))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from memory_store import access
+from memory_store.access import Grants
 from memory_store.records import MemoryDraft, search_request
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.recipes import RECIPES
-from memory_store.sql import permitted
-from memory_store.sql.functions import Grants
 from memory_store.store import MemoryStore
 
 NONSENSE = "xyzzy plugh frobnicate"
@@ -150,14 +150,14 @@ def test_it_is_said_of_what_the_asker_may_search_alone(notes: MemoryStore, read:
     own = grants(Scope.of([ids["personal"]]), read=read)
 
     def asked(query: str) -> str | None:
-        return permitted.search(notes, own, search_request(query)).nearest
+        return access.search(notes, own, search_request(query)).nearest
 
     assert asked(NONSENSE) == ALONE
     assert asked("sourdough") is None
     notes.add("xyzzy and plugh", topics=("frobnicate",), collection="abroad")
     assert asked(NONSENSE) == ALONE
     assert (
-        permitted.search(notes, grants(EVERYTHING, read=read), search_request(NONSENSE)).nearest
+        access.search(notes, grants(EVERYTHING, read=read), search_request(NONSENSE)).nearest
         is None
     )
     notes.add("plugh")

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from memory_store import access
+from memory_store.access import Grants, NotPermittedError
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import SealedMemory, SearchResponse, search_request
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
-from memory_store.sql import permitted
-from memory_store.sql.functions import Grants
-from memory_store.sql.permitted import NotPermittedError
 from memory_store.store import MemoryStore
 
 NAMES = ("work", "home", "diary")
@@ -40,7 +39,7 @@ def scope(store: MemoryStore, *names: str) -> Scope:
 def ask(
     store: MemoryStore, search: Scope, decrypt: Scope, query: str = "pump", **options: Any
 ) -> SearchResponse:
-    return permitted.search(
+    return access.search(
         store, Grants(search, decrypt), search_request(query, **{"limit": 12, **options})
     )
 
@@ -59,7 +58,7 @@ def test_rows_that_may_be_read_are_whole_and_the_others_sealed(filled: MemorySto
         assert (row.title, row.preview, row.topics, row.passages, row.ref) == ("", "", (), (), None)
         assert row.id
         assert row.score > 0
-        data = permitted.row_data(row, strict=False)
+        data = access.row_data(row, strict=False)
         assert data["title"] is data["collection"] is None
         assert data["id"] == row.id
 

@@ -1,135 +1,48 @@
-"""What somebody without the decrypt grant may ask of a vault, and what of the answer they see.
+"""What an asker may ask of a vault: decided here, once for a request.
 
-Boundary: every search on behalf of somebody else goes through :func:`search`: pages, JSON, CSV,
-table filters and SQL. Without the decrypt grant it refuses the questions that only opened text
-could answer (a regular expression reads a text letter by letter), and returns an answer from which
-everything is gone that is not named here. New fields are therefore withheld until somebody lists
-them. What words, phrases and topics confirm is the search grant's own.
+Boundary: every search for an asker who is not the key's holder goes through :func:`search`: pages,
+JSON, CSV, table filters and SQL. Without the decrypt grant it refuses the questions that only
+opened text can answer (a regular expression reads a text letter by letter), and of the answer it
+returns what :mod:`memory_store.access.answers` lets through. What words, phrases and topics confirm
+is the search grant's own.
 
 What is shown must not follow from opened text either: an order or a score by the name of a file, by
 a phrase's spelling or by a reranker's reading would confirm guesses bit by bit. So without the
-decrypt grant every search is a sealed one; what it goes without is said in ``degraded``. Of what it
-returns only those rows are opened that the asker may read: there is no key to open others in the
-view that it searches.
+decrypt grant every search is a sealed one; ``degraded`` says what it goes without. Of what it
+returns only those rows are opened that the asker may read: the view that it searches has no key for
+the others.
 
 Nor may it follow from similarities: those to a thousand queries are a vector's coordinates, from
-which its text can be guessed word by word. Who may not read gets places, never similarities: the
-whole search is ordered and scored by places in the legs' lists, rows that may be read among them.
+which its text can be guessed word by word. An asker who may not read gets places, never
+similarities: the whole search is ordered and scored by places in the legs' lists.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
+from memory_store.access.answers import COUNTED_UNLESS_STRICT, shown_to_readers, shown_unread
+from memory_store.access.grants import Grants, NotPermittedError
+from memory_store.errors import BadInputError, NotFoundError
 from memory_store.models.expander import chosen_expander
-from memory_store.records import SearchRequest, SearchResponse, SearchResult
-from memory_store.records.explanation import (
-    TIMES,
-    Adjust,
-    Expand,
-    Fetch,
-    Open,
-    Part,
-    Stage,
-    Verdict,
-    only,
-)
+from memory_store.records import SearchRequest, SearchResponse
 from memory_store.scopes import Scope
-from memory_store.search.degraded import BY_PLACES, NOT_READ, for_searchers
+from memory_store.search.degraded import BY_PLACES, NOT_READ
 from memory_store.search.query.language import ParsedQuery, parse, refuse_nothing, resolve_mode
 from memory_store.search.query.more_like_this import unknown
 from memory_store.search.recipes import recipe_named
 
 if TYPE_CHECKING:
-    from memory_store.sql.functions import Grants
     from memory_store.store import MemoryStore
 
 STRICT = "strict"  # the profile that seals types and times as well
 UNREAD_MODES = ("hybrid", "keyword", "vector")
 """Modes whose answer follows from keyed hashes and vectors, so that they need no reader."""
-
-SHOWN = frozenset(
-    {
-        "rank",
-        "id",
-        "score",
-        "band",
-        "keyword_rank",
-        "topic_rank",
-        "vector_rank",
-        "fusion_rank",
-        "fusion_score",
-        "version",
-    }
-)
-"""Of a result or a memory: what the file shows anyhow, and its places among the answers."""
-
-SHOWN_UNLESS_STRICT = frozenset(
-    {
-        "type",
-        "created",
-        "updated",
-        "fusion_sum",
-        "contributions",
-        "boost",
-        "ranks",
-        "steps",
-    }
-)
-"""In clear columns of the file, or derived from the type; a strict vault seals them."""
-
-SHOWN_OF_STAGES = frozenset(
-    {
-        "language",
-        "keywords",
-        "topic_groups",
-        "searchable",
-        "of",
-        "filters",
-        "lists",
-        "leg_milliseconds",
-        "index",
-        "recipe",
-        "k",
-        "weights",
-        "candidates",
-        "pool",
-        "opened",
-        "kept",
-        "how",
-        "reranked",
-        "calibrated",
-        "returned",
-        "model",
-        "skipped",
-        "variants",
-        "dropped",
-        "dropped_for",
-        "feedback_from",
-    }
-)
-SHOWN_FACETS = frozenset({"type", "status", "created"})
-"""Unless strict."""
-NAMED_FACETS = frozenset({"collection", "topic"})
-"""Names are sealed: these are counted in the collections alone that the asker may read."""
-SHOWN_OF_WHY = frozenset({"returned", "filters", "legs", "words", "pool", "last_score", "page"})
-"""Besides the ranks: what further searches would tell as well. Not the reason and the stage, which
-may say that two memories have the same content, or what the opened text holds."""
-NEARNESS = frozenset({"best", "last", "score", "last_score"})
-"""Of a leg's list, in a stage or in the answer to why: how near, so that only places stay."""
-
-_BLANK = SearchResult(0, "", None, 0.0, None, "", "", "", (), "", "", False)
-_COLUMNS = frozenset(SearchResult.__struct_fields__)
-
-
-class NotPermittedError(MemoryStoreError):
-    """The question needs a permission that the asker does not have (HTTP 403)."""
 
 
 def search(store: MemoryStore, grants: Grants, request: SearchRequest) -> SearchResponse:
@@ -173,10 +86,10 @@ def search(store: MemoryStore, grants: Grants, request: SearchRequest) -> Search
 
         response = replace(response, why=no_id(about))
     if unread is None:
-        return replace(response, explain=tuple(map(_as_asked_here, response.explain)))
+        return shown_to_readers(response)
     shown = store.limited_to(readable).present([row.id for row in response.rows])
     response = replace(response, degraded=(*response.degraded, *unread.left_out))
-    return _sealed(response, strict=strict, readable=shown)
+    return shown_unread(response, strict=strict, readable=shown)
 
 
 class _Unread(Struct, frozen=True):
@@ -224,17 +137,6 @@ def _asked(store: MemoryStore, grants: Grants, unread: _Unread) -> Scope:
     return Scope.of(one for one, name in names.items() if wanted & {one, name.casefold()})
 
 
-def row_data(row: SearchResult, *, strict: bool, titled: bool = False) -> dict[str, Any]:
-    """A result of :func:`search` as JSON data, with null for all that its asker may not see.
-
-    ``titled``: for a table that is read as it is, where first words stand in for a missing title.
-    """
-    data = row.as_dict()
-    if not row.collection:  # sealed ones have none
-        return without_text(data, strict=strict)
-    return {**data, "title": row.shown_title} if titled else data
-
-
 def _whole_id(store: MemoryStore, like: str) -> str:
     """The id of the memory that others should be like: by its id or the id's beginning alone."""
     try:
@@ -243,13 +145,8 @@ def _whole_id(store: MemoryStore, like: str) -> str:
         raise unknown(like) from None
 
 
-def _as_asked_here(stage: Stage) -> Stage:
-    """A stage without what a language model was sent: that is for whoever holds the key."""
-    return replace(stage, sent=UNSET) if isinstance(stage, Expand) else stage
-
-
 def _refuse_folders(reranker: str | None) -> None:
-    """A model's name will do: who asks over HTTP or SQL must not load files of their choice."""
+    """A model's name will do: an asker over HTTP or SQL must not load files of their choice."""
     if reranker and (set(reranker) & {"/", "\\"} or reranker.startswith((".", "~"))):
         raise BadInputError("reranker: a model's name expected, not a folder", "reranker")
 
@@ -261,12 +158,6 @@ def _refuse_other_models(store: MemoryStore, expander: str | None) -> None:
             "expander: the language model is chosen in this server's configuration; expand=0 "
             "searches without it"
         )
-
-
-def without_text(record: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
-    """A result or a memory as JSON data, with null for all that its asker may not see."""
-    shown = _shown(strict=strict)
-    return {name: value if name in shown else None for name, value in record.items()}
 
 
 def _refuse_to_read(unread: _Unread, *, strict: bool, narrow_to: Sequence[str]) -> None:
@@ -294,68 +185,7 @@ def _only_readers(unread: _Unread, *, strict: bool) -> tuple[str, str] | None:
     if not strict:
         return None
     narrowed = {one.partition(":")[0] for one in asked.narrow}
-    by_status = asked.status != "all" or bool(narrowed & SHOWN_FACETS)
+    by_status = asked.status != "all" or bool(narrowed & COUNTED_UNLESS_STRICT)
     if parsed.types or parsed.since or parsed.until or by_status:
         return "type, status, since, until", "types and times are sealed in a strict vault"
     return None
-
-
-def _shown(*, strict: bool) -> frozenset[str]:
-    return SHOWN if strict else SHOWN | SHOWN_UNLESS_STRICT
-
-
-def _sealed(
-    response: SearchResponse, *, strict: bool, readable: Container[str] = ()
-) -> SearchResponse:
-    """A new response with what may be seen of another one; whole rows of ``readable`` ids."""
-    shown = _shown(strict=strict)
-    columns = sorted(shown & _COLUMNS)
-    return SearchResponse(
-        query=response.query,
-        mode=response.mode,
-        rows=tuple(
-            row
-            if row.id in readable
-            else replace(_BLANK, **{name: getattr(row, name) for name in columns})
-            for row in response.rows
-        ),
-        counts=response.counts,
-        opened=response.opened,
-        total=response.total,
-        types={} if strict else response.types,
-        facets=_part(response.facets, NAMED_FACETS if strict else NAMED_FACETS | SHOWN_FACETS),
-        next=response.next,
-        truncated=response.truncated,
-        nearest=response.nearest,
-        degraded=for_searchers(response.degraded),
-        milliseconds=response.milliseconds,
-        explain=tuple(_sealed_stage(stage, shown) for stage in response.explain),
-        why=None if response.why is None else _sealed_why(response.why, shown),
-    )
-
-
-def _sealed_why(why: Verdict, shown: frozenset[str]) -> Verdict:
-    from memory_store.search.explain.verdict import IDS_ONLY
-
-    left = only(why, shown | SHOWN_OF_WHY)
-    if left.legs:
-        left = replace(left, legs=tuple(map(_without_similarities, left.legs)))
-    return replace(left, reason=IDS_ONLY) if why.reason == IDS_ONLY else left
-
-
-def _sealed_stage(stage: Stage, shown: frozenset[str]) -> Stage:
-    left = only(stage, SHOWN_OF_STAGES | TIMES | {"results"})
-    if isinstance(left, Fetch) and left.lists:
-        left.lists = tuple(map(_without_similarities, left.lists))
-    if isinstance(left, Adjust | Open) and left.results:
-        left.results = tuple(only(one, shown) for one in left.results)
-    return left
-
-
-def _without_similarities(part: Part) -> Part:
-    near = (name for name in part.__struct_fields__ if name in NEARNESS)
-    return replace(part, **dict.fromkeys(near, None))
-
-
-def _part(record: Mapping[str, Any], shown: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name in shown}

@@ -1,0 +1,24 @@
+"""Who may ask what of a vault, and what of an answer they see: decided once for a request."""
+
+from memory_store.access.answers import row_data, without_text
+from memory_store.access.grants import (
+    ALL_GRANTS,
+    KEY_HOLDER,
+    NO_GRANTS,
+    Grants,
+    NotPermittedError,
+)
+from memory_store.access.questions import STRICT, UNREAD_MODES, search
+
+__all__ = [
+    "ALL_GRANTS",
+    "KEY_HOLDER",
+    "NO_GRANTS",
+    "STRICT",
+    "UNREAD_MODES",
+    "Grants",
+    "NotPermittedError",
+    "row_data",
+    "search",
+    "without_text",
+]
