@@ -1,7 +1,7 @@
 """Who sees a field of an answer, written beside the field.
 
 Boundary: a field without such a word is for those who may read alone. So a new field is withheld
-from searchers until somebody decides otherwise.
+from searchers until it says otherwise.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The SQL surface: functions whose grants are handed in by whoever registers them."""
+"""The SQL surface: functions, which ask for the caller's grants at each call."""

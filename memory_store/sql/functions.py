@@ -1,6 +1,6 @@
 """SQL functions over a store: ``hybrid_search``, ``memory_text``, ``topic_hash``, ``rrf``.
 
-Boundary: these functions can be called by anybody who may run SQL, from every connection they
+Boundary: these functions can be called by every actor who may run SQL, from every connection they
 are registered on. They hold no grant of their own: each call asks ``resolve`` what its caller may
 do *now*, and without an answer returns nothing (``[]``, no rows, or NULL). What leaves without the
 decrypt grant is settled in :mod:`memory_store.access`.
@@ -137,7 +137,7 @@ class HybridFunctions:
     def rows(self, query: Any, options: Any) -> list[tuple[Cell, ...]]:
         """The rows as a table; a refusal is the statement's error.
 
-        A blank query has none: a form that nobody has filled in yet is no mistake.
+        A blank query has none: a form that is not filled in yet is no mistake.
         """
         if query is None or not str(query).strip():
             return []

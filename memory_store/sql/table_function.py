@@ -11,7 +11,7 @@ module is linked to. What keeps the process alive:
 * No exception leaves a callback. ctypes would print it and return 0, which says that all went well.
 
 Boundary: holds the rows of running statements, which may be opened text, until SQLite closes the
-statement's cursor. Who may see what is settled by whoever hands the rows in.
+statement's cursor. The caller that hands the rows in has decided who may see what.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Source(Protocol):
 def add_table_function(connection: Any, source: Source) -> None:
     """Let ``connection`` select from ``source.name(query [, options])``.
 
-    ``source`` is not kept alive here: whoever registers it does so for as long as the connection
-    lives. A connection has one table function: another one takes its place. Raises
+    ``source`` is not kept alive here: the caller keeps it for as long as the connection lives. A
+    connection has one table function: another one takes its place. Raises
     :class:`TableFunctionUnavailable`; the connection is then as it was.
     """
     for name in MODULES:
