@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from memory_store.access import ALL_GRANTS, KEY_HOLDER, Grants
 from memory_store.errors import NotAVaultError
 from memory_store.scopes import EVERYTHING
-from memory_store.access import ALL_GRANTS, KEY_HOLDER, Grants
 from memory_store.sql.functions import StoreAndGrants, register
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
