@@ -119,6 +119,7 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    path: str
 
     @property
     def text(self) -> str:
@@ -134,9 +135,13 @@ class House:
     secrets: Mapping[str, bytes]
     shown: str
     """The one id of a memory that stands in the public table, too."""
+    rows: Mapping[str, str]
+    """The id of a row by its table: somebody may have seen it elsewhere."""
 
     def ask(self, path: str, who: str | None = None, data: Any = None) -> Answer:
-        """GET (or POST ``data`` as JSON) by an actor."""
+        """GET (or POST ``data`` as JSON) by an actor; ``{table}`` is the id of a row there."""
+        for name, row in self.rows.items():
+            path = path.replace(f"{{{name}}}", row)
         headers = {"Authorization": f"Bearer {who}"} if who else {}
         body = None
         if data is not None:
@@ -145,13 +150,15 @@ class House:
         request = urllib.request.Request(self.address + path, body, headers)
         try:
             with urllib.request.urlopen(request) as response:
-                return Answer(response.status, dict(response.headers), response.read())
+                return Answer(response.status, dict(response.headers), response.read(), path)
         except urllib.error.HTTPError as error:
-            return Answer(error.code, dict(error.headers), error.read())
+            return Answer(error.code, dict(error.headers), error.read(), path)
 
     def leaks(self, answer: Answer) -> list[str]:
-        """What of the vault an answer holds, by name."""
-        found = [name for name, value in self.secrets.items() if value in answer.body]
+        """What of the vault an answer holds that was not in the question, by name."""
+        asked = answer.path.encode()
+        told = {name: one for name, one in self.secrets.items() if one not in asked}
+        found = [name for name, value in told.items() if value in answer.body]
         return found + ([LEAK] if LEAK.encode() in answer.body else [])
 
 
@@ -229,6 +236,16 @@ def secrets_of(path: Path, shown: str) -> dict[str, bytes]:
     return found
 
 
+def rows_of(path: Path) -> dict[str, str]:
+    """The id of a row of each table whose rows have addresses that hold one."""
+    tables = ("memories", "memory_bodies", "collections", "vault_slots")
+    with connected(path) as connection:
+        return {
+            table: str(connection.execute(f"select max(id) from {table}").fetchone()[0])
+            for table in tables
+        }
+
+
 def _encoded(place: str, value: Any, shown: str) -> dict[str, bytes]:
     if isinstance(value, str) and len(value) >= 16 and value != shown:
         return {f"{place} {value[:40]}": value.encode()}
@@ -288,7 +305,7 @@ def house(folder: Path, model: Path, *, immutable: bool, locked: bool = False) -
         *("-c" if IS_NEXT else "-m", folder / "configuration.json"),
         environment={**os.environ, **private_environment(folder, model)},
     ) as server:
-        yield House(server.address, secrets_of(path, shown), shown)
+        yield House(server.address, secrets_of(path, shown), shown, rows_of(path))
 
 
 def sql(statement: str, database: str = "notes", extension: str = ".json", **more: str) -> str:
