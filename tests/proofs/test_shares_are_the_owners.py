@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -57,7 +58,9 @@ def forge(two: Two, change: Callable[[bytes], bytes]) -> None:
     with two.keys_of_mallory() as (connection, keys):
         place = keys.place("vault_shares", "sealed", keys.collection)
         ((sealed,),) = connection.execute("select sealed from vault_shares").fetchall()
-        content = change(bytes(keys.unseal("share", place, sealed)))
+        told = bytes(keys.unseal("share", place, sealed))
+        content = change(told)
+        assert content != told
         connection.execute(
             "update vault_shares set sealed = ?", (keys.seal("share", place, content),)
         )
@@ -74,11 +77,13 @@ def of_format_2(content: bytes) -> bytes:
     [
         lambda content: content.replace(b'"strict"', b'"default"'),
         lambda content: content.replace(b'"embedder":"', b'"embedder":"/tmp/hers/'),
+        lambda content: content.replace(b'"analyser":', b'"analyser":9'),
+        lambda content: re.sub(rb'("dedupe":")....', rb"\1AAAA", content),
         lambda content: content.replace(b'"name":"work"', b'"name":"diary"'),
         lambda content: content.replace(b'"choice":{}', b'"choice":{"folder":"/tmp/hers"}'),
         of_format_2,
     ],
-    ids=["profile", "embedder", "name", "folder", "format 2"],
+    ids=["profile", "embedder", "analyser", "dedupe", "name", "folder", "format 2"],
 )
 def test_a_member_cannot_change_what_another_is_told(
     two: Two, change: Callable[[bytes], bytes]
