@@ -35,12 +35,14 @@ from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_mani
 from memory_store.vault.rows import content_tag, open_memories, own_tag, read_origins, topic_tags
 from memory_store.vault.settings import FILLING, MEMORY
 from memory_store.vault.share_check import share_checks
+from memory_store.vault.slots import OWNER, list_slots
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.damage import UNFORESEEN
 from memory_store.vault.storage.schema import FORMAT_VERSION
 from memory_store.vault.storage.segments import SegmentRow
 
 MEND = "memory-store reindex --all makes the entry anew"
+PLANTED = "vault_slots: not one that the owner made; memory-store keys remove takes it away"
 
 Check = Callable[[], object]
 DATABASE = "database"
@@ -137,6 +139,7 @@ class _Work:
             for sequence, tag, sealed in stored(connection):
                 yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
             yield "audit trail", partial(_audit_check, vault, connection)
+            yield from _slots_of_nobody(vault, connection)
         if vault.settings.topics_kept == MEMORY:
             yield "memory_topics", partial(_no_topics, connection)
         yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
@@ -245,6 +248,20 @@ def _no_topics(connection: Storage) -> None:
         "topics are kept in memory, and hashes are in the file: "
         "memory-store settings DB topics memory deletes them",
     )
+
+
+def _slots_of_nobody(vault: WholeVault, storage: Storage) -> Iterator[tuple[str, Check]]:
+    """The slots in the file that say they are the owner's, and that his settings do not name.
+
+    Where he never changed his keys, he wrote none down, and none can be told apart.
+    """
+    try:
+        known = vault.stored_settings(storage).slots
+    except MemoryStoreError:
+        return  # the check of the settings says so
+    for slot in list_slots(storage, OWNER):
+        if known and slot.id not in known:
+            yield f"key slot {slot.id}", partial(_refuse_unless, False, PLANTED)
 
 
 def _audit_check(vault: WholeVault, connection: Storage) -> None:

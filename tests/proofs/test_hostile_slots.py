@@ -203,6 +203,24 @@ def test_a_row_that_was_put_into_the_file_is_no_other_key_than_the_last_one(
         assert store.keys.remove("planted").id == "planted"
 
 
+def test_verification_names_a_slot_that_was_put_into_the_file(filled: Filled) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.keys.add_recovery_code()  # the owner writes down which keys are his
+        assert store.verify()["failures"] == []
+        change(
+            filled.path,
+            "insert into vault_slots select 'planted', principal, kind, parameters, salt, "
+            "commitment, wrapped, created from vault_slots where kind = 'key-file'",
+        )
+        (failure,) = store.verify()["failures"]
+        assert "key slot planted" in failure
+        store.keys.remove("planted")
+        assert store.verify()["failures"] == []
+        with MemoryStore.open(filled.path, key_file=filled.key_file) as other:
+            other.keys.add_recovery_code()
+        assert store.verify()["failures"] == [], "one that the owner made meanwhile"
+
+
 @pytest.mark.parametrize("content", [b"[" * DEEP, b'{"count": 1}', b"null", b"\xff", b"1e999"])
 def test_an_account_of_a_member_s_making_is_refused_in_a_line(
     filled: Filled, content: bytes
