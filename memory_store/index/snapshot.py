@@ -314,9 +314,13 @@ class Snapshot:
 
     def document_vectors(self, ordinal: int) -> npt.NDArray[np.float32]:
         """The document's vectors, float32 [windows, dimensions] of length 1 (a copy)."""
+        return unit_rows(self.stored_vectors(ordinal))
+
+    def stored_vectors(self, ordinal: int) -> npt.NDArray[np.float16]:
+        """The document's vectors bit by bit as they are kept, float16 [windows, dimensions]."""
         part = self.part_of(ordinal)
         first, last = part.segment.window_offsets[ordinal - part.base :][:2]
-        return unit_rows(part.segment.vectors[first:last])
+        return part.segment.vectors[first:last].copy()
 
     def visible(self, collections: Collection[str] | None) -> Mask:
         """bool [size]: living documents of those collections (``None``: of all)."""

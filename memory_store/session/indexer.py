@@ -143,7 +143,10 @@ class Indexer:
         return self._languages[collection]
 
     def _reuse(self, fingerprint: str, tag: bytes) -> Windows | None:
-        """The windows and vectors that the index holds for an equal content, by the same model."""
+        """The windows and vectors that the index holds for an equal content, by the same model.
+
+        Bit by bit: rounded once more, a vector would show that another collection has the content.
+        """
         if self._anew:
             return None
         if fingerprint not in self._known:
@@ -154,7 +157,7 @@ class Indexer:
         spans = self._snapshot.windows(ordinal)
         if not spans:
             return None
-        return Windows(tuple(spans), self._snapshot.document_vectors(ordinal))
+        return Windows(tuple(spans), self._snapshot.stored_vectors(ordinal))
 
     def _contents(self, fingerprint: str) -> dict[bytes, int]:
         """Content tag → a living document of a collection whose vectors that model made.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import pytest
@@ -143,6 +143,21 @@ def test_a_search_says_what_it_says_where_the_hidden_collection_never_was(
         for options in OPTIONS:
             found, expected = answer(both, query, options), answer(alone, query, options)
             assert alike(found, expected), (query, options, found, expected)
+
+
+def test_a_vector_shows_not_that_a_hidden_collection_holds_the_same_text(make_store: Make) -> None:
+    """The index takes the vectors it knows of an equal text: as they are, not rounded anew."""
+    texts = [" ".join(pair) for pair in product(WORDS, repeat=2)]
+    hidden = [(HIDDEN, text) for text in texts]
+    shown = [draft(number, "work", text) for number, text in enumerate(texts, 1_000)]
+    both = filled(make_store, "with.db", [draft(n, *one) for n, one in enumerate(hidden)] + shown)
+    alone = filled(make_store, "without.db", shown)
+    for query in QUERIES:
+        scores = [
+            {row.id: row.vector_score for row in store.search(query, mode="vector", limit=20).rows}
+            for store in (both, alone)
+        ]
+        assert scores[0] == scores[1]
 
 
 @pytest.fixture(params=["default", "strict"])
