@@ -10,13 +10,18 @@ from typing import Any
 FOLDER = Path(__file__).parents[1] / "figures"
 FIGURES = FOLDER / "speed.json"
 NEXT = FOLDER / "load-next.json"  # the same under Datasette 1.0
+LOAD = (
+    *("surface", "clients", "a second", "p50", "p95", "p95 ÷ allowed", "turned away"),
+    *("home ÷ idle", "table ÷ idle", "met"),
+)
 PLOTS = ("keyword", "vector", "hybrid", "unlock", "import", "again", "memory", "size")
-TIMED = ("operation", "n", "CPU", "wall", "peer", "CPU", "ours ÷ peer", "target", "met")
+SIZES = (1_000, 10_000, 100_000, 1_000_000)
+TIMED = ("operation", "peer", *(f"{size:,}" for size in SIZES), "target")
 HELD = (
     *("process", "n", "unlock", "first search", "later searches", "before", "unlocked", "searched"),
     "index",
 )
-WEIGHED = ("what", "n", "ours", "peer", "theirs", "ours ÷ peer", "target", "met")
+WEIGHED = ("what", "peer", *(f"{size:,}" for size in SIZES), "target")
 TIMES = ("Line", "Proportion")
 HUNDRED = 100_000
 
@@ -33,13 +38,53 @@ def conditions() -> str:
 
 def timed() -> str:
     """Every time, and every share of one."""
-    return _table(TIMED, [line["cells"] for line in _lines() if line["kind"] in TIMES])
+    return _by_size(TIMED, [line for line in _lines() if line["kind"] in TIMES])
 
 
 def weighed() -> str:
     """Bytes in memory and in files; empty where that was not measured."""
-    rows = [line["cells"] for line in _lines() if line["kind"] == "Amount"]
-    return _table(WEIGHED, rows) if rows else ""
+    lines = [line for line in _lines() if line["kind"] == "Amount"]
+    return _by_size(WEIGHED, lines) if lines else ""
+
+
+def _by_size(headings: Sequence[str], lines: Sequence[Figures]) -> str:
+    """A row for each operation, a column for each size; a size that has no column is named."""
+    rows: dict[str, list[Figures]] = {}
+    for line in lines:
+        named = "" if line["size"] in SIZES else f" (n {line['size']:,})"
+        rows.setdefault(f"{line['operation']}{named}", []).append(line)
+    return _table(headings, [_row(name, found) for name, found in rows.items()])
+
+
+def _row(name: str, lines: Sequence[Figures]) -> list[str]:
+    peers = list(dict.fromkeys(line["peer"] for line in lines))
+    target = next((line["target"] for line in lines if line["target"]), "")
+    cells = []
+    for size in SIZES:
+        at = {line["peer"]: line for line in lines if _column(line) == size}
+        cells.append(_cell([at.get(peer) for peer in peers]) if at else "")
+    return [name, ", ".join(peers), *cells, target]
+
+
+def _column(line: Figures) -> int:
+    """The size whose column a line stands in; the first for one without a column of its own."""
+    size: int = line["size"]
+    return size if size in SIZES else SIZES[0]
+
+
+def _cell(peers: Sequence[Figures | None]) -> str:
+    """Ours, and ours ÷ each peer's in brackets; bold where a target is missed."""
+    line = next(one for one in peers if one is not None)
+    amount = line["kind"] == "Amount"
+    ours = line["cells"][3 if line.get("judged") == "wall" else 2]
+    ratios = [one["cells"][5 if amount else 6] if one else "–" for one in peers]
+    shared = ", ".join(ratios) if any(ratios) else ""
+    shown = f"{ours} ({shared})" if ours and shared else ours or shared
+    return f"**{shown}**" if _missed(line) else shown
+
+
+def _missed(line: Figures) -> bool:
+    return " over" in line["cells"][-1] or _no(line)
 
 
 def held() -> str:
@@ -86,7 +131,9 @@ def _load(one: Figures) -> str:
         f" **With 8 clients on the page and JSON, the targets are met in {_met(eight)}**; with "
         f"other crowds and in SQL, held against the same, in {_met(others)}."
     )
-    return f"{told}\n\n{_table(one['headings'], [line['cells'] for line in one['lines']])}"
+    columns = [one["headings"].index(heading) for heading in LOAD]
+    rows = [[line["cells"][column] for column in columns] for line in one["lines"]]
+    return f"{told}\n\n{_table(LOAD, rows)}"
 
 
 def _has_target(line: Figures) -> bool:
@@ -111,10 +158,10 @@ def _sentences() -> Iterator[str]:
     if alone and together:
         yield (
             f"**The database** is {alone['ratio']:.1f} × the text without vectors and "
-            f"{together['ratio']:.1f} × with them, of words that the tokenizer cuts up as told "
-            "above."
+            f"{together['ratio']:.1f} × with them, of invented words, which the "
+            "tokenizer cuts into many pieces."
         )
-    missed = [line for line in _lines() if " over" in line["cells"][-1] or _no(line)]
+    missed = [line for line in _lines() if _missed(line)]
     names = list(
         dict.fromkeys(f"{line['operation']} ({line['size']:,}: {_by(line)})" for line in missed)
     )
