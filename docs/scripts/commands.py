@@ -14,7 +14,7 @@ import click
 from memory_store.cli import COMMANDS, main
 
 WIDTH = 98
-EXAMPLES = 2
+EXAMPLES = 1
 GROUPS = {  # group → the command that shows its options, and their names
     "key": ("search", ("--key-file", "--passphrase")),
     "format": ("list", ("--json", "--nl", "--csv", "--table")),

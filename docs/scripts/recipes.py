@@ -79,18 +79,24 @@ OFF_AT_ZERO = {
 
 
 def table() -> str:
-    """A row for each number in which recipes differ; the others in a sentence behind."""
+    """A row for each number in which recipes differ; behind it what one alone has, and all have."""
     rows = [f"| | {' | '.join(RECIPES)} |", "|---" * (len(RECIPES) + 1) + "|"]
+    alone: dict[str, list[str]] = {}
     same = []
     for name in Recipe.__struct_fields__:
         if name == "name":
             continue
         cells = [_shown(name, getattr(recipe, name)) for recipe in RECIPES.values()]
+        on = [n for n, cell in enumerate(cells) if cell != "–"]
         if len(set(cells)) == 1:
             same.append(f"{MEANINGS.get(name, name)} (`{name}`) {cells[0]}")
+        elif len(on) == 1:
+            said = f"{MEANINGS.get(name, name)} (`{name}`) {cells[on[0]]}"
+            alone.setdefault(list(RECIPES)[on[0]], []).append(said)
         else:
             rows.append(f"| {MEANINGS.get(name, name)} (`{name}`) | {' | '.join(cells)} |")
-    return "\n".join(rows) + f"\n\nThe same in all: {'; '.join(same)}."
+    only = [f"Only `{recipe}`: {'; '.join(said)}." for recipe, said in alone.items()]
+    return "\n\n".join(["\n".join(rows), *only, f"The same in all: {'; '.join(same)}."])
 
 
 def _shown(name: str, value: Any) -> str:
