@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from memory_store.records import OPTION_NAMES, OPTIONS
 
-KINDS = {bool: "yes or no", int: "whole number", float: "number", str: "text"}
-
 
 def table() -> str:
-    """Each option: its values, its default, and what it does."""
-    rows = ["| option | values | usual | |", "|---|---|---|---|"]
+    """Each option with what it takes, its default, and what it does."""
+    rows = ["| option | usual | |", "|---|---|---|"]
     for name in OPTION_NAMES:
         option = OPTIONS[name]
-        rows.append(f"| `{name}` | {_values(name)} | {_usual(name)} | {option.description} |")
+        value = f"`{name}` {option.value}".rstrip()
+        choices = f": {', '.join(f'`{one}`' for one in option.choices)}" if option.choices else ""
+        rows.append(f"| {value} | {_usual(name)} | {option.description}{choices} |")
     return "\n".join(rows)
-
-
-def _values(name: str) -> str:
-    option = OPTIONS[name]
-    if option.choices:
-        return ", ".join(f"`{one}`" for one in option.choices)
-    if option.value:
-        return f"`{option.value}`"
-    return "several texts" if option.several else KINDS[option.kind]
 
 
 def _usual(name: str) -> str:
