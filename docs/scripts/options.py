@@ -10,7 +10,7 @@ def table() -> str:
     rows = ["| option | usual | |", "|---|---|---|"]
     for name in OPTION_NAMES:
         option = OPTIONS[name]
-        value = f"`{name}` {option.value}".rstrip()
+        value = f"`{name}` {option.value or ''}".rstrip()
         choices = f": {', '.join(f'`{one}`' for one in option.choices)}" if option.choices else ""
         rows.append(f"| {value} | {_usual(name)} | {option.description}{choices} |")
     return "\n".join(rows)
