@@ -26,11 +26,11 @@ FILTERS = frozenset(
         *("meta", "min_score", "narrow", "like", "mode"),
     }
 )
-"""The fields of ``SearchOptions`` that decide which memories are an answer."""
+"""The fields of ``SearchRequest`` that decide which memories are an answer."""
 
 NO_FILTERS = frozenset(
     {
-        *("deep", "limit", "recipe", "reranker", "rerank", "expander", "expand", "sealed"),
+        *("query", "deep", "limit", "recipe", "reranker", "rerank", "expander", "expand", "sealed"),
         *("budget", "budget_ms", "continue_", "explain", "why"),
     }
 )
