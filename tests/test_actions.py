@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memory_store.vault.file_access import file_access
 
 from memory_store.actions.action import Declared, action
 from memory_store.errors import MemoryStoreError, ReadOnlyError
@@ -17,6 +16,7 @@ from memory_store.records import MemoryDraft, MemoryEdit
 from memory_store.session import unlock
 from memory_store.store import Collections, Keys, MemoryStore, Trail
 from memory_store.vault.audit_events import ACTIONS, FAILED_UNLOCK, IMPORT, LOCK, UNLOCK
+from memory_store.vault.storage.file_access import file_access
 
 PASSPHRASE = "seven words that stand in no dictionary"
 

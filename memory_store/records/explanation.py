@@ -10,10 +10,11 @@ field that does not say who else sees it is for those who may read.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType, json
+from msgspec import UNSET, Struct, UnsetType, to_builtins
 
 from memory_store.records.visibility import ForSearchers, InPart, UnlessStrict
 
@@ -34,7 +35,7 @@ class Explained:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready data."""
-        data: dict[str, Any] = json.decode(json.encode(self))
+        data: dict[str, Any] = json.loads(json.dumps(to_builtins(self)))  # tuples become lists
         return data
 
     def __getitem__(self, name: str) -> Any:

@@ -42,6 +42,7 @@ def by_command(path: str, key_file: str, memory: str, elsewhere: str) -> dict[st
 def by_program(path: str, key_file: str, memory: str, elsewhere: str) -> dict[str, Any]:
     """With the Python API, in this process and in a search process."""
     from memory_store import MemoryStore
+    from memory_store.records.request import search_request
     from memory_store.searchers.pool import Searchers
 
     with MemoryStore.open(path, key_file=key_file) as store:
@@ -58,7 +59,7 @@ def by_program(path: str, key_file: str, memory: str, elsewhere: str) -> dict[st
         while not searchers.ready and time.monotonic() < until:
             store.search("sluice", mode="keyword")
             time.sleep(0.05)
-        found = searchers.ask((), "search", "sluice", {"mode": "keyword", "limit": 32})
+        found = searchers.ask((), "search", search_request("sluice", mode="keyword", limit=32))
         said["elsewhere"] = found is not None and len(found.rows)
         said["here"] = len(store.search("sluice", mode="keyword", limit=32).rows)
         searchers.stop()

@@ -39,7 +39,7 @@ ROUNDS = counted(75)  # of every kind of filter: each recipe in each mode with e
 QUESTIONS = counted(450)  # of a proof that takes the kinds in turn
 MODES = ("hybrid", "keyword", "vector")
 LISTS_BY = set(inspect.signature(MemoryStore.list).parameters) - {
-    "self",
+    "opened",
     "limit",
     "offset",
     "after",
