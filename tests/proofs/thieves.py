@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +10,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "kit"))  # nothing of memory_
 
 from independent_reader import open_vault
 from independent_sealing import Refused, Slot
+
+from memory_store.sqlite import sqlite3  # the one of this process: two lose each other's locks
 
 
 def read(path: Path, kind: str, secret: str, device: str | None = None) -> list[str]:
