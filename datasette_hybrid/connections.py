@@ -30,7 +30,7 @@ from memory_store.sqlite import sqlite3
 from memory_store.vault.storage.schema import SETTINGS_TABLE
 
 from .compat import ACTIONS
-from .permissions.asker import NOBODY, Asker, asker
+from .permissions.asker import NO_ASKER, Asker, asker
 from .permissions.tables import SEALED, Access, access_of, needed
 from .vaults import registry
 
@@ -83,7 +83,7 @@ class Guard:
     def _access_to(self, places: Mapping[str, str | None], sql: Any) -> Mapping[str, Access]:
         if self._writes and isinstance(sql, str) and UPKEEP.fullmatch(sql):
             return dict.fromkeys(places, Access.ALL)
-        known = NOBODY if self._writes and not _isolated.get() else asker.get()
+        known = NO_ASKER if self._writes and not _isolated.get() else asker.get()
         return {place: access_of(known, name) for place, name in places.items()}
 
     def _vaults(self, connection: Any, database: Database | None) -> Mapping[str, str | None]:
@@ -226,7 +226,7 @@ def guard_other(connection: Any, database: str, datasette: Any) -> None:
 
 async def is_guarded(datasette: Any, database: str) -> bool:
     """Whether the guard works on a database that holds a vault: tried as a stranger would."""
-    token = asker.set(NOBODY)
+    token = asker.set(NO_ASKER)
     try:
         await datasette.databases[database].execute_fn(
             lambda connection: connection.execute("select count(*) from vault_settings").fetchone()

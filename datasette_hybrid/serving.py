@@ -22,7 +22,7 @@ from memory_store.vault.storage.file_access import WITHOUT_SHARING, file_access
 from . import compat
 from .audit.recorder import SQL, surface
 from .connections import is_guarded
-from .permissions.asker import NOBODY, asker
+from .permissions.asker import NO_ASKER, asker
 from .permissions.grants import renewing
 from .permissions.session_cookies import ending_at_logout
 from .requests.admission import seats_in_sql, work
@@ -86,7 +86,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
                 await refusal.asgi_send(send)
                 return
             # A request made by Datasette inside another one must neither see nor leave an asker.
-            token = asker.set(NOBODY)
+            token = asker.set(NO_ASKER)
             shown = page.set(Page(path))
             try:
                 with requests.answering(search=OURS in path), protection():

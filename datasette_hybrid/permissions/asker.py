@@ -43,6 +43,6 @@ class Asker(Struct, frozen=True, eq=False):
         return self.databases.get(database, frozenset())
 
 
-NOBODY = Asker({})
-asker: ContextVar[Asker] = ContextVar("hybrid_asker", default=NOBODY)
+NO_ASKER = Asker({})
+asker: ContextVar[Asker] = ContextVar("hybrid_asker", default=NO_ASKER)
 """Set per request and reset after it; outside of a request there is no asker."""

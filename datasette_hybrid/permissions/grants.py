@@ -26,7 +26,7 @@ from memory_store.scopes import Scope
 from .. import compat, configuration
 from ..vaults.memberships import memberships, remembered
 from ..vaults.registry import vaults_of
-from .asker import NOBODY, Asker, asker
+from .asker import NO_ASKER, Asker, asker
 from .membership import Membership, rules
 from .session_cookies import session_unlock
 
@@ -49,7 +49,7 @@ async def recognise(datasette: Any, request: Any, answers: Iterable[Any]) -> Any
 async def _recognised_anew(datasette: Any, request: Any) -> Asker:
     """Who is asking by now: a token may have been revoked, or have run out."""
     if not await compat.still_recognised(datasette, request):
-        return NOBODY
+        return NO_ASKER
     return asker.get()  # which asking for the actor has set
 
 
@@ -99,7 +99,7 @@ async def resolve_one(datasette: Any, actor: Any, database: str) -> Asker:
     actor_id = id_of(actor)
     async with remembered(datasette, actor_id) as known:
         if not await compat.may_view(datasette, actor, database):
-            return NOBODY
+            return NO_ASKER
         membership = known.get(database)
         held = (await compat.held(datasette, actor, {database: _known(membership, actor_id)}))[
             database

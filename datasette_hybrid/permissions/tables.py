@@ -15,7 +15,7 @@ from typing import Any
 from memory_store.vault.storage.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from .. import compat
-from .asker import NOBODY, Asker, asker
+from .asker import NO_ASKER, Asker, asker
 from .grants import resolve_one
 
 
@@ -121,7 +121,7 @@ async def _access(datasette: Any, actor: Any, database: str) -> Access:
     Datasette asks of each table whether an anonymous visitor might see it, too.
     """
     known = asker.get()
-    if known is NOBODY:
+    if known is NO_ASKER:
         return access_of(await resolve_one(datasette, actor, database), database)
     if actor == known.actor:
         return access_of(known, database)

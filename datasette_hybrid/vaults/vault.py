@@ -29,7 +29,7 @@ from memory_store.store import MemoryStore
 from .. import background
 from ..audit.recorder import Recorder
 from ..configuration import DatabaseSettings
-from ..permissions.asker import NOBODY, asker
+from ..permissions.asker import NO_ASKER, asker
 from ..permissions.membership import Membership
 from ..permissions.sessions import Sessions
 from . import opening
@@ -149,7 +149,7 @@ class Vault:
         outside of the running request's decrypt grant. Raises :class:`LockedError`.
         """
         known = asker.get()
-        whole = scope == EVERYTHING or known is NOBODY
+        whole = scope == EVERYTHING or known is NO_ASKER
         told = EVERYTHING if whole else known.on(self.database).decrypt
         writer = secrets.token_urlsafe(16) if known.actor_id is None else f"actor {known.actor_id}"
         if self._rests_now():

@@ -63,10 +63,10 @@ def accepting_older_shares(path: Path) -> Iterator[None]:
     from memory_store.vault.storage.schema import check_is_vault
 
     check_is_vault(path)
-    connection = Storage.open(path, read_only=True)
+    storage = Storage.open(path, read_only=True)
     try:
-        vault = read_vault_id(connection)
+        vault = read_vault_id(storage)
     finally:
-        connection.close()
+        storage.close()
     with without(vault, SHARES):
         yield

@@ -83,8 +83,8 @@ def _described(vault: bytes, identifier: str, users: list[Slot], slots: list[Slo
 
 def _looked_at(path: Path) -> tuple[bytes, list[Slot]]:
     check_is_vault(path)
-    with closing(Storage.open(path, read_only=True)) as connection:
-        return read_vault_id(connection), list_slots(connection)
+    with closing(Storage.open(path, read_only=True)) as storage:
+        return read_vault_id(storage), list_slots(storage)
 
 
 def named_device(slot: Slot) -> str:
@@ -184,10 +184,10 @@ def own_devices(vault: WholeVault) -> Iterator[SecretKey]:
             yield device
 
 
-def own_slots(vault: WholeVault, connection: Storage) -> list[Slot]:
+def own_slots(vault: WholeVault, storage: Storage) -> list[Slot]:
     """The caller's slots; of those in the file, for the owner, the ones that he knows of."""
-    present = list_slots(connection, vault.keyring.principal)
+    present = list_slots(storage, vault.keyring.principal)
     if vault.keyring.principal != OWNER:
         return present
-    known = vault.stored_settings(connection).slots
+    known = vault.stored_settings(storage).slots
     return [slot for slot in present if not known or slot.id in known]

@@ -31,7 +31,6 @@ from memory_store.vault.resealing import STEPS, Step, new_account, rows_of
 from memory_store.vault.settings import Epoch, KeyHolder, Settings
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.damage import vault_faults
-from memory_store.vault.transactions import erase_traces, transaction
 
 Progress = Callable[[str, int, "int | None"], None]
 
@@ -65,8 +64,8 @@ def rotate(opened: Opened, *collections: str, progress: Progress | None = None) 
             vault.follow_settings()
             scopes = [VAULT_SCOPE, *vault.settings.collections]
     done = [rotate_scope(vault, scope, progress) for scope in dict.fromkeys(scopes)]
-    with vault.gate.entered(), vault.writing() as connection:
-        erase_traces(connection)
+    with vault.gate.entered(), vault.writing() as storage:
+        storage.erase_traces()
     finish(vault)
     return done
 
@@ -114,16 +113,16 @@ def begin(vault: WholeVault, scope: str) -> None:
 
     From the moment this is committed everybody writes in it.
     """
-    with vault.writing() as connection:
-        with transaction(connection, vault.keyring):
-            settings = vault.stored_settings(connection)
+    with vault.writing() as storage:
+        with storage.transaction(vault.keyring):
+            settings = vault.stored_settings(storage)
             if settings.epoch_of(scope).before is None:  # else somebody began at the same time
-                begin_in(connection, vault, settings, [scope])
+                begin_in(storage, vault, settings, [scope])
         vault.refresh_settings()
 
 
 def begin_in(
-    connection: Storage,
+    storage: Storage,
     vault: WholeVault,
     settings: Settings,
     scopes: Sequence[str],
@@ -137,22 +136,22 @@ def begin_in(
     for scope in scopes:
         present = settings.epoch_of(scope).epoch
         later = replace(later, epochs=later.with_epoch(Epoch(scope, present + 1, present)))
-    vault.change_settings(connection, present=settings, holders=later.holders, epochs=later.epochs)
+    vault.change_settings(storage, present=settings, holders=later.holders, epochs=later.epochs)
     for scope in scopes:
         keys, epoch = vault.keyring.of(scope), later.epoch_of(scope).epoch
         bundle = keys.bundle.next()
         wrapped = vault.keyring.wrapped(scope, epoch, bundle)
-        connection.keys.insert([(scope, epoch, vault.keyring.principal, wrapped)])
+        storage.keys.insert([(scope, epoch, vault.keyring.principal, wrapped)])
         readers = [holder for holder in later.holders if scope in holder.collections]
-        grant_all(connection, vault, readers, scope, epoch, bundle)
+        grant_all(storage, vault, readers, scope, epoch, bundle)
         if scope != VAULT_SCOPE:
-            tags, upcoming = collection_tags(connection, keys), keys.upcoming(epoch, bundle)
-            new_account(connection, keys, upcoming, tags, vault.settings.revision)
-            topic_hashes.begin_filling(connection, scope, settings.epoch_of(scope).epoch)
+            tags, upcoming = collection_tags(storage, keys), keys.upcoming(epoch, bundle)
+            new_account(storage, keys, upcoming, tags, vault.settings.revision)
+            topic_hashes.begin_filling(storage, scope, settings.epoch_of(scope).epoch)
 
 
 def grant_all(
-    connection: Storage,
+    storage: Storage,
     vault: WholeVault,
     holders: Sequence[KeyHolder],
     collection: str,
@@ -163,12 +162,12 @@ def grant_all(
     them by (inside the caller's transaction). Raises TamperedError where the file has others."""
     if not holders:
         return
-    owner = vault.keyring.identity(connection)
+    owner = vault.keyring.identity(storage)
     for one in holders:
-        recipient = known_identity(connection, one.principal, bytes.fromhex(one.identity))
+        recipient = known_identity(storage, one.principal, bytes.fromhex(one.identity))
         place = GrantPlace(vault.vault, collection, epoch, one.principal, owner, recipient)
         granted = vault.keyring.granted(place, bundle)
-        connection.keys.insert([(collection, epoch, one.principal, granted)])
+        storage.keys.insert([(collection, epoch, one.principal, granted)])
 
 
 def _reseal(vault: WholeVault, scope: str, name: str, progress: Progress | None) -> None:
@@ -200,38 +199,38 @@ def _batches(vault: WholeVault, scope: str, step: Step, start: int) -> Iterator[
     while place is not None:
         with (
             vault.gate.entered(),
-            vault.writing() as connection,
-            transaction(connection, vault.keyring),
+            vault.writing() as storage,
+            storage.transaction(vault.keyring),
         ):
-            place, count = step(connection, vault.keyring.of(scope), place)
+            place, count = step(storage, vault.keyring.of(scope), place)
         yield count
 
 
 def _finish(vault: WholeVault, scope: str) -> bool:
     """Delete the key that is left, if nothing is sealed under it any more. Returns whether."""
-    with vault.gate.entered(), vault.writing() as connection:
-        with transaction(connection, vault.keyring):
-            settings = vault.stored_settings(connection)
+    with vault.gate.entered(), vault.writing() as storage:
+        with storage.transaction(vault.keyring):
+            settings = vault.stored_settings(storage)
             present = settings.epoch_of(scope)
             if present.before is None:
                 return True
             keys = vault.keyring.of(scope)
-            if _anything_left(connection, keys):
+            if _anything_left(storage, keys):
                 return False
-            connection.keys.delete_before(scope, present.epoch)
+            storage.keys.delete_before(scope, present.epoch)
             finished = settings.with_epoch(Epoch(scope, present.epoch))
-            vault.change_settings(connection, present=settings, epochs=finished)
+            vault.change_settings(storage, present=settings, epochs=finished)
         vault.refresh_settings()
-        erase_traces(connection)
+        storage.erase_traces()
     return True
 
 
-def _anything_left(connection: Storage, keys: CollectionKeys) -> bool:
+def _anything_left(storage: Storage, keys: CollectionKeys) -> bool:
     """Whether something is still sealed under an earlier key; of the vault's scope nothing, once
     this is done: it is little, and sealed at once."""
     if keys.collection == VAULT_SCOPE:
-        expansions.reseal(connection, keys)
-        sources.reseal(connection, keys)
-        audit.reseal(connection, keys)
+        expansions.reseal(storage, keys)
+        sources.reseal(storage, keys)
+        audit.reseal(storage, keys)
         return False
-    return any(step(connection, keys, 0)[0] is not None for step in STEPS)
+    return any(step(storage, keys, 0)[0] is not None for step in STEPS)

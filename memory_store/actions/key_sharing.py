@@ -59,7 +59,6 @@ from memory_store.vault.storage import Storage
 from memory_store.vault.storage.damage import vault_faults
 from memory_store.vault.storage.file_access import file_access
 from memory_store.vault.storage.schema import check_is_vault
-from memory_store.vault.transactions import erase_traces, transaction
 
 FORMAT = 1
 MOST_BYTES = 20_000  # of an introduction; honest ones have 3,000
@@ -146,11 +145,11 @@ def introduce(
 def _shown_by(path: Path) -> tuple[bytes, Identity | None]:
     """The id of the vault in a file, and the owner's public keys, if they are in there."""
     check_is_vault(path)
-    connection = Storage.open(path, read_only=True, access=file_access(path))
+    storage = Storage.open(path, read_only=True, access=file_access(path))
     try:
-        return read_vault_id(connection), read_identity(connection, OWNER)
+        return read_vault_id(storage), read_identity(storage, OWNER)
     finally:
-        connection.close()
+        storage.close()
 
 
 def _checked_name(name: str) -> str:
@@ -248,8 +247,8 @@ def own_identity(opened: Opened) -> Holder:
     present = read_identity(vault.reader(), OWNER)
     identity = keyring.identity(vault.reader())
     if present != identity:
-        with vault.writing() as connection, transaction(connection, keyring):
-            identity = publish_owner(connection, keyring.root)
+        with vault.writing() as storage, storage.transaction(keyring):
+            identity = publish_owner(storage, keyring.root)
     return Holder("", OWNER, identity.fingerprint(), tuple(vault.collections.names().values()))
 
 
@@ -289,23 +288,21 @@ def share(opened: Opened, collection: str, who: bytes | str) -> Holder:
     vault.keyring.check_owner()
     collection = vault.collections.find(collection)
     new = read_introduction(vault, who) if isinstance(who, bytes) else None
-    with vault.writing() as connection:
-        with transaction(connection, vault.keyring):
-            settings = vault.stored_settings(connection)
-            publish_owner(connection, vault.keyring.root)
-            holder = _let_in(connection, settings, new) if new else _found(settings, str(who))
+    with vault.writing() as storage:
+        with storage.transaction(vault.keyring):
+            settings = vault.stored_settings(storage)
+            publish_owner(storage, vault.keyring.root)
+            holder = _let_in(storage, settings, new) if new else _found(settings, str(who))
             shared = tuple(dict.fromkeys((*holder.collections, collection)))
             holder = replace(holder, collections=shared)
-            vault.change_settings(
-                connection, present=settings, holders=settings.with_holder(holder)
-            )
+            vault.change_settings(storage, present=settings, holders=settings.with_holder(holder))
             for epoch, bundle in vault.keyring.of(collection).bundles().items():
-                grant_all(connection, vault, [holder], collection, epoch, bundle)
+                grant_all(storage, vault, [holder], collection, epoch, bundle)
         vault.refresh_settings()
     return _told(holder, vault.collections.names())
 
 
-def _let_in(connection: Storage, settings: Settings, new: Introduction) -> KeyHolder:
+def _let_in(storage: Storage, settings: Settings, new: Introduction) -> KeyHolder:
     """Write somebody's slots and public keys; who he is goes into the settings."""
     principal, identity = new.identity.principal(), new.identity.digest().hex()
     for known in settings.holders:
@@ -316,13 +313,13 @@ def _let_in(connection: Storage, settings: Settings, new: Introduction) -> KeyHo
         if known.principal == principal:  # 47 bits of a digest: others can be found that have them
             raise BadInputError(f"with: this has the number of {known.name!r}", "with")
     for slot in new.slots:
-        check_room(connection)
-        if connection.slots.exists(slot.id):
+        check_room(storage)
+        if storage.slots.exists(slot.id):
             raise TamperedError("the introduction: its key slots are somebody else's")
-        insert_slot(connection, slot)
+        insert_slot(storage, slot)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    connection.principals.insert(principal, now)
-    connection.principals.write_public(principal, new.identity.encoded())
+    storage.principals.insert(principal, now)
+    storage.principals.write_public(principal, new.identity.encoded())
     return KeyHolder(principal, new.name, identity)
 
 
@@ -371,27 +368,27 @@ def _lost(vault: WholeVault, settings: Settings, who: str, name: str | None) -> 
 def _begin_taking_back(vault: WholeVault, who: str, name: str | None) -> tuple[str, ...] | None:
     """Take grants away and begin the next epoch. Returns of which collections, ``None`` where
     somebody has begun another for one of them meanwhile: it is to be finished first."""
-    with vault.gate.entered(), vault.writing() as connection:
-        with transaction(connection, vault.keyring):
-            settings = vault.stored_settings(connection)  # somebody may have shared meanwhile
+    with vault.gate.entered(), vault.writing() as storage:
+        with storage.transaction(vault.keyring):
+            settings = vault.stored_settings(storage)  # somebody may have shared meanwhile
             holder, lost = _found(settings, who), _lost(vault, settings, who, name)
             if any(settings.epoch_of(collection).before is not None for collection in lost):
                 return None
             left = tuple(one for one in holder.collections if one not in lost)
             kept = replace(holder, collections=left)
-            _take_back(connection, kept, lost)
-            begin_in(connection, vault, settings, lost, holders=settings.with_holder(kept))
+            _take_back(storage, kept, lost)
+            begin_in(storage, vault, settings, lost, holders=settings.with_holder(kept))
             for collection in lost:
                 if not any(collection in one.collections for one in settings.with_holder(kept)):
-                    connection.shares.delete(collection)
+                    storage.shares.delete(collection)
         vault.refresh_settings()
-        erase_traces(connection)
+        storage.erase_traces()
     return lost
 
 
-def _take_back(connection: Storage, kept: KeyHolder, lost: Sequence[str]) -> None:
-    connection.keys.take_back(kept.principal, lost)
+def _take_back(storage: Storage, kept: KeyHolder, lost: Sequence[str]) -> None:
+    storage.keys.take_back(kept.principal, lost)
     for collection in lost:
-        connection.sources.forget(kept.principal, collection)
+        storage.sources.forget(kept.principal, collection)
     if not kept.collections:
-        connection.principals.forget(kept.principal)
+        storage.principals.forget(kept.principal)

@@ -17,7 +17,6 @@ from memory_store.vault.audit_events import COLLECTION
 from memory_store.vault.settings import Settings
 from memory_store.vault.storage import Storage
 from memory_store.vault.topic_hashes import end_filling
-from memory_store.vault.transactions import erase_traces, transaction
 
 
 @action(COLLECTION, writes=True)
@@ -39,46 +38,46 @@ def delete_collection(opened: Opened, name: str) -> str:
             "instead",
             "collection",
         )
-    with vault.writing() as connection:
-        with transaction(connection, vault.keyring):
-            _destroy_key(connection, vault, collection)
+    with vault.writing() as storage:
+        with storage.transaction(vault.keyring):
+            _destroy_key(storage, vault, collection)
         vault.refresh_settings()
-        erase_traces(connection)
-        sweep(connection, vault)
+        storage.erase_traces()
+        sweep(storage, vault)
     return told
 
 
 def finish(vault: WholeVault) -> None:
     """Delete the rows of a collection whose deletion was stopped after its key was destroyed."""
     vault.keyring.check_owner()
-    with vault.gate.entered(), vault.writing() as connection:
+    with vault.gate.entered(), vault.writing() as storage:
         vault.refresh_settings()  # which holds the keys that there are against the settings
-        sweep(connection, vault)
+        sweep(storage, vault)
 
 
-def sweep(connection: Storage, vault: WholeVault) -> None:
+def sweep(storage: Storage, vault: WholeVault) -> None:
     """Delete what no key of the owner opens any more."""
-    with transaction(connection, vault.keyring):
-        connection.collections.sweep()
-    erase_traces(connection)
+    with storage.transaction(vault.keyring):
+        storage.collections.sweep()
+    storage.erase_traces()
 
 
-def _destroy_key(connection: Storage, vault: WholeVault, collection: str) -> None:
-    settings = vault.stored_settings(connection)
+def _destroy_key(storage: Storage, vault: WholeVault, collection: str) -> None:
+    settings = vault.stored_settings(storage)
     later = _without(settings, collection)
     kept = {holder.principal for holder in later.holders}
     for holder in settings.holders:
         if holder.principal not in kept:
-            connection.principals.forget(holder.principal)
-    connection.keys.delete_of(collection)
-    connection.collections.delete(collection)
-    connection.shares.delete(collection)
-    end_filling(connection, collection)
+            storage.principals.forget(holder.principal)
+    storage.keys.delete_of(collection)
+    storage.collections.delete(collection)
+    storage.shares.delete(collection)
+    end_filling(storage, collection)
     changed = {
         name: getattr(later, name)
         for name in ("collections", "choices", "members", "epochs", "holders", "names")
     }
-    vault.change_settings(connection, present=settings, **changed)
+    vault.change_settings(storage, present=settings, **changed)
 
 
 def _without(settings: Settings, collection: str) -> Settings:

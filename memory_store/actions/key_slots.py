@@ -37,7 +37,6 @@ from memory_store.vault.slots import (
     with_new_root,
 )
 from memory_store.vault.storage import Storage
-from memory_store.vault.transactions import erase_traces, transaction
 
 SHORTEST_PREFIX = 4  # characters of a slot's id that name it, if only one begins with them
 
@@ -114,10 +113,10 @@ def _added(vault: WholeVault, secret: Secret) -> KeySlot:
     chosen: dict[str, Any] = {}
     if secret.kind == PASSPHRASE:
         chosen["passphrase_alone"] = device is None
-    with vault.writing() as connection, transaction(connection, keyring):
-        check_room(connection)
-        insert_slot(connection, slot)
-        _note(connection, vault, added=slot.id, **chosen)
+    with vault.writing() as storage, storage.transaction(keyring):
+        check_room(storage)
+        insert_slot(storage, slot)
+        _note(storage, vault, added=slot.id, **chosen)
     return _told(vault, slot)
 
 
@@ -138,14 +137,14 @@ def give_device_key(opened: Opened, passphrase: str) -> KeySlot:
         raise WrongKeyError("that is the passphrase of another person who uses this vault")
     device = device_keys.made(vault.vault, vault.path)
     slot = made_slot(vault.vault, keyring.principal, secret, keyring.root, keyring.pin, device)
-    with vault.writing() as connection:
-        with transaction(connection, keyring):
-            connection.slots.delete(before.id)
-            insert_slot(connection, slot)
-            _note(connection, vault, added=slot.id, removed=before.id, passphrase_alone=False)
+    with vault.writing() as storage:
+        with storage.transaction(keyring):
+            storage.slots.delete(before.id)
+            insert_slot(storage, slot)
+            _note(storage, vault, added=slot.id, removed=before.id, passphrase_alone=False)
         if keyring.slot == before.id:
             keyring.slot, keyring.slot_key = None, None
-        erase_traces(connection)
+        storage.erase_traces()
     return _told(vault, slot)
 
 
@@ -158,19 +157,19 @@ def remove(opened: Opened, slot: str) -> KeySlot:
     """
     vault = opened.vault.whole_vault()
     keyring = vault.keyring
-    with vault.writing() as connection:
-        with transaction(connection, keyring):
-            found = _found(list_slots(connection, keyring.principal), slot)
-            if [found.id] == [one.id for one in own_slots(vault, connection)]:
+    with vault.writing() as storage:
+        with storage.transaction(keyring):
+            found = _found(list_slots(storage, keyring.principal), slot)
+            if [found.id] == [one.id for one in own_slots(vault, storage)]:
                 raise BadInputError(
                     "slot: this is the last one; add another before you remove it", "slot"
                 )
-            connection.slots.delete(found.id)
-            _note(connection, vault, removed=found.id)
+            storage.slots.delete(found.id)
+            _note(storage, vault, removed=found.id)
         told = _told(vault, found)
         if told.opened:
             keyring.slot = None
-        erase_traces(connection)
+        storage.erase_traces()
     return told
 
 
@@ -197,38 +196,38 @@ def replace_root(opened: Opened) -> tuple[NewRoot, str]:
     keyring, root = vault.keyring, SecretKey.generate()
     fresh = WholeKeyring(vault.vault, OWNER, root)
     code = made_slot(vault.vault, OWNER, recovery, root)
-    with vault.writing() as connection:
-        with transaction(connection, keyring):
-            settings = vault.stored_settings(connection)
-            told = _replace_slots(connection, vault, root, code)
+    with vault.writing() as storage:
+        with storage.transaction(keyring):
+            settings = vault.stored_settings(storage)
+            told = _replace_slots(storage, vault, root, code)
             for collection, keys in keyring.collections.items():
                 for epoch, bundle in keys.bundles().items():
                     wrapped = fresh.wrapped(collection, epoch, bundle)
-                    connection.keys.insert([(collection, epoch, OWNER, wrapped)])
-            connection.principals.forget_others(OWNER)
-            publish_owner(connection, root)
-            generation = next_root(connection)
+                    storage.keys.insert([(collection, epoch, OWNER, wrapped)])
+            storage.principals.forget_others(OWNER)
+            publish_owner(storage, root)
+            generation = next_root(storage)
             names = tuple(holder.name for holder in settings.holders)
             kept = (keyring.slot or "", code.id)
-            vault.change_settings(connection, present=settings, slots=kept, holders=())
+            vault.change_settings(storage, present=settings, slots=kept, holders=())
         keyring.replace_root(root, generation)
-        erase_traces(connection)
+        storage.erase_traces()
     return NewRoot(told, names), shown
 
 
 def _replace_slots(
-    connection: Storage, vault: WholeVault, root: SecretKey, code: Slot
+    storage: Storage, vault: WholeVault, root: SecretKey, code: Slot
 ) -> tuple[KeySlot, ...]:
     """Give the slot that opened the vault the new root, and take all others away."""
     keyring = vault.keyring
-    present = {slot.id: slot for slot in list_slots(connection, OWNER)}
+    present = {slot.id: slot for slot in list_slots(storage, OWNER)}
     used = present.pop(keyring.slot or "", None)
     if used is None or keyring.slot_key is None:
         raise BadInputError("the key that opened the vault was removed: unlock it again", "slot")
-    connection.slots.delete_of(OWNER)
+    storage.slots.delete_of(OWNER)
     kept = with_new_root(used, vault.vault, keyring.slot_key, keyring.root, root)
-    insert_slot(connection, kept)
-    insert_slot(connection, code)
+    insert_slot(storage, kept)
+    insert_slot(storage, code)
     return tuple(_told(vault, slot) for slot in present.values())
 
 
@@ -243,7 +242,7 @@ def _found(present: list[Slot], given: str) -> Slot:
 
 
 def _note(
-    connection: Storage,
+    storage: Storage,
     vault: WholeVault,
     *,
     added: str | None = None,
@@ -253,8 +252,8 @@ def _note(
     """Enter which slots there are into the sealed settings, so that none can be put back."""
     if vault.keyring.principal != OWNER:
         return
-    known = vault.stored_settings(connection).slots
-    known = known or tuple(slot.id for slot in list_slots(connection, OWNER))
+    known = vault.stored_settings(storage).slots
+    known = known or tuple(slot.id for slot in list_slots(storage, OWNER))
     kept = tuple(dict.fromkeys((*known, *([added] if added else []))))
     kept = tuple(one for one in kept if one != removed)
-    vault.change_settings(connection, slots=kept, **changes)
+    vault.change_settings(storage, slots=kept, **changes)

@@ -48,14 +48,14 @@ def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
     except NotFoundError:
         if not refs:
             raise
-    with vault.moment() as (connection, known):
-        return find_by_ref(connection, vault.keyring, given, known)
+    with vault.moment() as (storage, known):
+        return find_by_ref(storage, vault.keyring, given, known)
 
 
 def open_all(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
     """The memories of those ids as they are kept, under their collection's id."""
-    with vault.moment() as (connection, known):
-        return list(open_memories(connection, vault.keyring, ids, known))
+    with vault.moment() as (storage, known):
+        return list(open_memories(storage, vault.keyring, ids, known))
 
 
 def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
@@ -118,8 +118,8 @@ def open_heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
     names = vault.collections.names()
     openable = names.keys() & set(vault.keyring.openable())
     opened = {}
-    with vault.moment() as (connection, known):
-        for row in connection.memories.rows(ids).values():
+    with vault.moment() as (storage, known):
+        for row in storage.memories.rows(ids).values():
             if row.collection in openable:
                 head = open_head(vault.keyring, row, known)
                 hashes = _topics_by_hash(vault.keyring.of(row.collection), head["topics"])
@@ -145,8 +145,8 @@ def texts(opened: Opened, contents: Sequence[str]) -> dict[str, tuple[str, str]]
 
     Opens that memory's head, too, which names its body. Less those not this key's to read.
     """
-    with opened.vault.moment() as (connection, known):
-        return open_bodies(connection, opened.vault.keyring, contents, known)
+    with opened.vault.moment() as (storage, known):
+        return open_bodies(storage, opened.vault.keyring, contents, known)
 
 
 @action(None, writes=False)
@@ -217,13 +217,13 @@ def every(opened: Opened) -> Iterator[Memory]:
     with (
         vault_faults(vault.path),
         vault.gate.entered(),
-        vault.moment(counted=True) as (connection, known),
+        vault.moment(counted=True) as (storage, known),
     ):
         snapshot = known.snapshot.limited_to(vault.keyring.readable())
         ordinals = _newest_first(snapshot, snapshot.alive.nonzero()[0])
         for start in range(0, len(ordinals), AT_ONCE):
             ids = snapshot.ids(ordinals[start : start + AT_ONCE])
-            some = shown(vault, list(open_memories(connection, vault.keyring, ids, known)))
+            some = shown(vault, list(open_memories(storage, vault.keyring, ids, known)))
             vault.access.check_unchanged(vault.path)
             yield from some
 
@@ -249,8 +249,8 @@ def references(opened: Opened) -> list[Reference]:
     """Every memory's id, ref and content, for evaluation. Opens every head, no body."""
     vault = opened.vault
     snapshot = vault.snapshot()
-    with vault.moment() as (connection, known):
-        refs = read_refs(connection, vault.keyring, set(vault.keyring.readable()), known)
+    with vault.moment() as (storage, known):
+        refs = read_refs(storage, vault.keyring, set(vault.keyring.readable()), known)
     contents: dict[bytes, int] = {}
     return [
         Reference(

@@ -15,7 +15,6 @@ from memory_store.vault import topic_table
 from memory_store.vault.settings import FILLING, MEMORY, TABLE, check_topics
 from memory_store.vault.storage import Storage
 from memory_store.vault.topic_hashes import END, Done
-from memory_store.vault.transactions import erase_traces, transaction
 
 Progress = Callable[[str, int, "int | None"], None]
 Step = Callable[[WholeVault, Storage, int], Done]
@@ -26,11 +25,11 @@ def settings(opened: Opened) -> VaultSettings:
     """The vault's settings as they are now, and whether a change of them was left unfinished."""
     vault = opened.vault
     vault.follow_settings()
-    known, connection = vault.settings, vault.reader()
-    kept, left = known.topics_kept, connection.topics.count()
+    known, storage = vault.settings, vault.reader()
+    kept, left = known.topics_kept, storage.topics.count()
     return VaultSettings(
         vault=vault.vault.hex(),
-        format=connection.format(),
+        format=storage.format(),
         profile=known.profile,
         topics=TABLE if kept == FILLING else kept,
         topics_unfinished=kept == FILLING or (kept == MEMORY and left > 0),
@@ -60,8 +59,8 @@ def set_topics(opened: Opened, where: str, progress: Progress | None = None) -> 
         vault.follow_settings()
         check_topics(where, vault.settings.profile)
         _choose(vault, where)
-        connection, kept = vault.reader(), vault.settings.topics_kept
-        table = connection.topics if kept == MEMORY else connection.memories
+        storage, kept = vault.reader(), vault.settings.topics_kept
+        table = storage.topics if kept == MEMORY else storage.memories
         total = table.count()
     step = {MEMORY: _clear, FILLING: _restore}.get(kept)
     done = 0
@@ -69,19 +68,19 @@ def set_topics(opened: Opened, where: str, progress: Progress | None = None) -> 
         done += count
         if progress is not None:
             progress("topics", min(done, total), total)
-    with vault.gate.entered(), vault.writing() as connection:
+    with vault.gate.entered(), vault.writing() as storage:
         if kept == FILLING:
-            _finish(connection, vault)
-        return erase_traces(connection)
+            _finish(storage, vault)
+        return storage.erase_traces()
 
 
 def _choose(vault: WholeVault, where: str) -> None:
     """Write down what holds for every writer from now on; the table takes a while to fill."""
-    with vault.writing() as connection, transaction(connection, vault.keyring):
-        known = vault.stored_settings(connection)
+    with vault.writing() as storage, storage.transaction(vault.keyring):
+        known = vault.stored_settings(storage)
         wanted = FILLING if where == TABLE and known.topics_kept != TABLE else where
         if known.topics_kept != wanted:
-            vault.change_settings(connection, present=known, topics=wanted)
+            vault.change_settings(storage, present=known, topics=wanted)
 
 
 def _batches(vault: WholeVault, wanted: str, step: Step) -> Iterator[int]:
@@ -93,27 +92,27 @@ def _batches(vault: WholeVault, wanted: str, step: Step) -> Iterator[int]:
     while place is not None:
         with (
             vault.gate.entered(),
-            vault.writing() as connection,
-            transaction(connection, vault.keyring),
+            vault.writing() as storage,
+            storage.transaction(vault.keyring),
         ):
-            if vault.settings_in(connection).topics_kept != wanted:
+            if vault.settings_in(storage).topics_kept != wanted:
                 raise ConflictError("topics: another program changed this setting meanwhile")
-            place, count = step(vault, connection, place)
+            place, count = step(vault, storage, place)
         yield count
 
 
-def _clear(vault: WholeVault, connection: Storage, below: int) -> Done:
-    return topic_table.clear(connection, below)
+def _clear(vault: WholeVault, storage: Storage, below: int) -> Done:
+    return topic_table.clear(storage, below)
 
 
-def _restore(vault: WholeVault, connection: Storage, below: int) -> Done:
+def _restore(vault: WholeVault, storage: Storage, below: int) -> Done:
     with vault.moment() as (_, known):  # the transaction's: no other commits meanwhile
-        return topic_table.restore(connection, vault.keyring, known, below)
+        return topic_table.restore(storage, vault.keyring, known, below)
 
 
-def _finish(connection: Storage, vault: WholeVault) -> None:
+def _finish(storage: Storage, vault: WholeVault) -> None:
     """Note that all hashes are back in the table, from where they may be looked up again."""
-    with transaction(connection, vault.keyring):
-        known = vault.stored_settings(connection)
+    with storage.transaction(vault.keyring):
+        known = vault.stored_settings(storage)
         if known.topics_kept == FILLING:
-            vault.change_settings(connection, present=known, topics=TABLE)
+            vault.change_settings(storage, present=known, topics=TABLE)

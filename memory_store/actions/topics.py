@@ -30,8 +30,8 @@ def topics(opened: Opened, *, collection: str | Sequence[str] = ()) -> dict[str,
     """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
     vault = opened.vault
     wanted = collection_ids(vault, several(collection)) or vault.keyring.readable()
-    with vault.moment() as (connection, known):
-        return count_topics(connection, vault.keyring, set(wanted), known)
+    with vault.moment() as (storage, known):
+        return count_topics(storage, vault.keyring, set(wanted), known)
 
 
 @action(None, writes=False)

@@ -177,8 +177,8 @@ class Batch:
         memory = memory_from_draft(item.draft, collection)
         if item.replaces is None:
             return memory
-        with self._vault.moment() as (connection, known):
-            row = connection.memories.rows([item.replaces]).get(item.replaces)
+        with self._vault.moment() as (storage, known):
+            row = storage.memories.rows([item.replaces]).get(item.replaces)
             if row is None:  # deleted meanwhile
                 return memory
             created = memory.created

@@ -59,8 +59,8 @@ class Counterparts:
         self._collection = collection
         self._taken: set[str] = set()
         self._places: dict[str, list[_Place]] = defaultdict(list)
-        with vault.moment() as (connection, known):
-            for memory, head in heads_of(connection, vault.keyring, [collection], known):
+        with vault.moment() as (storage, known):
+            for memory, head in heads_of(storage, vault.keyring, [collection], known):
                 source, ref = head["source"], head["ref"]
                 if source and ref and not source.startswith(UPLOADED):
                     parts = (*_parts(source), *_parts(ref))

@@ -28,7 +28,6 @@ from memory_store.vault.sources import (
     write_source,
 )
 from memory_store.vault.storage import Storage
-from memory_store.vault.transactions import transaction
 
 
 class FileMark(Struct, frozen=True):
@@ -109,11 +108,11 @@ class Ledger:
 
     def _known_by_id(self, draft: MemoryDraft) -> KnownRecord | None:
         """The memory of the id that a record carries, in a collection that can be read."""
-        connection, memory = self.vault.reader(), str(draft.id).lower()
-        row = connection.memories.rows([memory]).get(memory)
+        storage, memory = self.vault.reader(), str(draft.id).lower()
+        row = storage.memories.rows([memory]).get(memory)
         if row is None or row.collection not in self.vault.keyring.readable():
             return None
-        found = read_origins(connection, self.vault.keyring, [(memory, row.collection)])
+        found = read_origins(storage, self.vault.keyring, [(memory, row.collection)])
         proven = found.get(memory, Origin())
         return KnownRecord(memory, proven.draft, proven.origin)
 
@@ -123,13 +122,13 @@ class Ledger:
             [(one.tag, self._source(storage, one.source), one.content) for one in marks]
         )
 
-    def _source(self, connection: Storage, path: str) -> str:
+    def _source(self, storage: Storage, path: str) -> str:
         """The id of the source of an imported path, made or renewed on first use."""
         if path == UPLOADED:
             return UPLOADED
         if path not in self._sources:
             self._sources[path] = write_source(
-                connection, self.vault.keyring, self.collection, path, self.request.kept()
+                storage, self.vault.keyring, self.collection, path, self.request.kept()
             )
         return self._sources[path].id
 
@@ -147,11 +146,11 @@ class Ledger:
     def remember(self, sources: Sequence[str]) -> None:
         """Seal each imported path with its options, for the next ``import`` without a path."""
         with (
-            self.vault.writing() as connection,
-            transaction(connection, self.vault.keyring),
+            self.vault.writing() as storage,
+            storage.transaction(self.vault.keyring),
         ):
             for path in sources:
-                self._source(connection, path)
+                self._source(storage, path)
         self.note_sources()
 
 

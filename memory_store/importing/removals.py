@@ -36,12 +36,12 @@ def remove_gone(
 
 def _names_in_sources(ledger: Ledger, memories: Mapping[str, bytes]) -> list[str]:
     """What the sources called these memories, by the tag of the file each came from."""
-    with ledger.vault.moment() as (connection, known):
+    with ledger.vault.moment() as (storage, known):
         return sorted(
             _name_in_source(
                 ledger, row.id, open_head(ledger.vault.keyring, row, known), memories[row.id]
             )
-            for row in connection.memories.rows([*memories]).values()
+            for row in storage.memories.rows([*memories]).values()
         )
 
 
@@ -56,10 +56,10 @@ def _gone_memories(
     ledger: Ledger, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]
 ) -> dict[str, bytes]:
     """The memories whose file or record is gone, each with the tag of its file."""
-    connection, known = ledger.vault.reader(), ledger.source_of(source)
+    storage, known = ledger.vault.reader(), ledger.source_of(source)
     if known is None:
         return {}
-    found = connection.origins.of_source(known.id, ledger.vault.keyring.openable())
+    found = storage.origins.of_source(known.id, ledger.vault.keyring.openable())
     rows = [row for row in found if _is_proven(ledger, *row)]
     there = files
     if any(file not in files for *_, file in rows):
@@ -83,8 +83,8 @@ def _is_proven(ledger: Ledger, memory: str, collection: str, *stored: object) ->
 
 def _is_there(ledger: Ledger, memory: str, file: bytes) -> bool:
     """Whether a note's path exists. Raises OSError in a folder that may not be entered."""
-    with ledger.vault.moment() as (connection, known):
-        row = connection.memories.rows([memory])[memory]
+    with ledger.vault.moment() as (storage, known):
+        row = storage.memories.rows([memory])[memory]
         path = _path_of_note(ledger, open_head(ledger.vault.keyring, row, known), file)
     return path is not None and path.exists()
 
@@ -99,5 +99,5 @@ def _path_of_note(ledger: Ledger, head: Mapping[str, Any], file: bytes) -> Path 
     return Path(source, ref) if is_path else None
 
 
-def _delete_empty_files(connection: Storage) -> None:
-    connection.files.forget_empty()
+def _delete_empty_files(storage: Storage) -> None:
+    storage.files.forget_empty()

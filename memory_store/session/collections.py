@@ -52,9 +52,9 @@ class Collections:
     def told(self) -> list[CollectionInfo]:
         """Every readable collection with its count, in the order they were made."""
         names, settings = self.names(), self._vault.settings
-        connection = self._vault.reader()
-        check_named(connection, self._vault.keyring.principal)
-        counts, created = connection.memories.counts(names), connection.collections.created()
+        storage = self._vault.reader()
+        check_named(storage, self._vault.keyring.principal)
+        counts, created = storage.memories.counts(names), storage.collections.created()
         held = {collection: settings.of(collection) for collection in names}
         return [
             CollectionInfo(

@@ -19,32 +19,31 @@ from memory_store.session.sealed_segments import (
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.segments import SegmentRow
-from memory_store.vault.transactions import transaction
 
 TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
 MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
 
 
-def compact(connection: Storage, keyring: Keyring) -> int:
+def compact(storage: Storage, keyring: Keyring) -> int:
     """Merge small segments and drop dead entries. Returns how many segments went away."""
     merged = 0
     readable = set(keyring.readable())
-    while _next_merge(connection.segments.rows(), readable):
-        with transaction(connection, keyring):
-            group = _next_merge(connection.segments.rows(), set(keyring.readable()))
+    while _next_merge(storage.segments.rows(), readable):
+        with storage.transaction(keyring):
+            group = _next_merge(storage.segments.rows(), set(keyring.readable()))
             if not group:  # another process was faster
                 return merged
-            _merge(connection, keyring, group)
+            _merge(storage, keyring, group)
             merged += len(group) - 1
     return merged
 
 
-def _merge(connection: Storage, keyring: Keyring, group: Sequence[SegmentRow]) -> None:
+def _merge(storage: Storage, keyring: Keyring, group: Sequence[SegmentRow]) -> None:
     keys = keyring.of(group[0].collection)
     parts = [
-        (segment, alive_rows(connection, row, segment))
+        (segment, alive_rows(storage, row, segment))
         for row in group
-        for segment in [load_segment(connection, keys, row)]
+        for segment in [load_segment(storage, keys, row)]
     ]
     try:
         together = merge(parts)
@@ -52,22 +51,22 @@ def _merge(connection: Storage, keyring: Keyring, group: Sequence[SegmentRow]) -
         for segment, _ in parts:
             segment.wipe()
     if together.count:
-        write_index_segment(connection, keys, together, group[0].model)
-    connection.segments.delete([row.id for row in group])
-    connection.segments.trim_changes()
+        write_index_segment(storage, keys, together, group[0].model)
+    storage.segments.delete([row.id for row in group])
+    storage.segments.trim_changes()
 
 
-def drop(connection: Storage, keyring: Keyring, ids: Sequence[str]) -> None:
+def drop(storage: Storage, keyring: Keyring, ids: Sequence[str]) -> None:
     """Rewrite the segments that still hold entries of deleted memories, without them.
 
     Inside the transaction that deletes: a process killed between two of them would leave words
     and vectors of a memory that is gone.
     """
-    for row in connection.segments.rows():
+    for row in storage.segments.rows():
         if row.collection in keyring.readable():
-            segment = load_segment(connection, keyring.of(row.collection), row)
+            segment = load_segment(storage, keyring.of(row.collection), row)
             if any(segment.rows_of(*id_words(memory)) for memory in ids):
-                _merge(connection, keyring, [row])
+                _merge(storage, keyring, [row])
             segment.wipe()
 
 

@@ -33,7 +33,6 @@ from memory_store.vault.settings import (
 from memory_store.vault.slots import OWNER, PASSPHRASE, Secret, add_slot
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.schema import FORMAT_VERSION
-from memory_store.vault.transactions import transaction
 
 
 def create_vault(
@@ -73,23 +72,23 @@ def _fill_new_vault(
     profile: str,
     topics: str,
 ) -> None:
-    connection = Storage.open(path)
+    storage = Storage.open(path)
     try:
-        if connection.begin_file():
+        if storage.begin_file():
             raise BadInputError(f"{path} is a vault already", "db")
-        connection.create_tables()
-        with transaction(connection):
-            connection.settings.write_clear({"format": str(FORMAT_VERSION), "vault": vault.hex()})
+        storage.create_tables()
+        with storage.transaction():
+            storage.settings.write_clear({"format": str(FORMAT_VERSION), "vault": vault.hex()})
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.principals.insert(OWNER, now)
+            storage.principals.insert(OWNER, now)
             root = SecretKey.generate()
-            publish_owner(connection, root)
+            publish_owner(storage, root)
             for secret in secrets:
                 needed = device if secret.two_factors else None
-                add_slot(connection, vault, OWNER, secret, root, device=needed)
+                add_slot(storage, vault, OWNER, secret, root, device=needed)
             keyring = WholeKeyring(vault, 0, root)
-            keyring.create_collection_key(connection, VAULT_SCOPE)
-            personal = insert_collection(connection, keyring)
+            keyring.create_collection_key(storage, VAULT_SCOPE)
+            personal = insert_collection(storage, keyring)
             settings = Settings(
                 profile=profile,
                 topics=topics,
@@ -103,12 +102,12 @@ def _fill_new_vault(
                 ),
                 names={personal: PERSONAL},
             )
-            write_settings(connection, keyring, settings)
+            write_settings(storage, keyring, settings)
             keyring.wipe()
     except sqlite3.DatabaseError as error:
         raise NotAVaultError(f"{path}: cannot be made a vault ({error})") from None
     finally:
-        connection.close()
+        storage.close()
 
 
 def _make_private_file(path: Path) -> None:

@@ -23,7 +23,6 @@ from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import Prepared
 from memory_store.text.identifiers import CODE
 from memory_store.vault.rows import Origin
-from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -86,8 +85,8 @@ class Indexer:
             if embedder is not None:
                 check_model(vault, embedder, collection)
                 if not vault.settings.of(collection).fingerprint:
-                    with vault.writing() as connection, transaction(connection, vault.keyring):
-                        vault.adopt_model(connection, embedder, collection)
+                    with vault.writing() as storage, storage.transaction(vault.keyring):
+                        vault.adopt_model(storage, embedder, collection)
             settings = vault.settings
             model = index_model(settings, vault.keyring.of(collection))
             held = settings.of(collection)

@@ -122,9 +122,9 @@ class LimitedVault:
         return self._whole.row_tags(ids)
 
     def adopt_model(
-        self, connection: Storage, embedder: Embedder, collection: str | None = None
+        self, storage: Storage, embedder: Embedder, collection: str | None = None
     ) -> None:
-        self._whole.adopt_model(connection, embedder, collection)
+        self._whole.adopt_model(storage, embedder, collection)
 
     # -- of its collections alone -------------------------------------------------------
 
@@ -146,8 +146,8 @@ class LimitedVault:
             names={one: name for one, name in settings.names.items() if one in held},
         )
 
-    def settings_in(self, connection: Storage) -> Settings:
-        self._whole.settings_in(connection)
+    def settings_in(self, storage: Storage) -> Settings:
+        self._whole.settings_in(storage)
         self.keyring.follow()
         return self.settings
 
@@ -161,9 +161,9 @@ class LimitedVault:
 
     @contextmanager
     def moment(self, *, counted: bool = False) -> Iterator[tuple[Storage, KnownRows]]:
-        with self._whole.moment(counted=counted) as (connection, known):
+        with self._whole.moment(counted=counted) as (storage, known):
             self.keyring.follow()
-            yield connection, known
+            yield storage, known
 
     def snapshot(self, *, whole: bool = False) -> Snapshot:
         snapshot = self._whole.snapshot(whole=whole)

@@ -64,11 +64,11 @@ class _Loaded(Struct):
 class LiveIndex:
     """What is loaded of a vault's index, and how it is brought up to date."""
 
-    def __init__(self, keyring: WholeKeyring, connection: Storage) -> None:
+    def __init__(self, keyring: WholeKeyring, storage: Storage) -> None:
         """``connection`` is read by this index alone, so that SQLite shows it what others,
         our own writer among them, committed."""
         self._keyring = keyring
-        self._connection = connection
+        self._connection = storage
         self._loaded: dict[str, _Loaded] = {}
         self._sequence = 0
         self._left: list[weakref.finalize[..., Segment]] = []
@@ -110,19 +110,19 @@ class LiveIndex:
             return self._snapshot, settings
 
     def _reload(
-        self, connection: Storage, settings: Settings, *, whole: bool, counted: bool
+        self, storage: Storage, settings: Settings, *, whole: bool, counted: bool
     ) -> tuple[Snapshot, Settings]:
-        with connection.reading():
-            if connection.settings.revision() != settings.revision:  # another process wrote them
-                settings = read_settings(connection, self._keyring)
+        with storage.reading():
+            if storage.settings.revision() != settings.revision:  # another process wrote them
+                settings = read_settings(storage, self._keyring)
             readable = set(self._keyring.readable())
-            rows = [row for row in connection.segments.rows() if row.collection in readable]
-            stored = connection.accounts.of(readable)
+            rows = [row for row in storage.segments.rows() if row.collection in readable]
+            stored = storage.accounts.of(readable)
             accounts = {one: open_manifest(self._keyring.of(one), stored) for one in readable}
             self._check_age(accounts, settings)
-            self._load_missing(connection, rows, accounts)
-            self._bury(connection)
-            self._check_accounts(connection, accounts, whole=whole, counted=counted)
+            self._load_missing(storage, rows, accounts)
+            self._bury(storage)
+            self._check_accounts(storage, accounts, whole=whole, counted=counted)
             self._accounts = accounts
         made_of = [(row, self._loaded[row.id].alive) for row in rows]
         if self._snapshot is None or not self._same_as_before(made_of, settings):
@@ -155,7 +155,7 @@ class LiveIndex:
 
     def _load_missing(
         self,
-        connection: Storage,
+        storage: Storage,
         rows: Sequence[SegmentRow],
         accounts: Mapping[str, Manifest],
     ) -> None:
@@ -169,7 +169,7 @@ class LiveIndex:
         for gone in [known for known in self._loaded if known not in wanted]:
             self._leave(self._loaded.pop(gone).segment)
         missing = {row.id: row for row in rows if row.id not in self._loaded}
-        for part in connection.segments.parts([*missing], ["main", "vectors"]):
+        for part in storage.segments.parts([*missing], ["main", "vectors"]):
             row = missing[part[0]]
             keys = self._keyring.of(row.collection)
             segment = opened_segment(keys, row, part[1], partial(self._sealed_pairs, row.id))
@@ -194,9 +194,9 @@ class LiveIndex:
         left = weakref.finalize(segment, overwrite_parts, vars(segment))
         self._left = [*(one for one in self._left if one.alive), left]
 
-    def _bury(self, connection: Storage) -> None:
+    def _bury(self, storage: Storage) -> None:
         """Mark entries dead that a later change replaced or removed."""
-        changes = connection.segments.changes_since(self._sequence)
+        changes = storage.segments.changes_since(self._sequence)
         by_collection: dict[str, list[_Loaded]] = defaultdict(list)
         for loaded in self._loaded.values():
             by_collection[loaded.row.collection].append(loaded)
@@ -222,7 +222,7 @@ class LiveIndex:
 
     def _check_accounts(
         self,
-        connection: Storage,
+        storage: Storage,
         accounts: Mapping[str, Manifest],
         *,
         whole: bool,
@@ -249,13 +249,13 @@ class LiveIndex:
             _refuse_unless(agrees, collection, account, count)
             if (counted or earlier) and (whole or small or not self._compared):
                 asked.append(collection)
-        there = connection.memories.counts(asked) if asked else {}
+        there = storage.memories.counts(asked) if asked else {}
         for collection in asked:
             account, count = accounts[collection], counts[collection]
             agrees = count == there.get(collection, 0)
             small = count <= COUNTED_AT_UNLOCK
             if agrees and (whole or (small and not self._compared)):
-                rows = rows_of(connection, collection)
+                rows = rows_of(storage, collection)
                 if account.format < CONTENT_FORMAT:
                     total = earlier_total(self._keyring.of(collection), rows, account.epoch)
                     agrees = total == account.total

@@ -29,22 +29,22 @@ class Readers:
         self._open: list[tuple[threading.Thread, Storage]] = []
         self._lock = threading.Lock()
 
-    def connection(self) -> Storage:
+    def storage(self) -> Storage:
         """This thread's."""
-        connection: Storage | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = Storage.open(self._path, read_only=True, access=self._access)
-            self._local.connection = connection
+        storage: Storage | None = getattr(self._local, "storage", None)
+        if storage is None:
+            storage = Storage.open(self._path, read_only=True, access=self._access)
+            self._local.storage = storage
             with self._lock:
                 self._close_those_of_ended_threads()
-                self._open.append((threading.current_thread(), connection))
-        return connection
+                self._open.append((threading.current_thread(), storage))
+        return storage
 
     def _close_those_of_ended_threads(self) -> None:
         """Each import on a server has a thread of its own: its files would stay open."""
-        for thread, connection in self._open:
+        for thread, storage in self._open:
             if not thread.is_alive():
-                connection.close()
+                storage.close()
         self._open = [one for one in self._open if one[0].is_alive()]
 
     @contextmanager
@@ -57,31 +57,31 @@ class Readers:
         if inside is not None:
             yield inside
             return
-        connection = self.connection()
-        self._local.moment = _begun(connection, newest)
+        storage = self.storage()
+        self._local.moment = _begun(storage, newest)
         try:
             yield self._local.moment
         finally:
             self._local.moment = None
-            connection.end_reading()
+            storage.end_reading()
 
     def close(self) -> None:
         """Close all of them."""
         with self._lock:
-            for _, connection in self._open:
-                connection.close()
+            for _, storage in self._open:
+                storage.close()
             self._open.clear()
 
 
-def _begun(connection: Storage, newest: Callable[[], Snapshot]) -> KnownRows:
+def _begun(storage: Storage, newest: Callable[[], Snapshot]) -> KnownRows:
     for _ in range(MOST_MOMENTS):
         snapshot = newest()
-        connection.begin_reading()
+        storage.begin_reading()
         try:
             if newest() is snapshot:  # nothing was written in between
                 return KnownRows(snapshot)
         except BaseException:
-            connection.end_reading()
+            storage.end_reading()
             raise
-        connection.end_reading()
+        storage.end_reading()
     raise SupersededError("the vault is being written too often to be read")

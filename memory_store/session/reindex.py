@@ -23,7 +23,6 @@ from memory_store.session.writer import overwrite_vectors
 from memory_store.vault.rows import Origin, open_memories
 from memory_store.vault.segments import REINDEXED
 from memory_store.vault.storage import Storage
-from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -101,10 +100,10 @@ class _Models:
         for collection, embedder in self._models.items():
             if self._vault.settings.of(collection).fingerprint != embedder.fingerprint:
                 with (
-                    self._vault.writing() as connection,
-                    transaction(connection, self._vault.keyring),
+                    self._vault.writing() as storage,
+                    storage.transaction(self._vault.keyring),
                 ):
-                    self._vault.adopt_model(connection, embedder, collection)
+                    self._vault.adopt_model(storage, embedder, collection)
 
     def pending(self, *, whole: bool) -> list[str]:
         """The memories to renew: stale ones, and those without vectors where there is a model; all
@@ -130,14 +129,14 @@ def _named(
 
 
 def _renew(vault: OpenVault, preparer: Indexer, ids: list[str]) -> int:
-    with vault.moment() as (connection, known):
-        memories = list(open_memories(connection, vault.keyring, ids, known))
+    with vault.moment() as (storage, known):
+        memories = list(open_memories(storage, vault.keyring, ids, known))
         opened = known.tags(ids)
     prepared = preparer.prepare([(memory, Origin()) for memory in memories])
     entries: dict[str, list[IndexEntry]] = defaultdict(list)
     try:
-        with vault.writing() as connection:
-            with transaction(connection, vault.keyring):
+        with vault.writing() as storage:
+            with storage.transaction(vault.keyring):
                 present = vault.row_tags([memory.id for memory in memories])
                 for item in prepared:
                     tag = present.get(item.memory.id)
@@ -145,21 +144,21 @@ def _renew(vault: OpenVault, preparer: Indexer, ids: list[str]) -> int:
                         entry = structs.replace(item.entry, row_tag=tag)
                         entries[item.memory.collection].append(entry)
                 for collection, fresh in entries.items():
-                    _replace_entries(connection, vault, preparer, collection, fresh)
-            compact(connection, vault.keyring)
+                    _replace_entries(storage, vault, preparer, collection, fresh)
+            compact(storage, vault.keyring)
     finally:
         overwrite_vectors(prepared)
     return sum(map(len, entries.values()))
 
 
 def _replace_entries(
-    connection: Storage,
+    storage: Storage,
     vault: OpenVault,
     preparer: Indexer,
     collection: str,
     entries: list[IndexEntry],
 ) -> None:
-    connection.segments.log(collection, [entry.memory_id for entry in entries], REINDEXED)
+    storage.segments.log(collection, [entry.memory_id for entry in entries], REINDEXED)
     model = preparer.model(collection)
     segment = build(entries, model.dimensions)
-    write_index_segment(connection, vault.keyring.of(collection), segment, model.mark)
+    write_index_segment(storage, vault.keyring.of(collection), segment, model.mark)

@@ -44,20 +44,20 @@ from memory_store.vault.storage.segments import SegmentRow
 BATCH = 256
 
 
-def tag_rows(connection: Storage, keyring: WholeKeyring, settings: Settings) -> Settings:
+def tag_rows(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Settings:
     """A step of the upgrade to format 3. Raises TamperedError where rows, index and account of a
     collection are not of one mind."""
     keyring.strict = settings.profile == "strict"
     for collection in settings.collections:
         keys = keyring.of(collection)
-        account, rows = read_manifest(connection, keys), rows_of(connection, collection)
+        account, rows = read_manifest(storage, keys), rows_of(storage, collection)
         known = (account.count, account.total)
         if (len(rows), earlier_total(keys, rows, account.epoch)) != known:
             raise _others(collection, account)
         versions, count, total = dict(rows), 0, 0
-        for row in connection.segments.rows():
+        for row in storage.segments.rows():
             if row.collection == collection:
-                there, added = _tag_segment(connection, keyring, row, versions)
+                there, added = _tag_segment(storage, keyring, row, versions)
                 count, total = count + there, total + added
         if count != account.count:
             raise _others(collection, account)
@@ -67,7 +67,7 @@ def tag_rows(connection: Storage, keyring: WholeKeyring, settings: Settings) -> 
             total=total % SUM_MODULUS,
             format=CONTENT_FORMAT,
         )
-        write_manifest(connection, keys, tagged)
+        write_manifest(storage, keys, tagged)
     return settings
 
 
@@ -79,12 +79,12 @@ def _others(collection: str, account: Manifest) -> TamperedError:
 
 
 def _tag_segment(
-    connection: Storage, keyring: WholeKeyring, row: SegmentRow, versions: dict[str, int]
+    storage: Storage, keyring: WholeKeyring, row: SegmentRow, versions: dict[str, int]
 ) -> tuple[int, int]:
     """Write a segment's part ``main`` with tags. Returns how many entries live, and their sum."""
     keys = keyring.of(row.collection)
-    segment = load_main(connection, keys, row)
-    alive = alive_rows(connection, row, segment)
+    segment = load_main(storage, keys, row)
+    alive = alive_rows(storage, row, segment)
     snapshot = Snapshot([(segment, alive, row.collection)], untagged=[row.collection])
     living = alive.nonzero()[0].tolist()
     ids = snapshot.ids(living)
@@ -94,37 +94,37 @@ def _tag_segment(
     places = dict(zip(ids, living, strict=True))
     tags = np.zeros((segment.count, TAG_BYTES), dtype=np.uint8)  # that of no row
     for start in range(0, len(living), BATCH):
-        found = _tags(connection, keyring, snapshot, ids[start : start + BATCH])
+        found = _tags(storage, keyring, snapshot, ids[start : start + BATCH])
         for memory, tag in found.items():
             tags[places[memory]] = np.frombuffer(tag, dtype=np.uint8)
     tagged = replace(segment, row_tags=tags)
-    _seal(connection, keys, row, tagged)
+    _seal(storage, keys, row, tagged)
     total = keys.elements_of(keys.epoch).total(living_tags(tagged, alive))
     snapshot.wipe()
     return len(living), total
 
 
-def _seal(connection: Storage, keys: CollectionKeys, row: SegmentRow, segment: Segment) -> None:
+def _seal(storage: Storage, keys: CollectionKeys, row: SegmentRow, segment: Segment) -> None:
     main = encode_main(segment)
     try:
-        replace_main(connection, keys, row, main)
+        replace_main(storage, keys, row, main)
     finally:
         main[:] = bytes(len(main))
 
 
 def _tags(
-    connection: Storage, keyring: WholeKeyring, snapshot: Snapshot, ids: Sequence[str]
+    storage: Storage, keyring: WholeKeyring, snapshot: Snapshot, ids: Sequence[str]
 ) -> dict[str, bytes]:
     """The row tags of memories that are what their entries say; others are left out."""
     noted, comparison = _NotedTags(), Comparison(snapshot, ())
     try:
-        memories = list(open_memories(connection, keyring, ids, noted))
+        memories = list(open_memories(storage, keyring, ids, noted))
     except (MemoryStoreError, *UNFORESEEN):
         if len(ids) == 1:  # damaged: refused when it is opened, and named by `verify`
             return {}
         half = len(ids) // 2
-        first = _tags(connection, keyring, snapshot, ids[:half])
-        return {**first, **_tags(connection, keyring, snapshot, ids[half:])}
+        first = _tags(storage, keyring, snapshot, ids[:half])
+        return {**first, **_tags(storage, keyring, snapshot, ids[half:])}
     found = {}
     for memory in memories:
         ordinal = snapshot.ordinal_of(memory.id)

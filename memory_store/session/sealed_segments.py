@@ -24,9 +24,9 @@ from memory_store.vault.storage import Storage
 from memory_store.vault.storage.segments import PARTS, SegmentRow
 
 
-def load_segment(connection: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
+def load_segment(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
     """Read, open and decode one segment. Raises TamperedError when its bytes are not a segment."""
-    sealed = _sealed(connection, row, PARTS)
+    sealed = _sealed(storage, row, PARTS)
     pairs = sealed["pairs"]  # not the whole of `sealed`, whose other parts are free to go
     return opened_segment(keys, row, sealed, lambda: pairs)
 
@@ -47,21 +47,21 @@ def opened_segment(
     return _decoded(row, main, vectors, lambda: unseal_part(keys, row, "pairs", sealed_pairs()))
 
 
-def _sealed(connection: Storage, row: SegmentRow, parts: Sequence[str]) -> dict[str, bytes]:
-    found = dict(connection.segments.parts([row.id], parts))
+def _sealed(storage: Storage, row: SegmentRow, parts: Sequence[str]) -> dict[str, bytes]:
+    found = dict(storage.segments.parts([row.id], parts))
     if row.id not in found:
         raise TamperedError(f"vault_segments of {row.id}: is gone")
     return found[row.id]
 
 
-def load_main(connection: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
+def load_main(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
     """One segment whose vectors and pairs are read when they are first asked for.
 
     For a caller that reads within one transaction.
     """
 
     def opened(part: str) -> memoryview:
-        return unseal_part(keys, row, part, _sealed(connection, row, [part])[part])
+        return unseal_part(keys, row, part, _sealed(storage, row, [part])[part])
 
     return _decoded(row, opened("main"), partial(opened, "vectors"), partial(opened, "pairs"))
 
@@ -77,7 +77,7 @@ def _decoded(row: SegmentRow, main: memoryview, vectors: Part, pairs: Part) -> S
 
 
 def write_index_segment(
-    connection: Storage, keys: CollectionKeys, segment: Segment, mark: str
+    storage: Storage, keys: CollectionKeys, segment: Segment, mark: str
 ) -> None:
     """Seal and store a segment, and overwrite it: what stays in memory is read from the vault."""
     try:
@@ -85,7 +85,7 @@ def write_index_segment(
     finally:
         segment.wipe()
     try:
-        write_segment(connection, keys, documents=segment.count, model=mark, **parts._asdict())
+        write_segment(storage, keys, documents=segment.count, model=mark, **parts._asdict())
     finally:
         parts.wipe()
 
@@ -100,21 +100,21 @@ def living_tags(segment: Segment, alive: npt.NDArray[np.bool_]) -> bytes:
     return segment.row_tags[alive].tobytes()
 
 
-def collection_tags(connection: Storage, keys: CollectionKeys) -> bytes:
+def collection_tags(storage: Storage, keys: CollectionKeys) -> bytes:
     """The row tags of a collection's living entries, side by side."""
     tags = b""
-    for row in connection.segments.rows():
+    for row in storage.segments.rows():
         if row.collection == keys.collection:
-            segment = load_main(connection, keys, row)
-            tags += living_tags(segment, alive_rows(connection, row, segment))
+            segment = load_main(storage, keys, row)
+            tags += living_tags(segment, alive_rows(storage, row, segment))
             segment.wipe()
     return tags
 
 
-def alive_rows(connection: Storage, row: SegmentRow, segment: Segment) -> npt.NDArray[np.bool_]:
+def alive_rows(storage: Storage, row: SegmentRow, segment: Segment) -> npt.NDArray[np.bool_]:
     """bool [n]: the entries of a segment that no later change replaced or removed."""
     alive = np.ones(segment.count, dtype=np.bool_)
-    for change in connection.segments.changes_since(row.sequence):
+    for change in storage.segments.changes_since(row.sequence):
         if change.collection == row.collection:
             for dead in segment.rows_of(*id_words(change.memory)):
                 alive[dead] = False

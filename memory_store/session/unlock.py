@@ -35,14 +35,14 @@ def open_vault(
     """
     access = access or file_access(path)
     check_is_vault(path, access)
-    connection = Storage.open(path, read_only=True, access=access)
+    storage = Storage.open(path, read_only=True, access=access)
     try:
-        vault = read_vault_id(connection)
-        with connection.reading():
-            slot = open_root(connection, vault, secrets, path)
-            keyring = WholeKeyring.of_slot(connection, vault, slot)
+        vault = read_vault_id(storage)
+        with storage.reading():
+            slot = open_root(storage, vault, secrets, path)
+            keyring = WholeKeyring.of_slot(storage, vault, slot)
     finally:
-        connection.close()
+        storage.close()
     if is_cheap(slot.slot) and not access.read_only:
         keyring.slot_key = _strengthened(path, vault, slot, access).key
     notices: Sequence[str] = ()
@@ -62,13 +62,13 @@ def _upgraded(
     has to know of that: one that was tampered with is left as it is, to be read as far as it can
     be; and so is one for which the disk has no room, until it has. The settings, where nothing had
     to be done."""
-    connection = Storage.open(path, access=access)
+    storage = Storage.open(path, access=access)
     try:
-        settings = read_settings(connection, keyring)
+        settings = read_settings(storage, keyring)
         if settings.format >= FORMAT_VERSION:
             return access, [], settings
-        notices = warnings(connection, keyring, settings)
-        done = upgrade(connection, keyring, (_tag_rows,))
+        notices = warnings(storage, keyring, settings)
+        done = upgrade(storage, keyring, (_tag_rows,))
         return access, notices if done else [], None
     except TamperedError as error:
         cause = f"it cannot be brought up to today's format: {error}"
@@ -78,15 +78,15 @@ def _upgraded(
         if cause not in (FULL, FAILING):
             raise
     finally:
-        connection.close()
+        storage.close()
     now = file_access(path)
     return (now if now.read_only else FileAccess(cause, "mode=ro")), [], None
 
 
-def _tag_rows(connection: Storage, keyring: WholeKeyring, settings: Settings) -> Settings:
+def _tag_rows(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Settings:
     from memory_store.session.row_tags import tag_rows  # analyses texts: seldom needed
 
-    return tag_rows(connection, keyring, settings)
+    return tag_rows(storage, keyring, settings)
 
 
 def _strengthened(path: Path, vault: bytes, slot: OpenedSlot, access: FileAccess) -> OpenedSlot:
@@ -105,12 +105,12 @@ def open_with_root(
     path: Path, principal: int, root: SecretKey, access: FileAccess, pin: bytes = b""
 ) -> WholeVault:
     """A vault that is open in another process of ours, which gave us its root key."""
-    connection = Storage.open(path, read_only=True, access=access)
+    storage = Storage.open(path, read_only=True, access=access)
     try:
-        vault = read_vault_id(connection)
-        keyring = WholeKeyring.unlock(connection, vault, principal, root, pin)
+        vault = read_vault_id(storage)
+        keyring = WholeKeyring.unlock(storage, vault, principal, root, pin)
     finally:
-        connection.close()
+        storage.close()
     opened = WholeVault(path, vault, keyring, access)
     opened.untold()  # the process that gave us the key shows it
     return opened

@@ -63,8 +63,8 @@ def verify(
     """
     failures = []
     # what others write meanwhile is left out
-    with vault.reader().reading() as connection, vault.keyring.lasting():
-        work = _Work(vault, connection, full=full, model=model)
+    with vault.reader().reading() as storage, vault.keyring.lasting():
+        work = _Work(vault, storage, full=full, model=model)
         checks = list(work.checks())
         for done, (name, check) in enumerate(checks):
             if progress is not None:
@@ -88,10 +88,10 @@ class _Work:
     """One verification: what is read once for all of its checks."""
 
     def __init__(
-        self, vault: WholeVault, connection: Storage, *, full: bool, model: Model | None
+        self, vault: WholeVault, storage: Storage, *, full: bool, model: Model | None
     ) -> None:
         self._vault = vault
-        self._connection = connection
+        self._connection = storage
         self._readable = set(vault.keyring.readable())
         self._snapshot = self._read_index()
         self._known = KnownRows(self._snapshot)
@@ -104,16 +104,16 @@ class _Work:
 
     def _read_index(self) -> Snapshot:
         """The index as its segments say; those that do not open have checks of their own."""
-        vault, connection = self._vault, self._connection
+        vault, storage = self._vault, self._connection
         parts, stale, earlier = [], [], set()
-        for row in connection.segments.rows():
+        for row in storage.segments.rows():
             if row.collection not in self._readable:
                 continue
             keys = vault.keyring.of(row.collection)
             try:
-                segment = load_main(connection, keys, row)
-                parts.append((segment, alive_rows(connection, row, segment), row.collection))
-                if read_manifest(connection, keys).format < CONTENT_FORMAT:
+                segment = load_main(storage, keys, row)
+                parts.append((segment, alive_rows(storage, row, segment), row.collection))
+                if read_manifest(storage, keys).format < CONTENT_FORMAT:
                     earlier.add(row.collection)
             except (MemoryStoreError, *UNFORESEEN):
                 continue
@@ -123,25 +123,25 @@ class _Work:
 
     def checks(self) -> Iterator[tuple[str, Check]]:
         """What each is called, and what raises where it is not as it should be."""
-        vault, connection = self._vault, self._connection
-        problem = connection.damage(thorough=True)
+        vault, storage = self._vault, self._connection
+        problem = storage.damage(thorough=True)
         yield DATABASE, lambda: _refuse_unless(problem is None, str(problem))
         yield "settings", vault.refresh_settings
-        yield "collections", lambda: _check_collections(vault, connection)
+        yield "collections", lambda: _check_collections(vault, storage)
         for collection in vault.keyring.readable():
             yield f"account of collection {collection}", partial(self._account, collection)
-        for row in connection.segments.rows():
+        for row in storage.segments.rows():
             if row.collection in self._readable:
                 yield f"segment {row.id}", partial(self._segment, row)
         if vault.settings.format >= FORMAT_VERSION:
-            yield from _rows_of_format_3(vault, connection)
+            yield from _rows_of_format_3(vault, storage)
         if vault.keyring.is_owner:
-            for sequence, tag, sealed in stored(connection):
+            for sequence, tag, sealed in stored(storage):
                 yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
-            yield "audit trail", partial(_audit_check, vault, connection)
-            yield from _slots_of_nobody(vault, connection)
+            yield "audit trail", partial(_audit_check, vault, storage)
+            yield from _slots_of_nobody(vault, storage)
         if vault.settings.topics_kept == MEMORY:
-            yield "memory_topics", partial(_no_topics, connection)
+            yield "memory_topics", partial(_no_topics, storage)
         yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
         yield from self._memories()
 
@@ -192,14 +192,14 @@ class _Work:
 
     def _rows_beside(self, opened: Memory) -> None:
         """Its content tag, and its topics in the file."""
-        connection, keys = self._connection, self._vault.keyring.of(opened.collection)
+        storage, keys = self._connection, self._vault.keyring.of(opened.collection)
         tag = content_tag(keys, opened.title, opened.text)
-        stored_tag = connection.memories.body_tag(opened.id)
+        stored_tag = storage.memories.body_tag(opened.id)
         known = [*keys.stored_forms(tag), *keys.stored_forms(own_tag(keys, opened))]
         _refuse_unless(stored_tag in known, "its content tag is another's")
         kept = self._vault.settings.topics_kept
         if kept != MEMORY:
-            topics = {bytes(topic) for _, topic in connection.topics.of([opened.id])}
+            topics = {bytes(topic) for _, topic in storage.topics.of([opened.id])}
             tags = topic_tags(keys, opened.topics)
             wanted = [{keys.stored(tag, epoch) for tag in tags} for epoch in keys.bundles()]
             # while the key is being replaced, they may stand there in both of its epochs
@@ -208,32 +208,32 @@ class _Work:
             _refuse_unless(whole, "its topic hashes are others")
 
 
-def _check_collections(vault: WholeVault, connection: Storage) -> None:
+def _check_collections(vault: WholeVault, storage: Storage) -> None:
     _refuse_unless(bool(vault.collections.names()), "none is readable")
-    check_named(connection, vault.keyring.principal)
+    check_named(storage, vault.keyring.principal)
 
 
 def _index_holds(vault: WholeVault) -> bool:
     return vault.snapshot(whole=True).total >= 0
 
 
-def _rows_of_format_3(vault: WholeVault, connection: Storage) -> Iterator[tuple[str, Check]]:
-    for source, collection, sealed in connection.sources.of(vault.keyring.principal):
+def _rows_of_format_3(vault: WholeVault, storage: Storage) -> Iterator[tuple[str, Check]]:
+    for source, collection, sealed in storage.sources.of(vault.keyring.principal):
         yield (
             f"source {source}",
             partial(sources.open_source, vault.keyring, source, collection, sealed),
         )
-    yield "origins", lambda: _check_origins(vault, connection)
+    yield "origins", lambda: _check_origins(vault, storage)
     if vault.keyring.is_owner:
-        yield from share_checks(connection, vault.keyring, vault.settings)
+        yield from share_checks(storage, vault.keyring, vault.settings)
 
 
-def _check_origins(vault: WholeVault, connection: Storage) -> None:
+def _check_origins(vault: WholeVault, storage: Storage) -> None:
     """Raise TamperedError where a row that is not proven says where a memory came from."""
-    rows = connection.origins.places()
+    rows = storage.origins.places()
     readable = set(vault.keyring.readable())
     mine = [(memory, collection) for memory, collection in rows if collection in readable]
-    proven = read_origins(connection, vault.keyring, mine)
+    proven = read_origins(storage, vault.keyring, mine)
     wrong = [memory for memory, _ in mine if memory not in proven]
     _refuse_unless(not wrong, f"memory_sources of {', '.join(wrong[:3])}: not written by a reader")
 
@@ -242,9 +242,9 @@ def _expansion(vault: WholeVault, tag: bytes, sealed: bytes) -> None:
     vault.expansions.open(tag, sealed)
 
 
-def _no_topics(connection: Storage) -> None:
+def _no_topics(storage: Storage) -> None:
     _refuse_unless(
-        connection.topics.count() == 0,
+        storage.topics.count() == 0,
         "topics are kept in memory, and hashes are in the file: "
         "memory-store settings DB topics memory deletes them",
     )
@@ -264,8 +264,8 @@ def _slots_of_nobody(vault: WholeVault, storage: Storage) -> Iterator[tuple[str,
             yield f"key slot {slot.id}", partial(_refuse_unless, False, PLANTED)
 
 
-def _audit_check(vault: WholeVault, connection: Storage) -> None:
-    audit.check(connection, vault.keyring)
+def _audit_check(vault: WholeVault, storage: Storage) -> None:
+    audit.check(storage, vault.keyring)
 
 
 def _refuse_unless(holds: bool, complaint: str) -> None:

@@ -38,7 +38,6 @@ from memory_store.vault.settings import (
 )
 from memory_store.vault.share_check import Stored, mend_shares
 from memory_store.vault.storage import Storage
-from memory_store.vault.transactions import transaction
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -152,7 +151,7 @@ class WholeVault:
     def reader(self) -> Storage:
         """This thread's reading connection."""
         self.keyring.check_open()
-        return self._readers.connection()
+        return self._readers.storage()
 
     def snapshot(self, *, whole: bool = False, counted: bool = True) -> Snapshot:
         """The index as last committed by any process; ``whole`` holds every entry to the accounts,
@@ -173,9 +172,9 @@ class WholeVault:
 
         Within another moment it is that one's. ``counted``: no row may be missing.
         """
-        connection = self.reader()
+        storage = self.reader()
         with self._readers.moment(lambda: self.snapshot(counted=counted)) as known:
-            yield connection, known
+            yield storage, known
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         """The row tags of memories, as last committed by any process."""
@@ -186,10 +185,10 @@ class WholeVault:
         if self.reader().settings.revision() > self.settings.revision:
             self.refresh_settings()
 
-    def settings_in(self, connection: Storage) -> Settings:
+    def settings_in(self, storage: Storage) -> Settings:
         """The settings that hold in the caller's transaction: newer ones, if others wrote some."""
         if self.keyring.noted > self._settings.revision:
-            self._settings = self.stored_settings(connection)
+            self._settings = self.stored_settings(storage)
         return self._settings
 
     def refresh_settings(self) -> None:
@@ -199,7 +198,7 @@ class WholeVault:
             self._settings = settings
 
     def adopt_model(
-        self, connection: Storage, embedder: Embedder, collection: str | None = None
+        self, storage: Storage, embedder: Embedder, collection: str | None = None
     ) -> None:
         """Make ``embedder`` the model of a collection that has its own, else of the vault.
 
@@ -213,34 +212,34 @@ class WholeVault:
         chosen = self.settings.chosen(collection or "")
         if chosen.embedder:
             choices = self.settings.with_choice(replace(chosen, **made_with))
-            self.change_settings(connection, choices=choices)
+            self.change_settings(storage, choices=choices)
         else:
-            self.change_settings(connection, **made_with)
+            self.change_settings(storage, **made_with)
 
     def change_settings(
-        self, connection: Storage, present: Settings | None = None, **changes: Any
+        self, storage: Storage, present: Settings | None = None, **changes: Any
     ) -> None:
         """Write the settings anew (inside the caller's transaction), one revision on.
 
         ``present``: those of before, for one who read them in the same transaction.
         """
-        present = present or self.stored_settings(connection)
+        present = present or self.stored_settings(storage)
         changed = replace(present, revision=present.revision + 1, **changes)
-        write_settings(connection, self.keyring, changed)
+        write_settings(storage, self.keyring, changed)
         self._settings = changed
 
-    def stored_settings(self, connection: Storage) -> Settings:
+    def stored_settings(self, storage: Storage) -> Settings:
         """The settings as they are in the caller's transaction."""
-        return read_settings(connection, self.keyring)
+        return read_settings(storage, self.keyring)
 
     def add_collection(self, name: str, choice: CollectionSettings, owner: str | None) -> str:
         """A new collection of a checked name, closed where it has an ``owner``. Returns its id."""
-        with self.writing() as connection, transaction(connection, self.keyring):
-            known = self.stored_settings(connection)
-            collection = insert_collection(connection, self.keyring)
+        with self.writing() as storage, storage.transaction(self.keyring):
+            known = self.stored_settings(storage)
+            collection = insert_collection(storage, self.keyring)
             owners = {} if owner is None else changed_members({}, {owner: OWNER_ROLE}, ())
             self.change_settings(
-                connection,
+                storage,
                 present=known,
                 collections=(*known.collections, collection),
                 choices=known.with_choice(replace(choice, collection=collection)),
@@ -258,8 +257,8 @@ class WholeVault:
         members: ChangeRoles | None = None,
     ) -> None:
         """Write what the settings say of one collection; what is ``None`` stays."""
-        with self.writing() as connection, transaction(connection, self.keyring):
-            known = self.stored_settings(connection)
+        with self.writing() as storage, storage.transaction(self.keyring):
+            known = self.stored_settings(storage)
             changes: dict[str, Any] = {}
             if name is not None:
                 changes["names"] = {**known.names, collection: name}
@@ -268,7 +267,7 @@ class WholeVault:
             if members is not None:
                 roles = members(known.members_of(collection))
                 changes["members"] = known.with_members(collection, roles)
-            self.change_settings(connection, present=known, **changes)
+            self.change_settings(storage, present=known, **changes)
 
     # -- views of it --------------------------------------------------------------------
 

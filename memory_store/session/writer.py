@@ -26,7 +26,6 @@ from memory_store.vault.rows import Origin, insert_memories
 from memory_store.vault.segments import DELETED, UPDATED
 from memory_store.vault.settings import MEMORY, Settings
 from memory_store.vault.storage import Storage
-from memory_store.vault.transactions import erase_traces, transaction
 
 
 class Prepared(Struct, frozen=True):
@@ -51,24 +50,24 @@ def write_batch(
     """
     keyring = vault.keyring
     try:
-        with vault.writing() as connection:
-            with transaction(connection, keyring):
-                known = vault.settings_in(connection)
-                _replace_rows(connection, vault, batch)
+        with vault.writing() as storage:
+            with storage.transaction(keyring):
+                known = vault.settings_in(storage)
+                _replace_rows(storage, vault, batch)
                 by_collection: dict[str, list[Prepared]] = defaultdict(list)
                 for prepared in batch:
                     by_collection[prepared.memory.collection].append(prepared)
                 for collection, items in by_collection.items():
-                    _insert(connection, keyring.of(collection), items, known, model(collection))
+                    _insert(storage, keyring.of(collection), items, known, model(collection))
                 if also is not None:
-                    also(connection)
-            compact(connection, keyring)
+                    also(storage)
+            compact(storage, keyring)
     finally:
         overwrite_vectors(batch)
 
 
 def _insert(
-    connection: Storage,
+    storage: Storage,
     keys: CollectionKeys,
     items: Sequence[Prepared],
     settings: Settings,
@@ -77,10 +76,10 @@ def _insert(
     """Rows, segment and account of one collection's memories."""
     hashed = settings.topics_kept != MEMORY
     written = [(item.memory, item.origin) for item in items]
-    tags = insert_memories(connection, keys, written, strict=settings.strict, hash_topics=hashed)
+    tags = insert_memories(storage, keys, written, strict=settings.strict, hash_topics=hashed)
     entries = [replace(item.entry, row_tag=tag) for item, tag in zip(items, tags, strict=True)]
-    write_index_segment(connection, keys, build(entries, model.dimensions), model.mark)
-    account(connection, keys, added=tags)
+    write_index_segment(storage, keys, build(entries, model.dimensions), model.mark)
+    account(storage, keys, added=tags)
 
 
 def overwrite_vectors(batch: Sequence[Prepared]) -> None:
@@ -88,8 +87,8 @@ def overwrite_vectors(batch: Sequence[Prepared]) -> None:
     overwrite(item.entry.vectors for item in batch)
 
 
-def _replace_rows(connection: Storage, vault: OpenVault, batch: Sequence[Prepared]) -> None:
-    present = connection.memories.rows([item.memory.id for item in batch])
+def _replace_rows(storage: Storage, vault: OpenVault, batch: Sequence[Prepared]) -> None:
+    present = storage.memories.rows([item.memory.id for item in batch])
     replaced: dict[str, list[str]] = defaultdict(list)
     for item in batch:
         row = present.get(item.memory.id)
@@ -98,11 +97,11 @@ def _replace_rows(connection: Storage, vault: OpenVault, batch: Sequence[Prepare
             raise ConflictError(f"memory {item.memory.id} was changed by somebody else meanwhile")
         if row is not None:
             replaced[row.collection].append(row.id)
-    _remove(connection, vault, replaced, UPDATED)
+    _remove(storage, vault, replaced, UPDATED)
 
 
 def _remove(
-    connection: Storage,
+    storage: Storage,
     vault: OpenVault,
     gone: Mapping[str, Sequence[str]],
     operation: str,
@@ -113,9 +112,9 @@ def _remove(
     """
     for collection, ids in gone.items():
         known = vault.row_tags(ids)
-        connection.memories.remove(ids)
-        connection.segments.log(collection, ids, operation)
-        account(connection, vault.keyring.of(collection), removed=known.values())
+        storage.memories.remove(ids)
+        storage.segments.log(collection, ids, operation)
+        account(storage, vault.keyring.of(collection), removed=known.values())
 
 
 def delete_memories(
@@ -130,9 +129,9 @@ def delete_memories(
     ``versions`` are those that some of them must have: another raises ConflictError, and nothing
     is deleted. ``also`` runs inside the same transaction.
     """
-    with vault.writing() as connection:
-        with transaction(connection, vault.keyring):
-            present = connection.memories.rows(ids)
+    with vault.writing() as storage:
+        with storage.transaction(vault.keyring):
+            present = storage.memories.rows(ids)
             wanted = versions or {}
             changed = [
                 row.id for row in present.values() if wanted.get(row.id, row.version) != row.version
@@ -144,9 +143,9 @@ def delete_memories(
             gone: dict[str, list[str]] = defaultdict(list)
             for row in present.values():
                 gone[row.collection].append(row.id)
-            _remove(connection, vault, gone, DELETED)
-            drop(connection, vault.keyring, ids)
+            _remove(storage, vault, gone, DELETED)
+            drop(storage, vault.keyring, ids)
             if also is not None:
-                also(connection)
-        erase_traces(connection)
+                also(storage)
+        storage.erase_traces()
     return len(present)

@@ -18,10 +18,10 @@ SECRETS = ("Watering", "every second day")
 MAY_LOOK = ["view-instance", "view-database", "view-table", "execute-sql"]
 RESTRICTED = {"id": "root", "_r": {"a": MAY_LOOK}}
 LIMITED = {"id": "root", "_r": {"a": MAY_LOOK, "d": {"notes": ["hybrid-search"]}}}
-NOBODY = (None, "mallory", RESTRICTED)
+NO_ASKER = (None, "mallory", RESTRICTED)
 
 
-@pytest.mark.parametrize("actor", NOBODY)
+@pytest.mark.parametrize("actor", NO_ASKER)
 async def test_without_a_grant_every_surface_is_silent(served: Served, actor: Any) -> None:
     asked = served.by(actor)
     for path in ("?q=tomatoes", ".json?q=tomatoes", ".csv?q=tomatoes"):

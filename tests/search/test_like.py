@@ -21,7 +21,7 @@ from memory_store.search.query.more_like_this import MOST_TERMS, spread, telling
 from memory_store.search.recipes import RECIPES
 from memory_store.store import MemoryStore
 
-NOBODY = "00000000-0000-4000-8000-000000000000"
+NO_ASKER = "00000000-0000-4000-8000-000000000000"
 GARDEN = "Slugs eat the lettuce in the raised bed when the night is wet"
 NOTES = (
     ("slugs", GARDEN, ("garden", "pests")),
@@ -201,7 +201,7 @@ class TestOptions:
     def test_an_unknown_memory_is_refused_by_the_name_of_the_option(
         self, garden: MemoryStore
     ) -> None:
-        for name in (NOBODY, "0000", "no such ref"):
+        for name in (NO_ASKER, "0000", "no such ref"):
             with pytest.raises(BadInputError, match="like: there is no memory") as refusal:
                 garden.search("", like=name)
             assert refusal.value.parameter == "like"
@@ -339,7 +339,7 @@ class TestSurfaces:
         answer = run(main, [*arguments, id_of(garden, "slugs")[:8]])
         assert answer.exit_code == 0, answer.output
         assert json.loads(answer.stdout)["rows"][0]["ref"] == "copper"
-        unknown = run(main, [*arguments, NOBODY])
+        unknown = run(main, [*arguments, NO_ASKER])
         assert unknown.exit_code == 2
         assert "like: there is no memory" in unknown.output
 
