@@ -213,15 +213,16 @@ def storage_faults(path: Path) -> Iterator[None]:
         raise StorageError(f"{path.name}: {plain_cause(error)}") from error
 
 
-BEING_WRITTEN = frozenset({264, 520, 1288})
+BEING_WRITTEN = "another program is writing to it; try again"
+LOG_IN_MOTION = frozenset({264, 520, 1288})
 """SQLITE_READONLY_RECOVERY, _CANTLOCK and _CANTINIT (https://sqlite.org/rescode.html): a reader
 without the right to write met a log that another program was just beginning or ending."""
 
 
 def plain_cause(error: Exception) -> str:
     """An error of SQLite's in words for whoever has to mend it."""
-    if getattr(error, "sqlite_errorcode", None) in BEING_WRITTEN:
-        return "another program is writing to it; try again"
+    if getattr(error, "sqlite_errorcode", None) in LOG_IN_MOTION:
+        return BEING_WRITTEN
     said = str(error)
     return next((cause for words, cause in CAUSES if words in said.lower()), said)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from memory_store.errors import FormatError, MemoryStoreError, NotAVaultError, StorageError
 from memory_store.sqlite import (
+    BEING_WRITTEN,
     BUSY_SECONDS,
     FileAccess,
     connect,
@@ -280,6 +281,8 @@ OF_THE_DISK = ("i/o error", "malformed", "is locked")  # what SQLite says of a f
 def _unreadable(name: str, error: Exception) -> MemoryStoreError:
     """What it means that a file cannot be looked at: that it is no vault, or only for now."""
     said = str(error).lower()
+    if "readonly database" in said:  # to read writes nothing: only a log that comes or goes does
+        return StorageError(f"{name}: {BEING_WRITTEN}")
     if any(words in said for words in OF_THE_DISK):
         return StorageError(f"{name}: {plain_cause(error)}")
     if "not a database" in said:
