@@ -18,9 +18,8 @@ from msgspec.structs import asdict
 
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, LockedError, NotFoundError
+from memory_store.host import EVERYTHING, OWNER_ROLE, ROLES
 from memory_store.records import CollectionInfo
-from memory_store.scopes import EVERYTHING
-from memory_store.vault.members import OWNER_ROLE, ROLES
 
 from . import compat
 from .permissions.asker import asker

@@ -26,8 +26,7 @@ from datasette import Forbidden
 from datasette.app import Datasette
 from datasette.database import Database
 
-from memory_store.sqlite import sqlite3
-from memory_store.vault.storage.schema import SETTINGS_TABLE
+from memory_store.host import SETTINGS_TABLE, sqlite3
 
 from .compat import ACTIONS
 from .permissions.asker import NO_ASKER, Asker, asker

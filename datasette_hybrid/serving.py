@@ -12,12 +12,10 @@ from typing import Any
 
 from datasette.utils.sqlite import sqlite3
 
+from memory_store import host
 from memory_store.access import NO_GRANTS
 from memory_store.errors import LockedError, MemoryStoreError, NotAVaultError
-from memory_store.searchers.pool import DEPTH
-from memory_store.sql.functions import HybridFunctions, StoreAndGrants
-from memory_store.sqlite import connect
-from memory_store.vault.storage.file_access import WITHOUT_SHARING, file_access
+from memory_store.host import HybridFunctions, StoreAndGrants
 
 from . import compat
 from .audit.recorder import SQL, surface
@@ -113,7 +111,7 @@ def _following(reference: weakref.ref[Any], receive: Any) -> Any:
             if message["type"] == "lifespan.startup":
                 gc.freeze()  # all modules: looking through them made one page in twenty wait
                 processes = await asyncio.to_thread(vaults_of(datasette).search_elsewhere)
-                work.widen(processes * DEPTH)
+                work.widen(processes * host.DEPTH)
             if message["type"] == "lifespan.shutdown":
                 await asyncio.to_thread(vaults_of(datasette).lock_all)
         return message
@@ -123,10 +121,8 @@ def _following(reference: weakref.ref[Any], receive: Any) -> Any:
 
 def add_vec_functions(connection: Any) -> None:
     """sqlite-vec's ``vec_*`` functions, unless this Python's SQLite loads no extensions."""
-    from memory_store.sqlite import ExtensionUnavailable, load_vec
-
-    with contextlib.suppress(ExtensionUnavailable):  # the plugin itself needs none of them
-        load_vec(connection)
+    with contextlib.suppress(host.ExtensionUnavailable):  # the plugin itself needs none of them
+        host.load_vec(connection)
 
 
 _functions: weakref.WeakKeyDictionary[Any, dict[tuple[str, bool], HybridFunctions]] = (
@@ -167,9 +163,9 @@ def read_without_room(datasette: Any, database: str) -> None:
     if database in first:
         return
     with contextlib.suppress(MemoryStoreError, sqlite3.Error, OSError):  # Datasette says so itself
-        access = file_access(path)
-        if access.parameters == WITHOUT_SHARING:
-            connection = connect(path, read_only=True, access=access)
+        access = host.file_access(path)
+        if access.parameters == host.WITHOUT_SHARING:
+            connection = host.connect(path, read_only=True, access=access)
             connection.execute("select 1 from sqlite_master").fetchone()
             first[database] = connection
 

@@ -22,7 +22,7 @@ from typing import Any
 from datasette import Forbidden, handle_exception
 from datasette.database import Database, Results
 
-from memory_store.sqlite import sqlite3
+from memory_store.host import sqlite3
 
 from .connections import TableRefusedError
 

@@ -15,10 +15,17 @@ from urllib.parse import urlencode
 
 from datasette import Response
 
-from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.errors import BadInputError
-from memory_store.scopes import EVERYTHING
-from memory_store.vault.audit_events import ACTIONS, SERVER, AuditEvent
+from memory_store.host import (
+    ACTIONS,
+    COLUMNS,
+    EVERYTHING,
+    SERVER,
+    AuditEvent,
+    Total,
+    Wanted,
+    totals,
+)
 
 from ..requests import questions
 from ..requests.admission import work

@@ -16,14 +16,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from memory_store.errors import MemoryStoreError
-from memory_store.sqlite import sqlite3
-from memory_store.vault.audit_events import SERVER, AuditEvent
+from memory_store.host import SERVER, AuditEvent, sqlite3
 
 from ..configuration import AuditSettings
 from ..permissions.asker import asker
 
 if TYPE_CHECKING:
-    from memory_store.store import MemoryStore
+    from memory_store.host import MemoryStore
 
 WAITING_LIMIT = 10_000  # events: 2 MB; the oldest are lost first, searches before unlocks
 

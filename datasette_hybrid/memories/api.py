@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from memory_store.access import Grants, without_text
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
+from memory_store.host import MemoryStore
 from memory_store.records import Memory, MemoryDraft, MemoryEdit, SealedMemory
-from memory_store.store import MemoryStore
 
 from ..requests import questions
 from ..requests.admission import work, writing

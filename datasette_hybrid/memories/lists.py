@@ -14,11 +14,9 @@ from urllib.parse import parse_qsl, urlencode
 from datasette import Forbidden
 
 from memory_store.access import Grants
-from memory_store.dates import epoch
 from memory_store.errors import BadInputError
-from memory_store.importing.drafts import checked_id, checked_type
+from memory_store.host import Scope, checked_id, checked_type, epoch
 from memory_store.records import Memory
-from memory_store.scopes import Scope
 
 from ..requests.urls import absolute_url
 from ..vaults.vault import Vault

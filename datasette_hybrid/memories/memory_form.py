@@ -13,16 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_store.errors import BadInputError
-from memory_store.importing.drafts import (
-    checked_text,
-    checked_title,
-    checked_type,
-    clean_topics,
-    optional_time,
-    with_hashtags,
-)
+from memory_store.host import canonical_text, drafts, normalise_topic
 from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft, MemoryEdit
-from memory_store.text.canonical import canonical_text, normalise_topic
 
 from ..search.forms import last
 
@@ -116,11 +108,11 @@ def checked(form: Typed) -> Checked:
     """Check every field, so that all problems are named at once."""
     checks: dict[str, Callable[[], Any]] = {
         "text": lambda: _text(form.text),
-        "title": lambda: checked_title(form.title),
-        "type": lambda: checked_type(form.type),
-        "topics": lambda: clean_topics(split(form.topics)),
-        "valid_from": lambda: optional_time(form.valid_from, "valid_from") or "",
-        "valid_to": lambda: optional_time(form.valid_to, "valid_to") or "",
+        "title": lambda: drafts.checked_title(form.title),
+        "type": lambda: drafts.checked_type(form.type),
+        "topics": lambda: drafts.clean_topics(split(form.topics)),
+        "valid_from": lambda: drafts.optional_time(form.valid_from, "valid_from") or "",
+        "valid_to": lambda: drafts.optional_time(form.valid_to, "valid_to") or "",
     }
     values: dict[str, Any] = {"collection": form.collection or None}
     problems: dict[str, str] = {}
@@ -141,7 +133,7 @@ def same(form: Typed, memory: Memory, collection: str) -> bool:
     said, kept = checked(form), checked(typed_of(memory, collection))
     if said.problems:
         return False
-    tags = {normalise_topic(topic) for topic in with_hashtags((), memory.text)}
+    tags = {normalise_topic(topic) for topic in drafts.with_hashtags((), memory.text)}
     from_text = [topic for topic in kept.values["topics"] if normalise_topic(topic) in tags]
     return _as_kept(said.values, from_text) == _as_kept(kept.values)
 
@@ -180,7 +172,7 @@ def renamed(form: Typed) -> Typed:
 
 
 def _text(given: str) -> str:
-    text = checked_text(given)
+    text = drafts.checked_text(given)
     if len(text) > TEXT_LIMIT:
         raise BadInputError(
             f"These are {len(text):,} characters; a page takes {TEXT_LIMIT:,}. "
@@ -214,7 +206,7 @@ def differences(theirs: Typed, mine: Typed, names: Mapping[str, str]) -> list[tu
     for name, label in LABELS.items():
         values = [getattr(form, name) for form in (theirs, mine)]
         if name == "topics":
-            values = [joined(clean_topics(split(value))) for value in values]
+            values = [joined(drafts.clean_topics(split(value))) for value in values]
         if name == "collection":
             values = [names.get(value, value) for value in values]
         if values[0] != values[1]:

@@ -18,10 +18,8 @@ from markupsafe import Markup
 
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError
+from memory_store.host import MemoryStore, Scope, shown_title
 from memory_store.records import DONE_SUFFIX, CollectionInfo, Memory
-from memory_store.scopes import Scope
-from memory_store.store import MemoryStore
-from memory_store.titles import shown_title
 
 from ..requests import private_searches, questions
 from ..requests.admission import work, writing

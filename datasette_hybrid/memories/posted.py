@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, RowProblem
-from memory_store.importing.drafts import checked_id
+from memory_store.host import checked_id, read_json
 from memory_store.records import MemoryDraft, MemoryEdit
-from memory_store.text.plain_json import read_json
 
 MANY = 1_000
 """Memories of one request: they are embedded and written together, about 15 ms each."""

@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memory_store.importing.job import DIFFERING
+from memory_store.host import ACTIONS, DIFFERING, ROLES
 from memory_store.records import LISTED_IDS, MAX_QUERY_CHARACTERS, OPTION_NAMES, STATUSES
-from memory_store.vault.audit_events import ACTIONS
-from memory_store.vault.members import ROLES
 
 from ..audit.pages import MOST
 from ..audit.recorder import SURFACES

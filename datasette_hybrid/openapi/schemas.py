@@ -13,7 +13,17 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from memory_store.actions.trail import Total
+from memory_store.host import (
+    NO,
+    RECIPES,
+    ROLES,
+    YES,
+    AuditEvent,
+    Stages,
+    Total,
+    Verdict,
+    shown_to_searchers,
+)
 from memory_store.records import (
     DONE_SUFFIX,
     OPTION_NAMES,
@@ -27,12 +37,6 @@ from memory_store.records import (
     SearchResponse,
     SearchResult,
 )
-from memory_store.records.explanation import Stages, Verdict
-from memory_store.records.request import NO, YES
-from memory_store.records.visibility import shown_to_searchers
-from memory_store.search.recipes import RECIPES
-from memory_store.vault.audit_events import AuditEvent
-from memory_store.vault.members import ROLES
 
 from ..collections import ACTIONS, CollectionView
 from ..memories import posted

@@ -21,7 +21,7 @@ from datasette import Request
 from msgspec.structs import replace
 
 from memory_store.access import ALL_GRANTS, NO_GRANTS, Grants
-from memory_store.scopes import Scope
+from memory_store.host import Scope
 
 from .. import compat, configuration
 from ..vaults.memberships import memberships, remembered

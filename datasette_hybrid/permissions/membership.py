@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from memory_store.vault.members import ROLES
+from memory_store.host import ROLES
 
 from .. import compat
 

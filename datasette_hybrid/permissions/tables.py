@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
-from memory_store.vault.storage.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
+from memory_store.host import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from .. import compat
 from .asker import NO_ASKER, Asker, asker

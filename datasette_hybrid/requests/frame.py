@@ -14,7 +14,7 @@ from typing import Any
 from datasette import Forbidden, Response
 
 from memory_store.errors import LockedError, NotAVaultError, NotFoundError
-from memory_store.text.canonical import whole_characters
+from memory_store.host import whole_characters
 
 from ..permissions.asker import asker
 from ..unlock.errands import Errand, errand_of

@@ -18,7 +18,7 @@ from typing import Any
 from datasette import Response
 
 from memory_store.access import Grants
-from memory_store.scopes import Scope
+from memory_store.host import Scope
 
 from .. import compat
 from ..permissions.asker import asker

@@ -33,8 +33,8 @@ from memory_store.errors import (
     StorageError,
     WrongKeyError,
 )
+from memory_store.host import read_json
 from memory_store.records import OPTION_NAMES, SearchRequest, SearchResponse, read_request
-from memory_store.text.plain_json import read_json
 
 from .. import compat
 from ..permissions.asker import asker

@@ -17,9 +17,8 @@ from datasette import NotFound, Response
 
 from memory_store import access
 from memory_store.errors import BadInputError
+from memory_store.host import whole_characters, write_json
 from memory_store.records import RESULT_COLUMNS, SearchResponse
-from memory_store.text.canonical import whole_characters
-from memory_store.text.plain_json import write_json
 
 from ..requests import questions
 from ..requests.admission import QueueFullError, TooManyAttemptsError

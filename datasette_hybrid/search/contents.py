@@ -14,9 +14,8 @@ from msgspec.structs import replace
 from memory_store import access
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
+from memory_store.host import CODE, shown_title
 from memory_store.records import SearchResponse
-from memory_store.text.identifiers import CODE
-from memory_store.titles import shown_title
 
 from ..requests import questions
 from ..requests.admission import work

@@ -10,24 +10,8 @@ from dataclasses import dataclass
 
 from msgspec import UNSET, UnsetType
 
+from memory_store.host import Account, Verdict, words
 from memory_store.records import SearchResponse
-from memory_store.records.explanation import Account, Verdict
-from memory_store.search.explain.words import (
-    Move,
-    StageWords,
-    Table,
-    Term,
-    accounts,
-    boost_sentence,
-    changes,
-    moves,
-    ordinal,
-    score_name,
-    stage_words,
-    terms,
-    why_about,
-    why_words,
-)
 
 
 @dataclass(frozen=True)
@@ -46,7 +30,7 @@ class TermView:
 class AccountView:
     """How one result came to its place."""
 
-    way: tuple[Move, ...]
+    way: tuple[words.Move, ...]
     terms: tuple[TermView, ...]
     score_name: str
     fusion_score: str
@@ -68,29 +52,29 @@ class WhyView:
     returned: bool
     reason: str
     figures: tuple[tuple[str, str], ...]
-    tables: tuple[Table, ...]
+    tables: tuple[words.Table, ...]
     account: AccountView | None
 
 
 def account_views(response: SearchResponse) -> dict[str, AccountView]:
     """Id → how that result came to its place; empty unless the search explained itself."""
-    return {id_: _account(account) for id_, account in accounts(response).items()}
+    return {id_: _account(account) for id_, account in words.accounts(response).items()}
 
 
-def stages(response: SearchResponse) -> list[StageWords]:
+def stages(response: SearchResponse) -> list[words.StageWords]:
     """The explanation, stage by stage."""
-    return list(map(stage_words, response.explain))
+    return list(map(words.stage_words, response.explain))
 
 
 def why_view(why: Verdict | None) -> WhyView | None:
     """What became of the memory asked about; ``None`` when none was."""
     if why is None:
         return None
-    one = why_words(why)
+    one = words.why_words(why)
     returned = bool(why.returned)
     without_reason = "it is among the results" if returned else "it is not among the results"
     return WhyView(
-        about=why_about(why),
+        about=words.why_about(why),
         returned=returned,
         reason=why.reason or without_reason,
         figures=one.figures,
@@ -101,23 +85,23 @@ def why_view(why: Verdict | None) -> WhyView | None:
 
 def _account(account: Account) -> AccountView:
     return AccountView(
-        way=tuple(moves(account)),
-        terms=tuple(map(_term, terms(account))),
-        score_name=score_name(account),
+        way=tuple(words.moves(account)),
+        terms=tuple(map(_term, words.terms(account))),
+        score_name=words.score_name(account),
         fusion_score=_hundredths(account.fusion_score),
-        boost=boost_sentence(account),
+        boost=words.boost_sentence(account),
         rerank_score=_hundredths(account.rerank_score),
         changes=tuple(
             (name, _hundredths(before), _hundredths(after))
-            for name, before, after in changes(account)
+            for name, before, after in words.changes(account)
         ),
     )
 
 
-def _term(term: Term) -> TermView:
+def _term(term: words.Term) -> TermView:
     return TermView(
         name=term.name,
-        place=ordinal(term.rank) if term.rank else "–",
+        place=words.ordinal(term.rank) if term.rank else "–",
         weight="–" if term.weight is None else f"{term.weight:.3g}",
         strength="–" if term.strength is None else f"{term.strength:.0%}",
         points=_hundredths(term.points),

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_store.access import UNREAD_MODES, Grants
+from memory_store.host import RECIPES, YES
 from memory_store.records import MODES, OPTION_NAMES, TYPES
-from memory_store.records.request import YES
-from memory_store.search.recipes import RECIPES
 
 PLAIN = ("since", "until", "limit", "why")
 BOXES = ("deep", "sealed", "explain")

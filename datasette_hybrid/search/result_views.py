@@ -15,10 +15,8 @@ from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
 from memory_store.access import Grants
+from memory_store.host import NO_RERANKER, PERSONAL, after_heading
 from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult
-from memory_store.search.answer.previews import after_heading
-from memory_store.search.degraded import NO_RERANKER
-from memory_store.session.collections import PERSONAL
 
 from ..requests.frame import sentence
 from .addresses import Asked

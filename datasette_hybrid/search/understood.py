@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memory_store.errors import BadInputError
+from memory_store.host import ParsedQuery, parse
 from memory_store.records import TYPES, SearchRequest
-from memory_store.search.query.language import ParsedQuery, parse
 
 from .addresses import address
 

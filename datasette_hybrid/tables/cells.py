@@ -20,10 +20,8 @@ from datasette.utils import format_bytes
 from markupsafe import Markup
 
 from memory_store.errors import MemoryStoreError, NotAVaultError, TamperedError
+from memory_store.host import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES, MemoryStore, shown_title
 from memory_store.records import MemoryHead
-from memory_store.store import MemoryStore
-from memory_store.titles import shown_title
-from memory_store.vault.storage.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from ..memories.menu import memory_actions
 from ..permissions.asker import asker

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memory_store.vault.storage.schema import LATER_TABLES, VAULT_TABLES
+from memory_store.host import LATER_TABLES, VAULT_TABLES
 
 COLLECTION = "Random id of the collection it belongs to"
 KEYED_HASH = "keyed hash"

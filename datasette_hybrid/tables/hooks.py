@@ -16,7 +16,7 @@ from datasette.utils import tilde_decode
 from markupsafe import Markup
 
 from memory_store.errors import NotAVaultError
-from memory_store.vault.storage.schema import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
+from memory_store.host import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from ..connections import REFUSED
 from ..memories.menu import Link, memory_actions

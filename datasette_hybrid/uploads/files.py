@@ -18,10 +18,19 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memory_store.errors import BadInputError, MemoryStoreError
-from memory_store.importing.readers import READERS, reader_of_suffix
-from memory_store.importing.source_file import LIMITS, Failure, Found, Skip, SourceFile, shown
-from memory_store.importing.walker import FOLDERS_NEVER_ENTERED, MAX_FOLDER_DEPTH
-from memory_store.vault.sources import UPLOADED
+from memory_store.host import (
+    FOLDERS_NEVER_ENTERED,
+    LIMITS,
+    MAX_FOLDER_DEPTH,
+    READERS,
+    UPLOADED,
+    Failure,
+    Found,
+    Skip,
+    SourceFile,
+    reader_of_suffix,
+    shown,
+)
 
 from ..requests.questions import TooLargeError
 

@@ -23,11 +23,8 @@ from msgspec.structs import replace
 
 from memory_store.access import Grants
 from memory_store.errors import ConflictError, LockedError, MemoryStoreError
-from memory_store.importing.job import ImportJob, ImportRequest
-from memory_store.importing.source_file import Found
+from memory_store.host import Found, ImportJob, ImportRequest, MemoryStore, Scope
 from memory_store.records import ImportReport
-from memory_store.scopes import Scope
-from memory_store.store import MemoryStore
 
 from .. import background
 from ..audit.recorder import IMPORT, surface

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memory_store.scopes import Scope
-from memory_store.titles import shown_title
+from memory_store.host import Scope, shown_title
 
 from ..search.forms import last
 from ..vaults.vault import Vault

@@ -14,9 +14,8 @@ from datasette import Forbidden, NotFound, Response
 
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
-from memory_store.importing.job import KEEP, ImportRequest
+from memory_store.host import KEEP, PERSONAL, ImportRequest
 from memory_store.records import TYPES
-from memory_store.session.collections import PERSONAL
 
 from ..permissions.asker import asker
 from ..requests import questions

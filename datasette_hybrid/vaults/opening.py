@@ -22,15 +22,21 @@ from memory_store.errors import (
     StorageError,
     WrongKeyError,
 )
-from memory_store.session.credentials import secret_from_key_text, secrets_to_open
-from memory_store.session.unlock import open_vault
-from memory_store.sqlite import FileAccess, plain_cause, sqlite3
-from memory_store.store import MemoryStore
-from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
-from memory_store.vault.settings import read_vault_id
-from memory_store.vault.slots import Secret
-from memory_store.vault.storage import Storage
-from memory_store.vault.storage.damage import vault_faults
+from memory_store.host import (
+    KEY_FILE_VARIABLE,
+    PASSPHRASE_VARIABLE,
+    FileAccess,
+    MemoryStore,
+    Secret,
+    Storage,
+    open_vault,
+    plain_cause,
+    read_vault_id,
+    secret_from_key_text,
+    secrets_to_open,
+    sqlite3,
+    vault_faults,
+)
 
 from .. import configuration
 from ..configuration import DatabaseSettings

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_store.errors import MemoryStoreError, NotAVaultError
-from memory_store.sqlite import FileAccess
-from memory_store.vault.storage.file_access import file_access, says_vault
-from memory_store.vault.storage.schema import is_vault
+from memory_store.host import FileAccess, file_access, is_vault, says_vault
 
 from .. import configuration
 from ..configuration import DatabaseSettings

@@ -21,10 +21,15 @@ from pathlib import Path
 
 from memory_store.access import STRICT
 from memory_store.errors import LockedError, MemoryStoreError, StorageError
-from memory_store.scopes import EVERYTHING, Scope
-from memory_store.searchers.pool import Searchers
-from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
-from memory_store.store import MemoryStore
+from memory_store.host import (
+    EVERYTHING,
+    WRITABLE,
+    FileAccess,
+    MemoryStore,
+    Scope,
+    Searchers,
+    sqlite3,
+)
 
 from .. import background
 from ..audit.recorder import Recorder

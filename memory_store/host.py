@@ -1,0 +1,59 @@
+"""What a server that holds vaults open uses of them, beside records, errors and access.
+
+Boundary: names only. What opens texts or takes keys says so where it is defined.
+"""
+
+from __future__ import annotations
+
+from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
+from memory_store.dates import epoch
+from memory_store.importing import drafts
+from memory_store.importing.drafts import checked_id, checked_type
+from memory_store.importing.job import DIFFERING, KEEP, ImportJob, ImportRequest
+from memory_store.importing.readers import READERS, reader_of_suffix
+from memory_store.importing.source_file import LIMITS, Failure, Found, Skip, SourceFile, shown
+from memory_store.importing.walker import FOLDERS_NEVER_ENTERED, MAX_FOLDER_DEPTH
+from memory_store.records.explanation import Account, Stages, Verdict
+from memory_store.records.request import NO, YES
+from memory_store.records.visibility import shown_to_searchers
+from memory_store.scopes import EVERYTHING, Scope
+from memory_store.search.answer.previews import after_heading
+from memory_store.search.degraded import NO_RERANKER
+from memory_store.search.explain import words
+from memory_store.search.query.language import ParsedQuery, parse
+from memory_store.search.recipes import RECIPES
+from memory_store.searchers.pool import DEPTH, Searchers
+from memory_store.session.collections import PERSONAL
+from memory_store.session.credentials import secret_from_key_text, secrets_to_open
+from memory_store.session.unlock import open_vault
+from memory_store.sql.functions import HybridFunctions, StoreAndGrants
+from memory_store.sqlite import (
+    WRITABLE,
+    ExtensionUnavailable,
+    FileAccess,
+    connect,
+    load_vec,
+    plain_cause,
+    sqlite3,
+)
+from memory_store.store import MemoryStore
+from memory_store.text.canonical import canonical_text, normalise_topic, whole_characters
+from memory_store.text.identifiers import CODE
+from memory_store.text.plain_json import read_json, write_json
+from memory_store.titles import shown_title
+from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
+from memory_store.vault.audit_events import ACTIONS, SERVER, AuditEvent
+from memory_store.vault.members import OWNER_ROLE, ROLES
+from memory_store.vault.settings import read_vault_id
+from memory_store.vault.slots import Secret
+from memory_store.vault.sources import UPLOADED
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.damage import vault_faults
+from memory_store.vault.storage.file_access import WITHOUT_SHARING, file_access, says_vault
+from memory_store.vault.storage.schema import (
+    LATER_TABLES,
+    MEMORY_TABLES,
+    SETTINGS_TABLE,
+    VAULT_TABLES,
+    is_vault,
+)
