@@ -19,49 +19,27 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
-from itertools import chain
+from pathlib import Path
 from typing import Protocol
 
-from memory_store.text.stop_words import STOP_WORDS
+import msgspec
+from msgspec import Struct
 
-STEMMED_LANGUAGES: Mapping[str, str] = {
-    "ar": "arabic",
-    "ca": "catalan",
-    "cs": "czech",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "en": "english",
-    "eo": "esperanto",
-    "es": "spanish",
-    "et": "estonian",
-    "eu": "basque",
-    "fa": "persian",
-    "fi": "finnish",
-    "fr": "french",
-    "ga": "irish",
-    "hi": "hindi",
-    "hu": "hungarian",
-    "hy": "armenian",
-    "id": "indonesian",
-    "it": "italian",
-    "lt": "lithuanian",
-    "ne": "nepali",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pl": "polish",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sr": "serbian",
-    "st": "sesotho",
-    "sv": "swedish",
-    "ta": "tamil",
-    "tr": "turkish",
-    "yi": "yiddish",
-}
+
+class _Language(Struct):
+    """What ``languages.json`` says of a language: its Snowball algorithm, its function words."""
+
+    stemmer: str | None = None
+    stop_words: list[str] = []
+
+
+_LANGUAGES = msgspec.json.decode(
+    Path(__file__).with_name("languages.json").read_bytes(), type=dict[str, _Language]
+)
+
+STEMMED_LANGUAGES = {code: one.stemmer for code, one in _LANGUAGES.items() if one.stemmer}
 """ISO 639-1 code → Snowball algorithm: every one that PyStemmer has, but for two variants.
 
 ``porter`` and ``dutch_porter`` are the older stemmers of languages that have a better one, and are
@@ -70,14 +48,26 @@ English is Porter 2 (``english``), not ``porter``. Measured, BM25 k1 1.2, b .75,
 SciFact .688 and .688, Cranfield .362 and .361.
 """
 
-UNSTEMMED_LANGUAGES = (
-    *("af", "be", "bg", "bn", "he", "hr", "ja", "ka", "ko", "lv"),
-    *("mk", "sk", "sl", "sq", "th", "uk", "ur", "vi", "zh"),
-)
+UNSTEMMED_LANGUAGES = tuple(code for code, one in _LANGUAGES.items() if not one.stemmer)
 """Languages that are told apart but have no stemmer: their words are only folded."""
 
-LANGUAGES = (*STEMMED_LANGUAGES, *UNSTEMMED_LANGUAGES)
+LANGUAGES = tuple(_LANGUAGES)
 """Every language :func:`detect_language` may answer with by itself."""
+
+STOP_WORDS = {
+    code: " ".join(one.stop_words).split() for code, one in _LANGUAGES.items() if one.stop_words
+}
+"""Function words by language: the words a query may lose without losing its meaning.
+
+The lists are our own and short on purpose: only closed classes (articles, pronouns, prepositions,
+conjunctions, auxiliaries, question words), written as they are spelled, accents included. The
+packaged collections were looked at and left: `stopwordsiso` 0.7 and `stop-words` 2025.11 list
+1,300 English words, "computer", "system" and "problem" among them. Documents keep every word, so a
+list can change without a new index.
+
+Measured, plain BM25, nDCG@10 with no list, ours, the larger of theirs: SciFact .689, .688, .691;
+Cranfield .357, .362, .359; XQuAD-de .938, .941, .942.
+"""
 
 CONFIDENT = 0.70  # share of the probability among the candidates
 NEGLIGIBLE = 1e-9  # a probability that decides nothing
@@ -140,8 +130,10 @@ def detect_language(
     letters = sum(map(len, spelled))
     foreign = 0 if prose.isascii() else len(_not_latin().findall(prose))
     if 2 * foreign <= letters:
-        if candidates is None and (plain := _by_many_function_words(spelled)):
-            return plain
+        if candidates is None:
+            plain = _by_function_words(spelled, STOP_WORDS, MANY_VOTES)
+            if plain in PLAINLY_TOLD:
+                return plain
         possible = tuple(code for code in chosen if code not in _NEVER_LATIN)
     else:
         possible = tuple(code for code in _writers(prose) if code in chosen)
@@ -153,8 +145,10 @@ def detect_language(
         return possible[0]
     if set(possible) == {"he", "yi"}:  # the model knows no Yiddish
         return "yi" if _YIDDISH.search(prose) and not _POINTED.search(prose) else "he"
-    if candidates is not None and (voted := _by_function_words(prose, possible)):
-        return voted
+    if candidates is not None and STOP_WORDS.keys() >= set(possible):
+        voted = _by_function_words(spelled, possible, LEAST_VOTES)
+        if voted:
+            return voted
     return (letters >= SHORTEST and _by_model(prose, possible)) or fallback
 
 
@@ -167,28 +161,13 @@ def _writers(prose: str) -> tuple[str, ...]:
     return _SCRIPTS[script][1] if counts[script] else ()
 
 
-def _by_function_words(prose: str, candidates: Collection[str]) -> str | None:
-    """The candidate whose function words occur, unless another's do too. Takes microseconds."""
-    if not STOP_WORDS.keys() >= set(candidates):
-        return None
-    found = set(_LETTERS.findall(prose.lower()))
-    votes = {code: len(found.intersection(STOP_WORDS[code].split())) for code in candidates}
-    best, second = sorted(votes, key=lambda code: votes[code], reverse=True)[:2]
-    clear = votes[best] >= max(LEAST_VOTES, VOTE_RATIO * votes[second])
-    return best if clear else None
-
-
-def _by_many_function_words(spelled: Sequence[str]) -> str | None:
-    """The language among all whose function words a text is full of, if no other's are."""
+def _by_function_words(spelled: Sequence[str], among: Collection[str], least: int) -> str | None:
+    """The language ``among`` these whose function words occur, unless another's do too."""
     languages_of = _function_words()
     found = languages_of.keys() & {word.lower() for word in spelled}
-    votes = Counter(chain.from_iterable(languages_of[word] for word in found))
-    if not votes:
-        return None
-    (best, most), *others = votes.most_common(2)
-    second = others[0][1] if others else 0
-    clear = most >= max(MANY_VOTES, VOTE_RATIO * second)
-    return best if clear and best in PLAINLY_TOLD else None
+    votes = Counter(code for word in found for code in languages_of[word] if code in among)
+    (best, most), (_, second) = [*votes.most_common(2), ("", 0), ("", 0)][:2]
+    return best if most >= max(least, VOTE_RATIO * second) else None
 
 
 @cache
@@ -203,7 +182,7 @@ def _function_words() -> dict[str, list[str]]:
     """Every function word with the languages it belongs to."""
     found: dict[str, list[str]] = {}
     for code, listed in STOP_WORDS.items():
-        for word in listed.split():
+        for word in listed:
             found.setdefault(word, []).append(code)
     return found
 

@@ -18,41 +18,20 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from functools import cache
-from itertools import pairwise
 
 import Stemmer
 
 from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, code_terms, code_words, whole_name
-from memory_store.text.language import STEMMED_LANGUAGES
-from memory_store.text.stop_words import STOP_WORDS
-from memory_store.text.words import Word, places, query_words, simple_pattern, words
-
-__all__ = [
-    "ANALYSER_VERSION",
-    "Word",
-    "forget_words",
-    "is_stop_word",
-    "phrase_terms",
-    "query_words",
-    "term",
-    "term_pairs",
-    "terms",
-    "words",
-    "words_of_terms",
-]
+from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
+from memory_store.text.words import Word, places, simple_pattern, words
 
 _RULES_VERSION = 1  # grows with every change in this module that changes a term
+_RELEASE = [int(part) for part in Stemmer.version().split(".")]
 
-
-def _analyser_version() -> int:
-    major, minor = (int(part) for part in Stemmer.version().split(".")[:2])
-    return _RULES_VERSION * 1_000_000 + major * 1_000 + minor
-
-
-ANALYSER_VERSION = _analyser_version()
+ANALYSER_VERSION = _RULES_VERSION * 1_000_000 + _RELEASE[0] * 1_000 + _RELEASE[1]
 """Our rules and Snowball's release, ``1_003_001`` = rules 1 with PyStemmer 3.1.
 
 A vault stores it: terms of one version do not meet those of another, because stemmers change
@@ -107,11 +86,6 @@ def phrase_terms(text: str, language: str) -> list[str]:
     return code_words(text) if language == CODE else terms(text, language)
 
 
-def term_pairs(terms: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs of neighbours in ``terms``, in order: what decides a quoted phrase."""
-    return list(pairwise(terms))
-
-
 def is_stop_word(word: str, language: str) -> bool:
     """Whether a query in ``language`` may lose ``word``. False where we have no list."""
     return _plain(word, language) in _stop_words(language)
@@ -156,8 +130,7 @@ def _term_cache(language: str) -> _TermCache:
 
 @cache
 def _stop_words(language: str) -> frozenset[str]:
-    listed = STOP_WORDS.get(language, "").split()
-    return frozenset(_plain(word, language) for word in listed)
+    return frozenset(_plain(word, language) for word in STOP_WORDS.get(language, ()))
 
 
 _UNACCENTED = frozenset({"en"})  # an accent is never part of an English suffix: naïveté = naivete

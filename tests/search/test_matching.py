@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.search.query.word_matcher import WordMatcher, literal_pattern
-from memory_store.text.tokens import term, words
+from memory_store.text.tokens import term
+from memory_store.text.words import words
 
 LETTERS = {
     "de": "aeouäöüßsgrmnt",

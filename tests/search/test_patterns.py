@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_store.errors import BadInputError
 from memory_store.search.query.regular_expressions import Needs, needs
-from memory_store.text.tokens import words
+from memory_store.text.words import words
 
 
 @pytest.mark.parametrize(

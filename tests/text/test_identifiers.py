@@ -14,7 +14,8 @@ from memory_store.text.identifiers import (
     name_parts,
     path_terms,
 )
-from memory_store.text.tokens import is_stop_word, phrase_terms, term, terms, words
+from memory_store.text.tokens import is_stop_word, phrase_terms, term, terms
+from memory_store.text.words import words
 
 any_text = st.text(
     st.one_of(

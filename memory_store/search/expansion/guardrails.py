@@ -20,8 +20,9 @@ from memory_store.models.expander import TypedLine
 from memory_store.search.query.analysis import without_stop_words
 from memory_store.search.query.language import ParsedQuery, Variant, is_symbol_like
 from memory_store.text.canonical import canonical_text, folded
-from memory_store.text.stop_words import STOP_WORDS
-from memory_store.text.tokens import is_stop_word, query_words, term, words
+from memory_store.text.language import STOP_WORDS
+from memory_store.text.tokens import is_stop_word, term
+from memory_store.text.words import query_words, words
 
 NOUNS_CAPITALISED = frozenset({"de", "lb"})  # languages where a capital does not make a name
 NEGATIONS: Mapping[str, frozenset[str]] = {

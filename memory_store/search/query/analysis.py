@@ -31,8 +31,9 @@ from memory_store.search.recipes import LEGS
 from memory_store.text.canonical import folded, normalise_topic
 from memory_store.text.identifiers import CODE, code_words, identifiers, name_terms
 from memory_store.text.language import detect_language
-from memory_store.text.tokens import is_stop_word, query_words, term
-from memory_store.text.tokens import words as words_of
+from memory_store.text.tokens import is_stop_word, term
+from memory_store.text.words import query_words
+from memory_store.text.words import words as words_of
 
 if TYPE_CHECKING:
     from memory_store.crypto.blinding import Blinder

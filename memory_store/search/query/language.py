@@ -22,8 +22,8 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.records import SearchRequest
-from memory_store.text.tokens import query_words
-from memory_store.text.tokens import words as words_of
+from memory_store.text.words import query_words
+from memory_store.text.words import words as words_of
 
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»＂", '"'))
 _TYPED_LINE = re.compile(r"\s*(lex|vec|hyde|intent):\s*(.*)", re.DOTALL)

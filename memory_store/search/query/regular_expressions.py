@@ -19,7 +19,7 @@ from enum import Enum
 from msgspec import Struct
 
 from memory_store.errors import BadInputError
-from memory_store.text.tokens import words as words_of
+from memory_store.text.words import words as words_of
 
 MOST_NESTED = 50  # groups within groups
 

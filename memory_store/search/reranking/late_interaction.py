@@ -33,7 +33,7 @@ from memory_store.search.reranking.cross_encoder import (
     scaled,
     titled,
 )
-from memory_store.text.tokens import words
+from memory_store.text.words import words
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
