@@ -15,7 +15,7 @@ from memory_store.importing.source_file import LIMITS, Failure, Found, Skip, Sou
 from memory_store.importing.walker import FOLDERS_NEVER_ENTERED, MAX_FOLDER_DEPTH
 from memory_store.records.explanation import Account, Stages, Verdict
 from memory_store.records.request import NO, YES
-from memory_store.records.visibility import shown_to_searchers
+from memory_store.records.visibility import ForSearchers, InPart, shown_to_searchers
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.answer.previews import after_heading
 from memory_store.search.degraded import NO_RERANKER

@@ -12,7 +12,7 @@ import pytest
 from memory_store.actions.action import Declared, action
 from memory_store.errors import MemoryStoreError, ReadOnlyError
 from memory_store.importing.job import ImportJob, ImportRequest
-from memory_store.records import MemoryDraft, MemoryEdit
+from memory_store.records import MemoryChange, MemoryDraft
 from memory_store.session import unlock
 from memory_store.store import Collections, Keys, MemoryStore, Trail
 from memory_store.vault.audit_events import ACTIONS, FAILED_UNLOCK, IMPORT, LOCK, UNLOCK
@@ -101,7 +101,7 @@ def test_a_refused_action_is_no_event(store: MemoryStore) -> None:
 
 def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Callable[[], Any]]:
     """A call for every action that writes, each of which has something to write there."""
-    draft, edit = MemoryDraft("The weir is closed."), MemoryEdit(ids["note"], title="Other")
+    draft, edit = MemoryDraft("The weir is closed."), MemoryChange(ids["note"], title="Other")
     shared, keys = store.collections, store.keys
     return {
         "add": lambda: store.add("more"),

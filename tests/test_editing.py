@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
-from memory_store.records import TYPES, MemoryDraft, MemoryEdit
+from memory_store.records import TYPES, MemoryChange, MemoryDraft
 from memory_store.store import MemoryStore
 
 ROUNDS = 12  # additions by each of several writers at once
@@ -24,8 +24,8 @@ ROUNDS = 12  # additions by each of several writers at once
 def test_several_memories_are_changed_together(store: MemoryStore) -> None:
     first, second = store.add("One"), store.add("Two", topics=("old", "kept"))
     edits = [
-        MemoryEdit(first.id, text="Uno", valid_from="2024-05-01"),
-        MemoryEdit(second.id, add_topics=("#New",), remove_topics=("OLD",)),
+        MemoryChange(first.id, text="Uno", valid_from="2024-05-01"),
+        MemoryChange(second.id, add_topics=("#New",), remove_topics=("OLD",)),
     ]
     one, two = store.edit_many(edits)
     assert (one.text, one.version, one.valid_from) == ("Uno", 2, "2024-05-01T00:00:00Z")
@@ -48,9 +48,9 @@ def test_one_wrong_change_stops_all_of_them(
     store: MemoryStore, edit: dict[str, object], refusal: type[Exception]
 ) -> None:
     first, second = store.add("One"), store.add("Two")
-    wrong = MemoryEdit(**{"id": second.id, "title": "Changed", **edit})  # type: ignore[arg-type]
+    wrong = MemoryChange(**{"id": second.id, "title": "Changed", **edit})  # type: ignore[arg-type]
     with pytest.raises(refusal) as raised:
-        store.edit_many([MemoryEdit(first.id, title="Changed", collection="brand new"), wrong])
+        store.edit_many([MemoryChange(first.id, title="Changed", collection="brand new"), wrong])
     assert store.get(first.id) == first
     assert store.get(second.id) == second
     assert "brand new" not in [info.name for info in store.collections.list()]

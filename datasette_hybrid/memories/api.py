@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from memory_store.access import Grants, without_text
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
 from memory_store.host import MemoryStore
-from memory_store.records import Memory, MemoryDraft, MemoryEdit, SealedMemory
+from memory_store.records import Memory, MemoryChange, MemoryDraft, SealedMemory
 
 from ..requests import questions
 from ..requests.admission import work, writing
@@ -244,7 +244,7 @@ def _searchable_ids(ids: Sequence[str], vault: Vault, grants: Grants) -> Collect
     return vault.use(grants.search).present(ids) if grants.search else ()
 
 
-def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryEdit]) -> list[Memory]:
+def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryChange]) -> list[Memory]:
     store = vault.use(grants.write, creating=grants.create)
     named = []
     for number, edit in enumerate(edits):
@@ -262,7 +262,7 @@ def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryEdit]) -> list[M
     return store.edit_many(named, refs=False)
 
 
-def _refuse_to_depend_on_text(edit: MemoryEdit) -> None:
+def _refuse_to_depend_on_text(edit: MemoryChange) -> None:
     if edit.collection is not None:
         raise Forbidden("collection: to move a memory needs the permission hybrid-decrypt on it")
     if edit.title == "" and edit.text is None:
@@ -273,7 +273,7 @@ def _refuse_to_depend_on_text(edit: MemoryEdit) -> None:
         raise BadInputError("version: needed from an actor without hybrid-decrypt", "version")
 
 
-def _held_to_what_was_read(edit: MemoryEdit, vault: Vault, grants: Grants) -> MemoryEdit:
+def _held_to_what_was_read(edit: MemoryChange, vault: Vault, grants: Grants) -> MemoryChange:
     """A move of the version that may be read: it may be somewhere else a moment later."""
     if edit.collection is None or edit.expected_version is not None:
         return edit

@@ -14,7 +14,7 @@ from typing import Any
 
 from memory_store.errors import BadInputError
 from memory_store.host import canonical_text, drafts, normalise_topic
-from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft, MemoryEdit
+from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryChange, MemoryDraft
 
 from ..search.forms import last
 
@@ -69,9 +69,9 @@ class Checked:
         said = {name: value for name, value in self.values.items() if value}
         return MemoryDraft(id=memory_id, **{"text": "", **said})
 
-    def edit(self, memory_id: str, version: int) -> MemoryEdit:
+    def edit(self, memory_id: str, version: int) -> MemoryChange:
         """The change to that version of a memory."""
-        return MemoryEdit(memory_id, expected_version=version, **self.values)
+        return MemoryChange(memory_id, expected_version=version, **self.values)
 
 
 def blank(given: Mapping[str, Any]) -> Typed:

@@ -14,22 +14,17 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, RowProblem
 from memory_store.host import checked_id, read_json
-from memory_store.records import MemoryDraft, MemoryEdit
+from memory_store.records import MemoryChange, MemoryDraft, read_record
 
 MANY = 1_000
 """Memories of one request: they are embedded and written together, about 15 ms each."""
 
-NEW_FIELDS = frozenset(MemoryDraft.__struct_fields__)
-EDIT_FIELDS = frozenset(MemoryEdit.__struct_fields__) - {"id", "expected_version"}
-EDIT_FIELDS |= {"version"}
-LISTS = frozenset({"topics", "add_topics", "remove_topics"})
 EMPTIED_BY_NULL = frozenset({"valid_from", "valid_to", "title"})
 """Of a change: null takes these away; of every other field null says nothing."""
 
 NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 
 Made = TypeVar("Made")
-Record = Mapping[str, Any]
 
 
 def rows_of(value: Any, name: str = "memories") -> tuple[list[Any], bool]:
@@ -69,22 +64,18 @@ def drafts_of(rows: Sequence[Any]) -> list[MemoryDraft]:
     return _with_relations(_each(rows, _draft))
 
 
-def edits_of(rows: Sequence[Any]) -> list[MemoryEdit]:
+def edits_of(rows: Sequence[Any]) -> list[MemoryChange]:
     """Changes, each with the ``id`` of its memory. Raises :class:`BadRowsError`."""
     return _each(rows, lambda row: edit_of(row, _id_of(row)))
 
 
-def edit_of(row: Any, memory_id: str) -> MemoryEdit:
+def edit_of(row: Any, memory_id: str) -> MemoryChange:
     """A change to one memory. Raises :class:`BadInputError` naming the field."""
-    changes = _fields({name: row[name] for name in _object(row) if name != "id"}, EDIT_FIELDS)
-    version = changes.pop("version", None)
-    if not changes:
+    emptied = [name for name in EMPTIED_BY_NULL & {*_object(row)} if row[name] is None]
+    edit = read_record(MemoryChange, {**row, **dict.fromkeys(emptied, ""), "id": memory_id})
+    if not row.keys() - {"id", "version"}:
         raise BadInputError("nothing to change", "body")
-    for name in EMPTIED_BY_NULL & set(changes):
-        changes[name] = changes[name] or ""
-    for name in ("add_topics", "remove_topics"):
-        changes[name] = changes.get(name) or ()
-    return MemoryEdit(memory_id, expected_version=version, **changes)
+    return edit
 
 
 def ids_of(value: Any) -> list[str]:
@@ -130,12 +121,10 @@ def _each(rows: Sequence[Any], make: Callable[[Any], Made]) -> list[Made]:
 
 
 def _draft(row: Any) -> MemoryDraft:
-    given = _fields(_object(row), NEW_FIELDS)
-    if not isinstance(given.get("text"), str) or not given["text"].strip():
+    draft = read_record(MemoryDraft, {**_object(row), "text": row.get("text") or ""})
+    if not draft.text.strip():
         raise BadInputError("text: a memory needs some text", "text")
-    said = {name: value for name, value in given.items() if value is not None}
-    said["id"] = checked_id(said["id"]) if "id" in said else str(uuid.uuid4())
-    return MemoryDraft(**said)
+    return replace(draft, id=checked_id(draft.id) if draft.id else str(uuid.uuid4()))
 
 
 def _with_relations(drafts: Sequence[MemoryDraft]) -> list[MemoryDraft]:
@@ -175,31 +164,7 @@ def _id_of(row: Any) -> str:
     return given
 
 
-def _object(row: Any) -> Record:
+def _object(row: Any) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         raise BadInputError("a JSON object expected", "body")
     return row
-
-
-def _fields(row: Record, known: frozenset[str]) -> dict[str, Any]:
-    return {name: _value(name, value, known) for name, value in row.items()}
-
-
-def _value(name: str, value: Any, known: frozenset[str]) -> Any:
-    if name not in known:
-        raise BadInputError(f"{name}: a memory has no such field", name)
-    if value is None:
-        return None
-    if name in LISTS:
-        if not isinstance(value, list) or not all(isinstance(topic, str) for topic in value):
-            raise BadInputError(f"{name}: a list of texts expected", name)
-        return tuple(value)
-    if name == "metadata":
-        if not isinstance(value, dict):
-            raise BadInputError("metadata: an object expected", name)
-    elif name == "version":
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise BadInputError("version: a whole number expected", name)
-    elif not isinstance(value, str):
-        raise BadInputError(f"{name}: text expected", name)
-    return value

@@ -12,8 +12,8 @@ from typing import Any
 from datasette import Response
 
 from ..search.api import answer, endpoint
-from .operations import OPERATIONS, Operation
-from .schemas import Schema, schemas
+from .operations import CSV, OPERATIONS, Operation
+from .schemas import Described, Error, What
 
 DESCRIPTION = """\
 Private notes and memories in Datasette, sealed on disk, searched by name and by meaning.
@@ -59,10 +59,13 @@ async def openapi(datasette: Any, request: Any) -> Response:
 @cache
 def document() -> dict[str, Any]:
     """The description, the same for everybody."""
+    taken = [one.body for one in OPERATIONS if one.body is not None]
+    given = [what for one in OPERATIONS for what in one.answers.values() if what != CSV]
+    records = Described([*taken, *given, Error])
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
         path = paths.setdefault(operation.path, {"parameters": _in_path(operation.path)})
-        path[operation.method.lower()] = _described(operation)
+        path[operation.method.lower()] = _described(operation, records)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -75,7 +78,7 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "security": [{"token": []}, {"session": []}],
         "components": {
-            "schemas": schemas(),
+            "schemas": records.components,
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "Datasette's token"},
                 "session": {"type": "apiKey", "in": "cookie", "name": "ds_actor"},
@@ -87,23 +90,22 @@ def document() -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _described(operation: Operation, records: Described) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.tag],
         "summary": operation.summary,
         "description": f"Needs {operation.needs}.",
         "responses": {
-            **{str(status): _response(what) for status, what in operation.answers.items()},
+            **{str(status): _response(what, records) for status, what in operation.answers.items()},
             **{str(status): _refusal(status) for status in operation.errors},
         },
     }
     if operation.parameters:
-        described["parameters"] = [dict(one) for one in operation.parameters]
+        described["parameters"] = [*operation.parameters]
     if operation.body is not None:
-        content = {"application/json": {"schema": operation.body, "example": operation.example}}
-        if operation.example is None:
-            del content["application/json"]["example"]
+        posted = {"schema": records.of(operation.body), "example": operation.example}
+        content = {"application/json": posted}
         described["requestBody"] = {"required": True, "content": content}
     if operation.contents:
         content = {kind: {"schema": schema} for kind, schema in operation.contents.items()}
@@ -111,12 +113,11 @@ def _described(operation: Operation) -> dict[str, Any]:
     return described
 
 
-def _response(what: str | Schema) -> dict[str, Any]:
-    if what == "text/csv":
+def _response(what: What, records: Described) -> dict[str, Any]:
+    if what == CSV:
         rows = {"type": "string", "description": "The columns of a row, one result a line"}
         return {"description": "Rows", "content": {what: {"schema": rows}}}
-    schema = what if isinstance(what, dict) else {"$ref": f"#/components/schemas/{what}"}
-    return {"description": "Done", "content": {"application/json": {"schema": schema}}}
+    return {"description": "Done", "content": {"application/json": {"schema": records.of(what)}}}
 
 
 def _refusal(status: int) -> dict[str, Any]:

@@ -1,305 +1,377 @@
 """JSON schemas of what the API takes and answers, made from the records themselves.
 
-A field that is added to a record is in the description of the API from then on; what can only be
-said in words is written here.
+A field that is added to a record is in the description of the API from then on. A record here adds
+to one of the store's what only a server knows.
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Mapping
-from typing import Any, Union, get_args, get_origin, get_type_hints
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from memory_store import host
 from memory_store.host import (
     NO,
     RECIPES,
     ROLES,
     YES,
-    AuditEvent,
+    ForSearchers,
+    InPart,
     Stages,
     Total,
     Verdict,
     shown_to_searchers,
 )
 from memory_store.records import (
-    DONE_SUFFIX,
-    OPTION_NAMES,
-    OPTIONS,
-    TYPES,
+    LISTED_IDS,
     Memory,
+    MemoryChange,
     MemoryDraft,
-    MemoryEdit,
-    Passage,
     SearchRequest,
     SearchResponse,
     SearchResult,
 )
 
 from ..collections import ACTIONS, CollectionView
-from ..memories import posted
+from ..memories.posted import MANY
 from ..search.api import COMPACT_KEYS
+from ..uploads.jobs import STATES
 
 Schema = dict[str, Any]
+What = Any
+"""A record, or a tuple of records of which it is one."""
 
-ID = {"type": "string", "description": "Random id (UUID)"}
-TIME = "ISO 8601, in UTC"
-SCALARS: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
-MEMORY_TYPES = [*TYPES, *(f"{name}{DONE_SUFFIX}" for name in TYPES)]
-
-REQUEST: Schema = msgspec.json.schema_components([SearchRequest])[1][SearchRequest.__name__]
-(_STAGE, _VERDICT), EXPLANATION = msgspec.json.schema_components(
-    [Stages, Verdict], ref_template="#/components/schemas/{name}"
-)
-PATTERNS = {"meta": "^[^=]+=", "narrow": "^[a-z]+:"}
-"""Of texts that a query string holds of an option."""
-
-FOR_PAGES = ("title_highlights", "holding")
-"""Fields of an answer that no JSON has."""
+Ok = Annotated[bool, Meta(extra_json_schema={"const": True})]
+Role = Annotated[str, Meta(extra_json_schema={"enum": list(ROLES)})]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Count = Annotated[int, Meta(ge=0)]
+Rows = Meta(min_length=1, max_length=MANY)
+Drafts = Annotated[tuple[MemoryDraft, ...], Rows]
 
 
-def of_type(annotation: Any) -> Schema:
-    """The schema of a type as the records annotate their fields."""
-    if annotation in SCALARS:
-        return {"type": SCALARS[annotation]}
-    origin, inside = get_origin(annotation), get_args(annotation)
-    if origin in (Union, types.UnionType):
-        (held,) = (one for one in inside if one is not types.NoneType)
-        return nullable(of_type(held))
-    if origin is tuple:
-        if len(inside) == 2 and inside[1] is Ellipsis:
-            return {"type": "array", "items": of_type(inside[0])}
-        pair = {"minItems": len(inside), "maxItems": len(inside)}
-        return {"type": "array", "items": of_type(inside[0]), **pair}
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        values = {} if inside[1] is Any else of_type(inside[1])
-        return {"type": "object", "additionalProperties": values or True}
-    if annotation is Passage:
-        return {"$ref": "#/components/schemas/Passage"}
-    if annotation is SearchResult:
-        return {"$ref": "#/components/schemas/Row"}
-    return {"type": "object"}
+# -- requests -----------------------------------------------------------------------------
+
+
+class NewMemories(Struct, forbid_unknown_fields=True):
+    """Many new memories."""
+
+    memories: Drafts
+
+
+class NamedMemoryChange(MemoryChange, frozen=True, forbid_unknown_fields=True):
+    """A change, and the memory that it is for."""
+
+
+class MemoryChanges(Struct, forbid_unknown_fields=True):
+    """Changes to many memories."""
+
+    memories: Annotated[tuple[NamedMemoryChange, ...], Rows]
+
+
+class Ids(Struct, forbid_unknown_fields=True):
+    """Memories by their ids."""
+
+    ids: Annotated[tuple[str, ...], Rows]
+
+
+class Publication(Struct):
+    """Where a memory is copied to: a collection's name or id."""
+
+    collection: Annotated[str, Meta(min_length=1)]
+
+
+class NewCollection(Struct, forbid_unknown_fields=True):
+    """A new collection, open or the asker's own."""
+
+    name: Name
+    private: bool | UnsetType = UNSET
+
+
+class CollectionChange(Struct, forbid_unknown_fields=True):
+    """Another name, other members."""
+
+    name: Name | UnsetType = UNSET
+    members: Annotated[
+        Annotated[Mapping[str, Role | None], Meta(min_length=1)] | UnsetType | None,
+        Meta(description="Roles by actor, null for those who go; null opens the collection"),
+    ] = UNSET
+
+
+class RoleChange(Struct, forbid_unknown_fields=True):
+    """A member's role."""
+
+    role: Role
+
+
+# -- answers ------------------------------------------------------------------------------
+
+
+class Error(Struct):
+    """Why a request was refused. ``current`` and ``yours`` are of a conflict."""
+
+    ok: Annotated[bool, Meta(extra_json_schema={"const": False})]
+    error: str
+    errors: Annotated[tuple[str, ...], Meta(min_length=1)]
+    status: Annotated[int, Meta(ge=400, le=599)]
+    parameter: Annotated[str | UnsetType, Meta(description="What was wrong")] = UNSET
+    current: Annotated[
+        dict[str, Any] | UnsetType | None, Meta(description="The memory as it is now")
+    ] = UNSET
+    yours: Annotated[Any, Meta(description="What was sent")] = UNSET
+    conflicts: tuple[dict[str, Any], ...] | UnsetType = UNSET
+
+
+class Row(SearchResult, frozen=True):
+    """A result of a search. Null is what its asker may not see."""
+
+
+class SearchAnswer(SearchResponse, frozen=True, kw_only=True):
+    """The answer to a search."""
+
+    ok: Ok
+    rows: InPart[tuple[Row, ...]]
+    next_url: str | None
+    explain: InPart[tuple[Stages, ...]] = ()
+    why: InPart[Verdict | None] = None
+
+
+class CompactRow(Row, frozen=True):
+    """A result as a language model is given it, scores 0–100."""
+
+
+class CompactAnswer(Struct, array_like=True, forbid_unknown_fields=True):
+    """Results, counts and topics."""
+
+    rows: tuple[CompactRow, ...]
+    counts: str
+    topics: tuple[tuple[str, int], ...]
+
+
+class Memories(Struct):
+    """Memories. Null is what their asker may not see."""
+
+    ok: Ok
+    rows: tuple[Memory, ...]
+
+
+class MemoryPage(Memories):
+    """A page of a list."""
+
+    next: str | None
+    next_url: str | None
+    truncated: bool
+
+
+class AddedMemory(Memory, frozen=True, kw_only=True):
+    """A memory that was to be added."""
+
+    unchanged: Annotated[
+        ForSearchers[bool], Meta(description="It was there already, as it was sent")
+    ]
+
+
+class AddedMemories(Struct):
+    """What was added."""
+
+    ok: Ok
+    rows: tuple[AddedMemory, ...]
+
+
+class Done(Struct):
+    """It is done."""
+
+    ok: Ok
+
+
+class Deleted(Done):
+    """How many are gone."""
+
+    deleted: int
+
+
+class Collection(CollectionView, frozen=True):
+    """A collection as its asker sees it."""
+
+    permissions: tuple[Annotated[str, Meta(extra_json_schema={"enum": list(ACTIONS)})], ...]
+
+
+class Collections(Struct):
+    """Collections."""
+
+    ok: Ok
+    rows: tuple[Collection, ...]
+
+
+class Member(Struct):
+    """An actor's role in a collection; null: none any more."""
+
+    ok: Ok
+    actor: str
+    role: Role | None
+
+
+class AuditEvent(host.AuditEvent, frozen=True, kw_only=True):
+    """An event of the audit trail."""
+
+    who: Annotated[  # type: ignore[assignment]  # the store works it out
+        str, Meta(description="The actor, or what stands for one")
+    ]
+    times: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="Alike uses within a minute that this event stands for, the first at its "
+            "time",
+        ),
+    ]
+
+
+class AuditTotal(Total, frozen=True):
+    """What one actor did."""
+
+
+class AuditPage(Struct):
+    """A page of the audit trail, and the totals of all of it."""
+
+    ok: Ok
+    rows: tuple[AuditEvent, ...]
+    totals: tuple[AuditTotal, ...]
+    next: int | None
+    next_url: str | None
+    truncated: bool
+
+
+class ImportJob(Struct):
+    """How far an import is."""
+
+    ok: Ok
+    job: str
+    state: Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})]
+    done: Count
+    total: Count
+    imported: Count
+    replaced: Count
+    unchanged: Count
+    embedding: Annotated[
+        tuple[int, ...] | None,
+        Meta(description="Of the batch at work: passages that are embedded, and how many it has"),
+    ]
+    dry_run: bool
+    error: str | None
+    summary: str | None
+    failures: tuple[tuple[str, ...], ...]
+    skips: tuple[tuple[str, ...], ...]
+    degraded: tuple[str, ...]
+    ids: Annotated[tuple[str, ...], Meta(max_length=LISTED_IDS)]
+    job_url: str | UnsetType = UNSET
+
+
+# -- schemas ------------------------------------------------------------------------------
+
+REQUESTS = {one.__name__ for one in (SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange)}
+"""Records in which null is "not said"."""
+
+WITHHELD = (Row, CompactRow, Memory, AddedMemory)
+"""Records in which null is what their asker may not see."""
+
+SOMETIMES = {"SearchAnswer": {"explain", "why", "budget"}}
+LEFT_OUT = {
+    "Row": {"title_highlights"},
+    "CompactRow": {*SearchResult.__struct_fields__} - {*COMPACT_KEYS},
+    "SearchAnswer": {"holding"},
+    "MemoryChange": {"id"},
+}
+"""Fields of a record that its JSON may lack, and those that it never has."""
+
+MEANT: Mapping[str, Schema] = {
+    "meta": {"type": "object", "additionalProperties": {"type": "string"}},
+    "recipe": {"enum": list(RECIPES)},
+}
+IN_QUERY: Mapping[str, Schema] = {
+    "meta": {"type": "array", "items": {"type": "string", "pattern": "^[^=]+="}},
+    "narrow": {"items": {"type": "string", "pattern": "^[a-z]+:"}},
+}
+"""Options of a search that a JSON body and a query string spell in their own way."""
+
+
+class Described:
+    """The schemas of records, and of what they hold: ``components`` by name."""
+
+    def __init__(self, whats: Iterable[What]) -> None:
+        records = [one for what in whats for one in _alternatives(what)]
+        found, self.components = msgspec.json.schema_components(
+            records, ref_template="#/components/schemas/{name}"
+        )
+        self._schemas = dict(zip(records, found, strict=True))
+        for name, schema in self.components.items():
+            schema.pop("title", None)
+            schema["description"] = _plain(schema["description"])
+            if "properties" in schema:
+                _as_sent(name, schema)
+        for record in WITHHELD:
+            properties = self.components[record.__name__]["properties"]
+            for name in properties.keys() - shown_to_searchers(record, strict=True):
+                properties[name] = nullable(properties[name])
+
+    def of(self, what: What) -> Schema:
+        """The schema of a record, or of one of several."""
+        (first, *more) = (self._schemas[one] for one in _alternatives(what))
+        return {"anyOf": [first, *more]} if more else first
+
+
+def _alternatives(what: What) -> Sequence[Any]:
+    return what if isinstance(what, tuple) else (what,)
+
+
+def _as_sent(name: str, schema: Schema) -> None:
+    """Say of a record's fields which are always there, and where null may stand."""
+    properties, required = schema["properties"], {*schema.get("required", ())}
+    for left_out in LEFT_OUT.get(name, ()):
+        properties.pop(left_out, None)
+    for field, one in properties.items():
+        if "default" not in one:
+            continue
+        del one["default"]
+        if name in REQUESTS and field != "q":
+            properties[field] = nullable({**one, **MEANT.get(field, {})})
+        elif name not in REQUESTS:
+            required.add(field)
+    kept = [one for one in properties if one in required - SOMETIMES.get(name, set())]
+    schema["required"] = kept
+
+
+def _plain(docstring: str) -> str:
+    return inspect.cleandoc(docstring).replace("``None``", "null").replace("``", "`")
 
 
 def nullable(schema: Schema) -> Schema:
     """The schema, or null."""
-    if "type" not in schema:
+    if "anyOf" not in schema:
         return {"anyOf": [schema, {"type": "null"}]}
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    return schema if "null" in kinds else {**schema, "type": [*kinds, "null"]}
+    null = {"type": "null"}
+    return {**schema, "anyOf": [*(one for one in schema["anyOf"] if one != null), null]}
 
 
-def of_record(record: type[Struct], *, sealed: bool = False) -> Schema:
-    """An object with a record's fields, all of them there.
-
-    ``sealed``: what somebody without the decrypt grant may not see may be null.
-    """
-    hints = get_type_hints(record)
-    told = [one for one in record.__struct_fields__ if one not in FOR_PAGES]
-    properties = {name: of_type(hints[name]) for name in told}
-    if sealed:
-        shown = shown_to_searchers(record, strict=True)
-        properties = {
-            name: schema if name in shown else nullable(schema)
-            for name, schema in properties.items()
-        }
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def _asked(name: str) -> Schema:
-    """A field of the request as the record has it, and what only a server knows of it."""
-    schema: Schema = dict(REQUEST["properties"][name])
-    del schema["default"]
-    return schema | {"recipe": {"enum": list(RECIPES)}}.get(name, {})
-
-
-def option(name: str) -> Schema:
-    """The schema of a search's option in a JSON body: null, as everywhere, is "not said"."""
-    schema = _asked(name)
-    if OPTIONS[name].pairs:
-        schema |= {"type": "object", "additionalProperties": {"type": "string"}}
-        return nullable({key: schema[key] for key in schema if key != "items"})
-    if OPTIONS[name].kind is bool:
-        return {"enum": [True, False, 1, 0, None], "description": schema["description"]}
-    if "enum" in schema:
-        return schema | {"enum": [*schema["enum"], None], "type": ["string", "null"]}
-    return schema if "anyOf" in schema else nullable(schema)
-
-
-def option_parameter(name: str) -> Schema:
-    """The same option in a query string."""
-    schema = _asked(name)
-    description = schema.pop("description")
-    if "anyOf" in schema:
-        schema = schema["anyOf"][0]
-    if OPTIONS[name].kind is bool:
-        schema = {"enum": sorted((YES | NO) - {""})}
-    elif name in PATTERNS:
-        schema["items"] = {"type": "string", "pattern": PATTERNS[name]}
+def parameter(name: str, schema: Schema, description: str) -> Schema:
+    """A parameter in an address."""
     return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
-def _search_request() -> Schema:
-    query = {key: value for key, value in REQUEST["properties"]["q"].items() if key != "default"}
-    properties = {"q": query, **{name: option(name) for name in OPTION_NAMES}}
-    return {"type": "object", "properties": properties, "additionalProperties": False}
-
-
-def _search_answer() -> Schema:
-    schema = of_record(SearchResponse)
-    properties = {"ok": {"const": True}, **schema["properties"]}
-    properties["next_url"] = {"type": ["string", "null"]}
-    properties["explain"] = {"type": "array", "items": _STAGE}
-    properties["why"], properties["budget"] = _VERDICT, {"type": "object"}
-    required = [name for name in properties if name not in ("explain", "why", "budget")]
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def _compact() -> Schema:
-    row = of_record(SearchResult, sealed=True)["properties"]
-    short = {
-        "type": "object",
-        "properties": {name: row[name] for name in COMPACT_KEYS},
-        "required": list(COMPACT_KEYS),
-    }
-    count = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}]}
-    return {
-        "type": "array",
-        "prefixItems": [
-            {"type": "array", "items": short},
-            {"type": "string"},
-            {"type": "array", "items": count},
-        ],
-        "minItems": 3,
-        "maxItems": 3,
-    }
-
-
-def _new_memory() -> Schema:
-    properties = of_record(MemoryDraft)["properties"]
-    properties = {name: nullable(schema) for name, schema in properties.items()}
-    properties["text"] = {"type": "string", "minLength": 1}
-    return {
-        "type": "object",
-        "properties": {name: properties[name] for name in sorted(posted.NEW_FIELDS)},
-        "required": ["text"],
-        "additionalProperties": False,
-    }
-
-
-def _edit(*, by_id: bool) -> Schema:
-    properties = of_record(MemoryEdit)["properties"]
-    properties["version"] = properties.pop("expected_version")
-    chosen = {name: nullable(properties[name]) for name in sorted(posted.EDIT_FIELDS)}
-    if by_id:
-        chosen = {"id": {"type": "string"}, **chosen}
-    return {
-        "type": "object",
-        "properties": chosen,
-        "required": ["id"] if by_id else [],
-        "minProperties": 1,
-        "additionalProperties": False,
-    }
-
-
-def _error() -> Schema:
-    memory = {"type": ["object", "null"]}
-    return {
-        "type": "object",
-        "properties": {
-            "ok": {"const": False},
-            "error": {"type": "string"},
-            "errors": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-            "status": {"type": "integer", "minimum": 400, "maximum": 599},
-            "parameter": {"type": "string", "description": "What was wrong"},
-            "current": {**memory, "description": "On a conflict: the memory as it is now"},
-            "yours": {"description": "On a conflict: what was sent"},
-            "conflicts": {"type": "array", "items": {"type": "object"}},
-        },
-        "required": ["ok", "error", "errors", "status"],
-    }
-
-
-def rows_of(name: str, **more: Schema) -> Schema:
-    """``{"ok": true, "rows": […]}`` of a schema, with further properties."""
-    item = {"$ref": f"#/components/schemas/{name}"}
-    properties = {"ok": {"const": True}, "rows": {"type": "array", "items": item}, **more}
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def _memory() -> Schema:
-    return of_record(Memory, sealed=True)
-
-
-def _added() -> Schema:
-    unchanged = {"type": "boolean", "description": "It was there already, as it was sent"}
-    schema = _memory()
-    return {
-        **schema,
-        "properties": {**schema["properties"], "unchanged": unchanged},
-        "required": [*schema["required"], "unchanged"],
-    }
-
-
-def _collection() -> Schema:
-    schema = of_record(CollectionView)
-    schema["properties"]["permissions"]["items"] = {"enum": list(ACTIONS)}
-    return schema
-
-
-def _event() -> Schema:
-    schema = of_record(AuditEvent)
-    who = {"type": "string", "description": "The actor, or what stands for one"}
-    alike = "Alike uses within a minute that this event stands for, the first at its time"
-    times = {"type": "integer", "minimum": 1, "description": alike}
-    return {
-        **schema,
-        "properties": {**schema["properties"], "who": who, "times": times},
-        "required": [*schema["required"], "who"],
-    }
-
-
-def schemas() -> dict[str, Schema]:
-    """Every schema that the description of an operation refers to, by name."""
-    role = {"enum": list(ROLES)}
-    deleted = {"ok": {"const": True}, "deleted": {"type": "integer"}}
-    member = {
-        "ok": {"const": True},
-        "actor": {"type": "string"},
-        "role": {"anyOf": [role, {"type": "null"}]},
-    }
-    totals = {"type": "array", "items": {"$ref": "#/components/schemas/AuditTotal"}}
-    trail: dict[str, Schema] = {
-        "totals": totals,
-        "next": {"type": ["integer", "null"]},
-        "next_url": {"type": ["string", "null"]},
-        "truncated": {"type": "boolean"},
-    }
-    page = {"next": {"type": ["string", "null"]}, "next_url": {"type": ["string", "null"]}}
-    return {
-        "Error": _error(),
-        "Passage": of_record(Passage),
-        "Row": of_record(SearchResult, sealed=True),
-        "SearchRequest": _search_request(),
-        "SearchAnswer": _search_answer(),
-        **EXPLANATION,
-        "CompactAnswer": _compact(),
-        "Memory": _memory(),
-        "AddedMemory": _added(),
-        "NewMemory": _new_memory(),
-        "MemoryChange": _edit(by_id=False),
-        "NamedMemoryChange": _edit(by_id=True),
-        "MemoryPage": rows_of("Memory", **page, truncated={"type": "boolean"}),
-        "Memories": rows_of("Memory"),
-        "AddedMemories": rows_of("AddedMemory"),
-        "Done": {"type": "object", "properties": {"ok": {"const": True}}, "required": ["ok"]},
-        "Deleted": {"type": "object", "properties": deleted, "required": list(deleted)},
-        "Collection": _collection(),
-        "Collections": rows_of("Collection"),
-        "AuditEvent": _event(),
-        "AuditTotal": of_record(Total),
-        "AuditPage": rows_of("AuditEvent", **trail),
-        "Member": {"type": "object", "properties": member, "required": list(member)},
-    }
+def options(*names: str) -> tuple[Schema, ...]:
+    """Options of a search as parameters."""
+    (_,), found = msgspec.json.schema_components([SearchRequest])
+    made = []
+    for name in names:
+        schema = found["SearchRequest"]["properties"][name]
+        description = schema.pop("description")
+        del schema["default"]
+        schema = schema.get("anyOf", [schema])[0]
+        if schema.get("type") == "boolean":
+            schema = {"enum": sorted((YES | NO) - {""})}
+        schema |= {**MEANT, **IN_QUERY}.get(name, {})
+        made.append(parameter(name, schema, description))
+    return tuple(made)

@@ -9,16 +9,3 @@ from memory_store.access.grants import (
     NotPermittedError,
 )
 from memory_store.access.questions import STRICT, UNREAD_MODES, search
-
-__all__ = [
-    "ALL_GRANTS",
-    "KEY_HOLDER",
-    "NO_GRANTS",
-    "STRICT",
-    "UNREAD_MODES",
-    "Grants",
-    "NotPermittedError",
-    "row_data",
-    "search",
-    "without_text",
-]

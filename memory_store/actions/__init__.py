@@ -40,24 +40,9 @@ if TYPE_CHECKING:
         writes,
     )
 
-__all__ = [
-    "edits",
-    "key_devices",
-    "key_rotation",
-    "key_sharing",
-    "key_shredding",
-    "key_slots",
-    "members",
-    "publication",
-    "settings",
-    "statistics",
-    "trail",
-    "writes",
-]
-
 
 def __getattr__(name: str) -> Any:
     """Import a module of this package when it is first asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(name)
     return import_module(f"{__name__}.{name}")

@@ -36,7 +36,7 @@ from memory_store.importing.drafts import (
     with_hashtags,
     with_text_topics,
 )
-from memory_store.records import Addition, Memory, MemoryDraft, MemoryEdit
+from memory_store.records import Addition, Memory, MemoryChange, MemoryDraft, read_record
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import delete_memories
@@ -62,45 +62,17 @@ _FIELDS: dict[str, Callable[[Any], Any]] = {
 
 
 @action(EDIT, writes=True, counts=lambda _: (1, 1))
-def edit(
-    opened: Opened,
-    memory_id: str,
-    *,
-    text: str | None = None,
-    title: str | None = None,
-    type: str | None = None,
-    topics: Sequence[str] | None = None,
-    add_topics: Sequence[str] = (),
-    remove_topics: Sequence[str] = (),
-    metadata: dict[str, Any] | None = None,
-    valid_from: str | None = None,
-    valid_to: str | None = None,
-    collection: str | None = None,
-    expected_version: int | None = None,
-) -> Memory:
-    """Change a memory; what is None stays. An empty ``valid_from`` or ``valid_to`` goes.
+def edit(opened: Opened, /, memory_id: str, **changes: Any) -> Memory:
+    """Change a memory. Keywords are the other fields of :class:`MemoryChange`; what is None stays.
 
     Raises NotFoundError, ConflictError (see ``expected_version``), BadInputError.
     """
-    change = MemoryEdit(
-        memory_id,
-        text=text,
-        title=title,
-        type=type,
-        topics=None if topics is None else tuple(topics),
-        add_topics=tuple(add_topics),
-        remove_topics=tuple(remove_topics),
-        metadata=metadata,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        collection=collection,
-        expected_version=expected_version,
-    )
-    return _edited(opened, [change])[0]
+    changes["version"] = changes.pop("expected_version", None)
+    return _edited(opened, [read_record(MemoryChange, {"id": memory_id, **changes})])[0]
 
 
 @action(EDIT, writes=True, counts=lambda edited: (len(edited), len(edited)))
-def edit_many(opened: Opened, edits: Iterable[MemoryEdit], *, refs: bool = True) -> list[Memory]:
+def edit_many(opened: Opened, edits: Iterable[MemoryChange], *, refs: bool = True) -> list[Memory]:
     """Change memories, all of them or none. Returns them in the same order.
 
     ``refs``: whether a memory may be named by its ref, too (looking for one opens every head).
@@ -110,7 +82,7 @@ def edit_many(opened: Opened, edits: Iterable[MemoryEdit], *, refs: bool = True)
     return _edited(opened, [*edits], refs=refs)
 
 
-def _edited(opened: Opened, edits: Sequence[MemoryEdit], *, refs: bool = True) -> list[Memory]:
+def _edited(opened: Opened, edits: Sequence[MemoryChange], *, refs: bool = True) -> list[Memory]:
     vault = opened.vault
     named = [replace(edit, id=resolve(vault, edit.id, refs=refs)) for edit in edits]
     _refuse_twice([edit.id for edit in named])
@@ -248,10 +220,10 @@ def _of_type(opened: Opened, memory_id: str, changed: Callable[[str], str]) -> M
     kind = changed(before.type)
     if kind == before.type and opened.vault.tells(before.collection):
         return shown(opened.vault, [before])[0]
-    return _edited(opened, [MemoryEdit(before.id, type=kind)])[0]
+    return _edited(opened, [MemoryChange(before.id, type=kind)])[0]
 
 
-def _changed(pair: tuple[Memory, MemoryEdit]) -> Memory:
+def _changed(pair: tuple[Memory, MemoryChange]) -> Memory:
     """The next version of a memory, still in its collection."""
     before, edit = pair
     changes = {
@@ -270,20 +242,20 @@ def _changed(pair: tuple[Memory, MemoryEdit]) -> Memory:
     return after
 
 
-def _topics(present: Sequence[str], edit: MemoryEdit) -> tuple[str, ...]:
+def _topics(present: Sequence[str], edit: MemoryChange) -> tuple[str, ...]:
     unwanted = {normalise_topic(topic.strip().lstrip("#")) for topic in edit.remove_topics}
     kept = [topic for topic in present if normalise_topic(topic) not in unwanted]
     return clean_topics([*kept, *edit.add_topics])
 
 
-def _moved(vault: OpenVault, memory: Memory, edit: MemoryEdit) -> Memory:
+def _moved(vault: OpenVault, memory: Memory, edit: MemoryChange) -> Memory:
     """The memory in the collection that the edit names, which may be made for it."""
     if edit.collection is None:
         return memory
     return replace(memory, collection=vault.collections.find_or_create(edit.collection))
 
 
-def _refuse_stale(befores: Sequence[Memory], edits: Sequence[MemoryEdit]) -> None:
+def _refuse_stale(befores: Sequence[Memory], edits: Sequence[MemoryChange]) -> None:
     stale = [
         (before, edit.expected_version)
         for before, edit in zip(befores, edits, strict=True)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from memory_store.actions.action import Opened, action
 from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
-from memory_store.errors import BadInputError, ConflictError
+from memory_store.errors import ConflictError
 from memory_store.importing.drafts import (
     memory_from_draft,
     with_text_topics,
@@ -25,6 +25,7 @@ from memory_store.records import (
     Memory,
     MemoryDraft,
     Progress,
+    read_record,
     several,
     unheard,
 )
@@ -41,22 +42,11 @@ if TYPE_CHECKING:
 ADD_BATCH = 64  # memories in one transaction
 
 
-def draft_of(text: str, given: dict[str, Any]) -> MemoryDraft:
-    """A draft from keywords. Raises BadInputError for one that names no field."""
-    known = set(MemoryDraft.__struct_fields__)
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise BadInputError(f"no field {unknown[0]!r} in a memory", unknown[0])
-    if given.get("metadata") is None:
-        given.pop("metadata", None)
-    given["topics"] = tuple(given.get("topics") or ())
-    return MemoryDraft(text, **given)
-
-
 @action(ADD, writes=True, counts=lambda _: (0, 1))
 def add(opened: Opened, /, text: str, **draft: Any) -> Memory:
     """Add one memory. Keywords are the other fields of :class:`MemoryDraft`."""
-    return _added(opened, [draft_of(text, draft)], embed=True)[0]
+    given = read_record(MemoryDraft, {"text": text, **draft})
+    return _added(opened, [given], embed=True)[0]
 
 
 @action(ADD, writes=True, counts=lambda added: (0, len(added)))

@@ -6,9 +6,7 @@ from memory_store.records.answers import (
     Answer,
     Citation,
 )
-from memory_store.records.collections import (
-    CollectionInfo,
-)
+from memory_store.records.collections import CollectionInfo
 from memory_store.records.imports import (
     LISTED_IDS,
     Embedded,
@@ -21,11 +19,12 @@ from memory_store.records.memories import (
     TYPES,
     Addition,
     Memory,
+    MemoryChange,
     MemoryDraft,
-    MemoryEdit,
     MemoryHead,
     Reference,
     SealedMemory,
+    read_record,
 )
 from memory_store.records.request import (
     DEFAULT_LIMIT,
@@ -53,45 +52,3 @@ from memory_store.records.vaults import VaultSettings
 
 SearchOptions = SearchRequest
 """The name that Python users know."""
-
-__all__ = [
-    "ANSWER_BUDGET",
-    "ANSWER_SOURCES",
-    "DEFAULT_LIMIT",
-    "DONE_SUFFIX",
-    "LIMIT_DEEP",
-    "LIMIT_STANDARD",
-    "LISTED_IDS",
-    "MAX_QUERY_CHARACTERS",
-    "MODES",
-    "OPTIONS",
-    "OPTION_NAMES",
-    "RESULT_COLUMNS",
-    "STATUSES",
-    "TYPES",
-    "Addition",
-    "Answer",
-    "Citation",
-    "CollectionInfo",
-    "Embedded",
-    "ImportReport",
-    "Memory",
-    "MemoryDraft",
-    "MemoryEdit",
-    "MemoryHead",
-    "Option",
-    "Passage",
-    "Progress",
-    "Ranking",
-    "Reference",
-    "SealedMemory",
-    "SearchOptions",
-    "SearchRequest",
-    "SearchResponse",
-    "SearchResult",
-    "VaultSettings",
-    "read_request",
-    "search_request",
-    "several",
-    "unheard",
-]

@@ -6,11 +6,14 @@ cached by this package and never logged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 
+from memory_store.errors import BadInputError
 from memory_store.records.visibility import ForSearchers, UnlessStrict
 
 TYPES = (
@@ -28,8 +31,15 @@ TYPES = (
 
 DONE_SUFFIX = "_done"
 
+EXPECTED = {
+    "str": "text expected",
+    "array": "a list of texts expected",
+    "object": "an object expected",
+    "int": "a whole number expected",
+}
 
-class MemoryDraft(Struct, frozen=True):
+
+class MemoryDraft(Struct, frozen=True, forbid_unknown_fields=True):
     """What a caller or an importer knows of a memory before the store has it.
 
     ``None`` means "not said": the store fills in an id, times, a type and a collection.
@@ -53,12 +63,12 @@ class MemoryDraft(Struct, frozen=True):
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-class MemoryEdit(Struct, frozen=True):
+class MemoryChange(Struct, frozen=True, forbid_unknown_fields=True):
     """A change to one memory: what is ``None`` stays as it was.
 
     ``valid_from`` and ``valid_to`` are taken away by an empty text. ``add_topics`` and
     ``remove_topics`` change the topics that are there, after ``topics`` has replaced them. With
-    ``expected_version`` the change is refused when the memory has another version by then.
+    ``expected_version`` (``version`` in JSON) it is refused when the memory has another by then.
     """
 
     id: str
@@ -72,7 +82,34 @@ class MemoryEdit(Struct, frozen=True):
     valid_from: str | None = None
     valid_to: str | None = None
     collection: str | None = None
-    expected_version: int | None = None
+    expected_version: int | None = field(default=None, name="version")
+
+
+R = TypeVar("R", MemoryDraft, MemoryChange)
+
+
+def read_record(record: type[R], values: Any) -> R:
+    """The draft or the change that a JSON object or keywords make; ``None`` is "not said".
+
+    Raises BadInputError naming the field as the record spells it in JSON.
+    """
+    if not isinstance(values, Mapping):
+        raise BadInputError("a JSON object expected", "body")
+    try:
+        said = {name: value for name, value in values.items() if value is not None}
+        return msgspec.convert(said, record)
+    except msgspec.ValidationError as error:
+        name, reason = _refusal(str(error))
+        raise BadInputError(f"{name}: {reason}", name) from None
+
+
+def _refusal(message: str) -> tuple[str, str]:
+    """The field that msgspec refuses, and what is wrong with it."""
+    if wrong := re.search(r"^Expected `(\w+).* `\$\.(\w+)(\[?)", message):
+        kind, name, inside = wrong.groups()
+        return name, "a list of texts expected" if inside else EXPECTED[kind]
+    name = message[message.index("`") + 1 : -1]
+    return name, "needed" if "missing" in message else "a memory has no such field"
 
 
 class Memory(Struct, frozen=True):
