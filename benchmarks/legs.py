@@ -13,7 +13,8 @@ from memory_store.records import search_request
 from memory_store.search.legs.retrieval import fetch
 from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse
-from memory_store.search.query.plan import make_plan
+from memory_store.search.query.plan import Search, make_plan
+from memory_store.search.trace import Trace
 from memory_store.store import MemoryStore
 
 TURNS = 3  # of all queries
@@ -30,7 +31,8 @@ def leg_lines(store: MemoryStore, queries: Sequence[str], size: int) -> Iterator
     plan = make_plan("hybrid", options)
 
     def run(*legs: str) -> Callable[[Any], object]:
-        return lambda asked: fetch(asked, context, plan.recipe, legs, plan.depths)
+        by = replace(plan, legs=legs)
+        return lambda asked: fetch(Search(context, by, asked, Trace()))
 
     asked = [
         analyse(parse(replace(options, query=query)), context, options, plan.legs)

@@ -33,14 +33,14 @@ from benchmarks.sealed import Ranker, SealedPart
 from memory_store.evaluation import MEASURES
 from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
 from memory_store.records import SearchRequest, search_request
-from memory_store.search.fusion.pool import is_conditional
 from memory_store.search.fusion.rank_fusion import merge
 from memory_store.search.legs.retrieval import fetch
 from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse, resolve_mode
-from memory_store.search.query.plan import make_plan
+from memory_store.search.query.plan import Search, make_plan
 from memory_store.search.recipes import DEFAULT, Recipe
 from memory_store.search.reranking.cross_encoder import in_fusion_order
+from memory_store.search.trace import Trace
 
 GRID: Mapping[str, Sequence[Any]] = {
     "neighbour_weights": ((), (0.4, 0.2, 0.1)),  # outermost: the legs are fetched anew for each
@@ -114,9 +114,10 @@ def fused_by_each(
     fetched: dict[tuple[float, ...], Any] = {}
     for recipe in recipes:
         beside = recipe.neighbour_weights
+        search = Search(context, replace(plan, recipe=recipe), analysis, Trace())
         if beside not in fetched:
-            fetched[beside] = fetch(analysis, context, recipe, plan.legs, plan.depths)
-        merged = merge(fetched[beside], analysis, context, recipe, MODE, plan.pool)
+            fetched[beside] = fetch(search)
+        merged = merge(fetched[beside], search, plan.pool)
         yield tuple(one.candidate.id for one in in_fusion_order(merged.pool, recipe))
 
 
@@ -135,7 +136,8 @@ def _asked(wanted: DevelopmentSet, most: int) -> list[list[str]]:
 def _by_fusion(query: str) -> bool:
     """Whether nothing must be opened to rank a query's answers."""
     request = search_request(query)
-    return resolve_mode(request) == MODE and not is_conditional(parse(request), request)
+    parsed = parse(request)
+    return resolve_mode(request) == MODE and not (parsed.required or parsed.excluded)
 
 
 def best_for(trials: Sequence[Trial]) -> int:

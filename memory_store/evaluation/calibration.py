@@ -10,13 +10,14 @@ nothing of them. What is stored in the end are a model's name and numbers.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.evaluation.judgements import Judgements
+from memory_store.evaluation.runs import Catalogue, Progress
 from memory_store.models.calibration import (
     Bin,
     Calibration,
@@ -27,8 +28,8 @@ from memory_store.models.calibration import (
 )
 from memory_store.models.maxsim import asks_for_maxsim
 from memory_store.records import search_request
-from memory_store.search.candidates import Candidate
-from memory_store.search.opening import Opened
+from memory_store.search.candidates import Candidate, Scored
+from memory_store.search.opening import Opening
 from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse
 from memory_store.search.query.word_matcher import WordMatcher
@@ -37,15 +38,12 @@ from memory_store.search.reranking.cross_encoder import raw_scores
 
 if TYPE_CHECKING:
     from memory_store.models.reranker import Reranker
-    from memory_store.records import Reference
     from memory_store.store import MemoryStore
 
 POOL = 64  # as deep as a standard search lets the model read
 SAMPLED = 12  # of the pool for each query, evenly from first to last
 MOST_JUDGED = 64  # pairs of one query, so that none outweighs all others
 FOLDS = 5
-
-Progress = Callable[[str, int, int | None], None]
 
 
 class Pair(Struct, frozen=True):
@@ -92,9 +90,11 @@ def calibrate(
     if asks_for_maxsim(reranker):
         raise BadInputError("reranker: maxsim has no score that could be calibrated", "reranker")
     model = store.search_context().reranker(reranker)
-    pairs = list(_Task(store, model, queries, judgements).pairs(progress))
+    catalogue = Catalogue(store.references())
+    pairs = list(_Task(store, model, queries, judgements, catalogue).pairs(progress))
     raw, relevant = [pair.raw for pair in pairs], [pair.relevant for pair in pairs]
     curve, before = fit(raw, relevant), model.calibration
+    named = {ref for grades in judgements.values() for ref in grades}
     scores, folds = _held_out(pairs, curve)
     fitted = Fitted(
         model=model.name,
@@ -105,7 +105,6 @@ def calibrate(
         relevant=sum(relevant),
         fitted=datetime.datetime.now(datetime.UTC).date().isoformat(),
     )
-    known = {name for one in store.references() for name in (one.id, one.ref)}
     return CalibrationReport(
         fitted=fitted,
         before=before if isinstance(before, Calibration) else None,
@@ -115,7 +114,7 @@ def calibrate(
         loss=log_loss(scores, relevant),
         bins=tuple(reliability(scores, relevant)),
         folds=folds,
-        unknown_refs=tuple(sorted({r for g in judgements.values() for r in g} - known)),
+        unknown_refs=tuple(sorted(named - catalogue.ids.keys())),
     )
 
 
@@ -143,64 +142,47 @@ def evenly(ids: Sequence[str], most: int) -> list[str]:
     return [ids[round(place * last / (most - 1))] for place in range(most)]
 
 
-class _Task:
+class _Task(Struct, frozen=True):
     """Which pairs the model reads, and the reading of them."""
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        model: Reranker,
-        queries: Mapping[str, str],
-        judgements: Judgements,
-    ) -> None:
-        self._store, self._model = store, model
-        self._queries, self._judgements = queries, judgements
-        self._by_id = {one.id: one for one in store.references()}
-        self._ids: dict[str, list[str]] = {}
-        for one in self._by_id.values():
-            for name in {one.id, one.ref or one.id}:
-                self._ids.setdefault(name, []).append(one.id)
+    store: MemoryStore
+    model: Reranker
+    queries: Mapping[str, str]
+    judgements: Judgements
+    catalogue: Catalogue
 
     def pairs(self, progress: Progress | None) -> Iterator[Pair]:
         """The pairs of every query that has something relevant in this vault."""
-        asked = [query for query in self._judgements if query in self._queries]
+        asked = [query for query in self.judgements if query in self.queries]
         for number, query in enumerate(asked):
             if progress is not None:
-                progress(self._model.name, number, len(asked))
-            chosen = self._chosen(self._queries[query], self._judgements[query])
+                progress(self.model.name, number, len(asked))
+            chosen = self._chosen(self.queries[query], self.judgements[query])
             if any(relevant for relevant, _ in chosen.values()):
-                raw = self._read(self._queries[query], list(chosen))
-                for id_, score in raw.items():
+                for id_, score in self._read(self.queries[query], list(chosen)):
                     yield Pair(number, score, *chosen[id_])
 
     def _chosen(self, text: str, grades: Mapping[str, int]) -> dict[str, tuple[bool, bool]]:
-        """Memory id → whether it is relevant, and whether somebody said so."""
-        judged = {id_: grade > 0 for ref, grade in grades.items() for id_ in self._ids.get(ref, ())}
+        """Memory id → whether it is relevant, and whether a judgement says so."""
+        ids, by_id = self.catalogue.ids, self.catalogue.by_id
+        judged = {id_: grade > 0 for ref, grade in grades.items() for id_ in ids.get(ref, ())}
         first = sorted(judged, key=lambda id_: not judged[id_])[:MOST_JUDGED]
+        known = {by_id[id_].content for id_ in judged}
+        ranking = self.store.rank(text, depth=POOL, rerank=False)
+        others = [id_ for id_, _ in ranking.results if by_id[id_].content not in known]
         chosen = {id_: (judged[id_], True) for id_ in first}
-        known = {self._content(id_) for id_ in judged}
-        ranking = self._store.rank(text, depth=POOL, rerank=False)
-        others = [id_ for id_, _ in ranking.results if self._content(id_) not in known]
         return chosen | dict.fromkeys(evenly(others, SAMPLED), (False, False))
 
-    def _content(self, id_: str) -> int:
-        reference: Reference = self._by_id[id_]
-        return reference.content
-
-    def _read(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+    def _read(self, text: str, ids: Sequence[str]) -> Iterator[tuple[str, float]]:
         """The model's raw score of each memory."""
-        request, context = search_request(text), self._store.search_context()
+        request, context = search_request(text), self.store.search_context()
         analysis, snapshot = analyse(parse(request), context, request), context.snapshot
-        places = {id_: ordinal for id_ in ids if (ordinal := snapshot.ordinal_of(id_)) is not None}
-        memories = {m.id: m for m in context.open_memories(list(places.values()))}
-        opened = [
-            Opened(Candidate(ordinal, id_, memories[id_].type, 0.0, rank), memories[id_])
-            for rank, (id_, ordinal) in enumerate(places.items(), start=1)
-            if id_ in memories
-        ]
+        places = {o: id_ for id_ in ids if (o := snapshot.ordinal_of(id_)) is not None}
+        ranked = [Candidate(o, id_, "", 0.0, n) for n, (o, id_) in enumerate(places.items(), 1)]
+        opened = Opening(context.open_memories).open(ranked)
 
-        def matcher(one: Opened) -> WordMatcher:
+        def matcher(one: Scored) -> WordMatcher:
             return WordMatcher(analysis.keywords, (), snapshot.language(one.candidate.ordinal))
 
-        found = raw_scores(analysis.parsed.reading, opened, DEFAULT, self._model, matcher)
-        return {one.memory.id: score for one, score in zip(opened, found, strict=True)}
+        found = raw_scores(analysis.parsed.reading, opened, DEFAULT, self.model, matcher)
+        yield from zip((one.candidate.id for one in opened), found, strict=True)

@@ -111,7 +111,7 @@ class Evaluation(Struct, frozen=True, eq=False):
     @property
     def measures(self) -> tuple[str, ...]:
         """The measures that ``depth`` is deep enough for."""
-        return tuple(name for name, one in MEASURES.items() if one.depth <= self.depth)
+        return _measures(self.depth)
 
     def run(self, name: str) -> RunResult:
         """The run of that name. Raises KeyError."""
@@ -149,25 +149,30 @@ def evaluate(
     an unknown recipe, for judgements that fit no query, and for a query that no search takes,
     naming its id; what the vault and a missing model raise passes through.
     """
-    _check_depth(depth)
+    if not LEAST_DEPTH <= depth <= MOST_DEPTH:
+        raise BadInputError(f"depth: must be from {LEAST_DEPTH} to {MOST_DEPTH:,}", "depth")
     for options in runs.values():
         recipe_named(str(options.get("recipe", "default")))
     if not queries:
         raise BadInputError("queries: there is no query in it", "queries")
     relevant = {
-        query: grades
-        for query, grades in judgements.items()
-        if any(grade > 0 for grade in grades.values())
+        query: grades for query, grades in judgements.items() if any(g > 0 for g in grades.values())
     }
-    if not relevant.keys() & queries.keys():
+    asked = {query: queries[query] for query in relevant if query in queries}
+    if not asked:
         raise BadInputError("qrels: no query here has something relevant judged", "qrels")
     catalogue = Catalogue(store.references())
-    asked = {query: queries[query] for query in relevant if query in queries}
-    task = _Task(store, asked, relevant, catalogue, depth)
     results = []
     for place, (name, options) in enumerate(runs.items()):
-        told = _told(progress, name, place * len(asked), len(runs) * len(asked))
-        results.append(task.run(name, options, told))
+        found: dict[str, Ranking] = {}
+        for done, (query, text) in enumerate(asked.items(), start=place * len(asked)):
+            if progress is not None:
+                progress(name, done, len(runs) * len(asked))
+            try:
+                found[query] = store.rank(text, depth=depth, **options)
+            except BadInputError as error:
+                raise BadInputError(f"query {query!r}: {error}", error.parameter) from error
+        results.append(_result(name, options, found, relevant, catalogue, depth))
     names = dict.fromkeys(ref for grades in relevant.values() for ref in grades)
     return Evaluation(
         runs=tuple(results),
@@ -181,38 +186,38 @@ def evaluate(
 
 
 class Catalogue:
-    """What judgements call memories, and which contents those are."""
+    """What judgements call memories, and which contents those are.
+
+    ``by_id`` are the memories, ``ids`` those that a ref or an id names.
+    """
 
     def __init__(self, references: Iterable[Reference]) -> None:
-        self._by_id: dict[str, Reference] = {}
-        self._contents: dict[str, set[int]] = {}
-        for reference in references:
-            self._by_id[reference.id] = reference
-            for name in (reference.id, reference.ref):
-                if name is not None:
-                    self._contents.setdefault(name, set()).add(reference.content)
+        self.by_id = {one.id: one for one in references}
+        self.ids: dict[str, list[str]] = {}
+        for one in self.by_id.values():
+            for name in {one.id, one.ref or one.id}:
+                self.ids.setdefault(name, []).append(one.id)
 
     @property
     def memories(self) -> int:
         """How many there are."""
-        return len(self._by_id)
+        return len(self.by_id)
 
     def contents(self, name: str) -> set[int]:
         """The contents of the memories with that ref or id."""
-        return self._contents.get(name, set())
+        return {self.by_id[id_].content for id_ in self.ids.get(name, ())}
 
     def judged(self, grades: Mapping[str, int]) -> dict[Unit, int]:
         """Grades by content: each at the highest that any of its names was given."""
         units: dict[Unit, int] = {}
         for name, grade in grades.items():
-            contents = self.contents(name)
-            for unit in contents or (name,):
+            for unit in self.contents(name) or (name,):
                 units[unit] = max(grade, units.get(unit, grade))
         return units
 
     def units(self, ids: Iterable[str]) -> list[Unit]:
         """The contents of ranked memories."""
-        return [self._by_id[id_].content if id_ in self._by_id else id_ for id_ in ids]
+        return [self.by_id[id_].content if id_ in self.by_id else id_ for id_ in ids]
 
     def named(self, ranking: Ranking, grades: Mapping[str, int]) -> tuple[RankedMemory, ...]:
         """A ranking under the names that ``grades`` use, each name once."""
@@ -223,7 +228,7 @@ class Catalogue:
         taken: set[str] = set()
         named = []
         for id_, score in ranking.results:
-            known = self._by_id.get(id_)
+            known = self.by_id.get(id_)
             names = _names(known, judged.get(known.content, ()), grades) if known else ()
             ref = next((name for name in names if name not in taken), id_)
             taken.add(ref)
@@ -242,65 +247,35 @@ def _names(memory: Reference, judged: Sequence[str], grades: Mapping[str, int]) 
     return (*best_first, *own)
 
 
-class _Task(Struct, frozen=True):
-    """What every run does: rank ``asked`` and hold what was found against ``judgements``."""
-
-    store: Rankable
-    asked: Mapping[str, str]
-    judgements: Judgements
-    catalogue: Catalogue
-    depth: int
-
-    def run(self, name: str, options: Options, told: Callable[[int], None]) -> RunResult:
-        found = self._rankings(options, told)
-        named = self.catalogue.named
-        return RunResult(
-            name=name,
-            options=options,
-            rankings={query: named(one, self.judgements[query]) for query, one in found.items()},
-            values=self._values(found),
-            pool=max(one.pool for one in found.values()),
-            opened=sum(one.opened for one in found.values()),
-            reranked=sum(one.reranked for one in found.values()),
-            degraded=tuple(dict.fromkeys(line for one in found.values() for line in one.degraded)),
-        )
-
-    def _rankings(self, options: Options, told: Callable[[int], None]) -> dict[str, Ranking]:
-        found: dict[str, Ranking] = {}
-        for done, (query, text) in enumerate(self.asked.items()):
-            told(done)
-            try:
-                found[query] = self.store.rank(text, depth=self.depth, **options)
-            except BadInputError as error:
-                raise BadInputError(f"query {query!r}: {error}", error.parameter) from error
-        return found
-
-    def _values(self, found: Mapping[str, Ranking]) -> dict[str, Values]:
-        """Every measure of every judged query; one that was not asked found nothing."""
-        pairs = [
-            (self._units(found.get(query)), self.catalogue.judged(grades))
-            for query, grades in self.judgements.items()
-        ]
-        return {
-            name: np.array([measure(ranked, grades) for ranked, grades in pairs], dtype=np.float64)
-            for name, measure in MEASURES.items()
-            if measure.depth <= self.depth
-        }
-
-    def _units(self, ranking: Ranking | None) -> list[Unit]:
-        if ranking is None:
-            return []
-        return self.catalogue.units(memory for memory, _ in ranking.results)
+def _result(
+    name: str,
+    options: Options,
+    found: Mapping[str, Ranking],
+    judgements: Judgements,
+    catalogue: Catalogue,
+    depth: int,
+) -> RunResult:
+    """A run: every measure of every judged query; one that was not asked found nothing."""
+    pairs = []
+    for query, grades in judgements.items():
+        results = found[query].results if query in found else ()
+        pairs.append((catalogue.units(id_ for id_, _ in results), catalogue.judged(grades)))
+    values = {
+        one: np.array([MEASURES[one](*pair) for pair in pairs], dtype=np.float64)
+        for one in _measures(depth)
+    }
+    named = {query: catalogue.named(one, judgements[query]) for query, one in found.items()}
+    return RunResult(
+        name=name,
+        options=options,
+        rankings=named,
+        values=values,
+        pool=max(one.pool for one in found.values()),
+        opened=sum(one.opened for one in found.values()),
+        reranked=sum(one.reranked for one in found.values()),
+        degraded=tuple(dict.fromkeys(line for one in found.values() for line in one.degraded)),
+    )
 
 
-def _told(progress: Progress | None, name: str, before: int, total: int) -> Callable[[int], None]:
-    def tell(done: int) -> None:
-        if progress is not None:
-            progress(name, before + done, total)
-
-    return tell
-
-
-def _check_depth(depth: int) -> None:
-    if not LEAST_DEPTH <= depth <= MOST_DEPTH:
-        raise BadInputError(f"depth: must be from {LEAST_DEPTH} to {MOST_DEPTH:,}", "depth")
+def _measures(depth: int) -> tuple[str, ...]:
+    return tuple(name for name, one in MEASURES.items() if one.depth <= depth)

@@ -6,12 +6,11 @@ recipes/      every ranking as numbers and switches, one file for each system
 query/        the language people type, its plan, its words as keyed hashes
 expansion/    other wordings of it, by a language model
 legs/         keyword, topic and vector: each lists memories, best first
-candidates    what the legs list, and what becomes of one memory later
+candidates    what the legs list, what becomes of one memory, and what the answer is made of
 fusion/       several lists become one, which is cut to the pool that may be opened
 opening       the one place where a search decrypts
 reranking/    who reads the pool, and in which order it leaves them
 adjustments   boosts, demotions and floors after that
-outcome       what those stages hand to the answer
 answer/       previews, the token budget, the rows of a page
 facets/       how the whole result divides, and which part of it to show
 paging        what waits for the next page

@@ -9,41 +9,14 @@ Boundary: reads opened text (for the keyword floor) and keeps nothing of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
-from memory_store.records import DONE_SUFFIX, Memory
-from memory_store.search.candidates import Candidate
+from memory_store.records import DONE_SUFFIX
+from memory_store.search.candidates import Scored
 from memory_store.search.recipes import Recipe
 from memory_store.search.trace import Trace
 
 BAND_EXCELLENT = 0.30  # Gnosis, "Score Ranges"
 BAND_GOOD = 0.20
-
-
-class Scored(NamedTuple):
-    """A candidate with its final score so far (0–1) and how it came about.
-
-    ``memory`` is ``None`` while the candidate is sealed; ``rerank_score`` is the reranker's own
-    calibrated score; ``steps`` are ``(name of the adjustment, score after it)``.
-    """
-
-    candidate: Candidate
-    score: float
-    memory: Memory | None = None
-    rerank_score: float | None = None
-    passage: tuple[int, int] | None = None
-    steps: tuple[tuple[str, float], ...] = ()
-
-    def moved(self, name: str, score: float) -> Scored:
-        """The same candidate at another score; unchanged scores leave no trace."""
-        if score == self.score:
-            return self
-        steps = (*self.steps, (name, score))
-        return Scored(self.candidate, score, self.memory, self.rerank_score, self.passage, steps)
-
-    def opened(self, memory: Memory) -> Scored:
-        """The same result with its text."""
-        return self._replace(memory=memory)
 
 
 def base_type(type_: str) -> str:
@@ -55,7 +28,7 @@ def adjust(
     results: Sequence[Scored],
     recipe: Recipe,
     *,
-    literal_share: Callable[[Memory], float],
+    literal_share: Callable[[Scored], float],
     calibrated: bool,
     verified: bool,
     trace: Trace | None = None,
@@ -138,9 +111,9 @@ def _demoted(result: Scored, recipe: Recipe) -> Scored:
     return result
 
 
-def _floored(result: Scored, recipe: Recipe, literal_share: Callable[[Memory], float]) -> Scored:
+def _floored(result: Scored, recipe: Recipe, literal_share: Callable[[Scored], float]) -> Scored:
     """Raised to the floor × the share of query words found: never lowered, never above it."""
     if result.memory is None or result.score >= recipe.keyword_floor:
         return result
-    floor = recipe.keyword_floor * literal_share(result.memory)
+    floor = recipe.keyword_floor * literal_share(result)
     return result.moved("keyword floor", max(result.score, floor))

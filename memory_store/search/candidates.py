@@ -1,12 +1,12 @@
-"""Candidates, still sealed: what the legs list, and what one memory may become in an answer.
+"""Candidates: what the legs list, what one memory becomes, and what the stages hand to the answer.
 
-Boundary: holds ordinals, ids, ranks and vectors; no text.
+Boundary: holds ordinals, ids, ranks and vectors; opened memories for as long as the search takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from memory_store.index.snapshot import Mask
     from memory_store.models.embedder import Embedder
-    from memory_store.search.legs.model_scopes import Scope
+    from memory_store.records import Memory
+    from memory_store.records.explanation import Verdict
+    from memory_store.search.answer.previews import Marker
 
 
 Item = TypeVar("Item", bound=Hashable)
@@ -51,6 +54,34 @@ class Candidate(NamedTuple):  # made 64 times a search: a third of a dataclass's
         return self.share if self.late_share is None else self.late_share
 
 
+class Scored(NamedTuple):
+    """A candidate with its final score so far (0–1) and how it came about.
+
+    ``memory`` is ``None`` while the candidate is sealed; ``rerank_score`` is the reranker's own
+    calibrated score; ``steps`` are ``(name of the adjustment, score after it)``.
+    """
+
+    candidate: Candidate
+    score: float
+    memory: Memory | None = None
+    rerank_score: float | None = None
+    passage: tuple[int, int] | None = None
+    steps: tuple[tuple[str, float], ...] = ()
+
+    def moved(self, name: str, score: float) -> Scored:
+        """The same candidate at another score; unchanged scores leave no trace."""
+        if score == self.score:
+            return self
+        steps = (*self.steps, (name, score))
+        return Scored(self.candidate, score, self.memory, self.rerank_score, self.passage, steps)
+
+    @property
+    def opened(self) -> Memory:
+        """The memory, which must be open."""
+        assert self.memory is not None, "only opened results are read"
+        return self.memory
+
+
 class LegList(Struct, frozen=True):
     """One ranked list of a leg: ``ordinals`` best first, ``scores`` on the leg's own scale.
 
@@ -61,17 +92,43 @@ class LegList(Struct, frozen=True):
     is the fingerprint of the model whose vectors were searched (vector leg only).
     ``own_strengths`` are the strengths before a memory's neighbours counted, where they did.
     ``holding`` is how many memories hold a word of it, however long the list is (keyword leg only).
+    Fusion counts the list ``weight`` times; there ``strengths`` scale each place's contribution
+    (above 1 where it stands for another list's as well), and where several models made the
+    vectors, those of the second are the leg ``vector (2)``.
     """
 
     leg: str
     ordinals: tuple[int, ...]
-    scores: tuple[float, ...]
+    scores: tuple[float, ...] = ()
     kind: str = "original"
     windows: tuple[int, ...] = ()
     strengths: tuple[float, ...] = ()
     model: str = ""
     own_strengths: tuple[float, ...] = ()
     holding: int | None = None
+    weight: float = 1.0
+
+    @classmethod
+    def of(
+        cls, leg: str, kind: str, holding: int | None = None, model: str = "", **columns: Any
+    ) -> LegList:
+        """A list from NumPy's arrays."""
+        plain: dict[str, Any] = {name: tuple(column.tolist()) for name, column in columns.items()}
+        return cls(leg, kind=kind, holding=holding, model=model, **plain)
+
+
+class Scope(Struct, frozen=True, eq=False):
+    """Searched ``collections`` whose vectors one model made: ``model`` is its fingerprint.
+
+    ``mask`` is what of them may be an answer; ``whole``, that nothing else has vectors. The model
+    is that of the collection ``chooser``, or the vault's (``None``).
+    """
+
+    model: str
+    collections: tuple[str, ...]
+    mask: Mask
+    whole: bool
+    chooser: str | None
 
 
 class QueryModel(Struct, frozen=True):
@@ -105,6 +162,38 @@ class Fetched(Struct, frozen=True):
         """The leg's list for the query as typed: that of a model, or the first."""
         typed = (one for one in self.lists if one.leg == leg and one.kind == "original")
         return next((one for one in typed if model in ("", one.model)), None)
+
+
+class Outcome(Struct, frozen=True):
+    """What the stages hand to the answer.
+
+    ``rows`` are the page's opened results; ``ranking`` is the whole order as far as it is known,
+    sealed rows and those of earlier pages included; ``refused`` are the ordinals in it that were
+    opened and are no answers. ``found`` counts all candidates, ``reranked`` those a model read,
+    ``opened`` those decrypted, ``tried`` those of them that pages opened so far for what only texts
+    can show, ``holding`` the memories that hold a word of the query (``None``: not counted).
+    ``nearest`` is what to say of rows that no word of the query led to. ``marker`` gives the
+    highlighter for a row. ``why`` makes of the ids of the rows that are shown what became of the
+    memory asked about. ``listed`` (bool [documents]) is all of a list by filters alone;
+    ``conditional`` says that opened text decides what is an answer.
+    """
+
+    rows: tuple[Scored, ...]
+    marker: Callable[[Scored], Marker]
+    ranking: tuple[Scored, ...] = ()
+    refused: frozenset[int] = frozenset()
+    tried: int = 0
+    found: int = 0
+    opened: int = 0
+    holding: int | None = None
+    reranked: int = 0
+    calibrated: bool = False
+    degraded: tuple[str, ...] = ()
+    nearest: str | None = None
+    embedder: Embedder | None = None
+    why: Callable[[Collection[str]], Verdict] | None = None
+    listed: Mask | None = None
+    conditional: bool = False
 
 
 def first_places(ranked: Sequence[Item], values: Sequence[Value]) -> dict[Item, Value]:

@@ -13,8 +13,8 @@ from memory_store.errors import ModelMismatchError, ModelUnavailableError
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot
+    from memory_store.search.candidates import Scope
     from memory_store.search.context import SearchContext
-    from memory_store.search.legs.model_scopes import Scope
 
 NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: {}memory-store reindex {}"
 NO_VECTOR = (

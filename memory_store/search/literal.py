@@ -22,8 +22,7 @@ from memory_store.errors import BadInputError
 from memory_store.index.terms import has_term, keyword_scores, top_k
 from memory_store.records import Memory
 from memory_store.records.explanation import Analyse, Fetch, Open
-from memory_store.search.adjustments import Scored
-from memory_store.search.candidates import Candidate
+from memory_store.search.candidates import Candidate, Outcome, Scored
 from memory_store.search.context import SearchContext
 from memory_store.search.explain.literal_verdict import (
     LiteralSearch,
@@ -31,12 +30,11 @@ from memory_store.search.explain.literal_verdict import (
     why_literally,
 )
 from memory_store.search.fusion.pool import above, to_come
-from memory_store.search.opening import Opened, Opening, conditions
-from memory_store.search.outcome import Outcome, Page
+from memory_store.search.opening import Opening, conditions
 from memory_store.search.paging import members
-from memory_store.search.query.analysis import Blinding, filters
-from memory_store.search.query.language import ParsedQuery, is_delimited, option_filters
-from memory_store.search.query.plan import Plan
+from memory_store.search.query.analysis import Analysis, Blinding, filters
+from memory_store.search.query.language import is_delimited, option_filters
+from memory_store.search.query.plan import Plan, Search
 from memory_store.search.query.regular_expressions import Needs, needs
 from memory_store.search.trace import Trace
 
@@ -73,18 +71,19 @@ class PatternMarker:
         return None if match is None else int(match.start())
 
 
-def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
+def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Outcome]:
     """Find the memories a pattern matches, ranked by its words.
 
     Raises :class:`BadInputError` (parameter ``q``) for a malformed pattern or one without a whole
     word, (``sealed``) when nothing may be opened to look.
     """
-    if plan.options.sealed:
+    options = plan.options
+    if options.sealed:
         raise BadInputError(
             "sealed: a pattern can only be tried on opened text", parameter="sealed"
         )
     with trace.stage(Analyse) as note:
-        source, marker = compiled(plan.query)
+        source, marker = compiled(options.query)
         needed = needs(source)
         if needed.nothing:
             raise BadInputError(
@@ -93,61 +92,74 @@ def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> Outcom
             )
         note.words = tuple(needed.all_words())
     with trace.stage(Fetch) as fetching:
-        candidates = _candidates(context, plan, needed)
-        plan, candidates = _going_on(context, plan, candidates)
+        search, candidates = _fetched(context, plan, needed, trace)
+        plan = search.plan
         fetching.candidates = len(candidates)
     opening = Opening(context.open_memories)
     with trace.stage(Open) as trying:
-        found = _matching(opening.open(candidates[:MOST_CANDIDATES]), plan, marker, trace)
+        found = _matching(opening.open(candidates[:MOST_CANDIDATES]), search, marker)
         trying.opened, trying.matched = opening.opened, len(found)
     trace.order("pattern", found)
     found = above(plan, found)
     trace.order("min_score", found)
     left = len(candidates) - MOST_CANDIDATES
-    search = LiteralSearch(
-        context, plan, needed, tuple(candidates), MOST_CANDIDATES, tuple(found), trace
-    )
-    rows = tuple(to_come(plan, found)[: plan.options.limit])
-    if plan.options.explain:
-        explain_literally(search, rows)
-    return Outcome(
+    literal = LiteralSearch(search, needed, tuple(candidates), MOST_CANDIDATES, tuple(found))
+    rows = tuple(to_come(plan, found)[: options.limit])
+    if options.explain:
+        explain_literally(literal, rows)
+    return search, Outcome(
         rows=rows,
         marker=lambda result: marker,
         ranking=tuple(found),
         found=len(candidates),
         opened=opening.opened,
-        page=Page(plan.waiting),
-        why=partial(why_literally, search) if plan.options.why else None,
+        why=partial(why_literally, literal) if options.why else None,
         degraded=(f"{left:,} more memories hold these words and were not tried. Add a word",)
         if left > 0
         else (),
     )
 
 
-def _going_on(
-    context: SearchContext, plan: Plan, candidates: list[Candidate]
-) -> tuple[Plan, list[Candidate]]:
-    """On a later page only what the first one has found is tried again."""
+def _fetched(
+    context: SearchContext, plan: Plan, needed: Needs, trace: Trace
+) -> tuple[Search, list[Candidate]]:
+    """Memories that hold what the pattern needs, ranked by BM25 of its words, still sealed.
+
+    On a later page only what the first one has found is tried again.
+    """
+    snapshot, blinding, parsed = context.snapshot, Blinding(context), option_filters(plan.options)
+    words = tuple(needed.all_words())
+    groups = tuple(map(blinding.term, words))
+    mask = snapshot.mask(filters(parsed, context, plan.options, blinding))
+    mask &= _holding(needed, context, blinding)
+    analysis = Analysis(parsed, "", words, groups, (), (), mask, symbol_like=True)
+    search = Search(context, plan, analysis, trace)
+    found = keyword_scores(snapshot, groups, k1=plan.recipe.k1, b=plan.recipe.b, mask=mask)
+    best = top_k(snapshot, found.ordinals, found.scores, len(found.ordinals))
+    ordinals = best.ordinals.tolist()
+    ranked = enumerate(zip(ordinals, best.scores.tolist(), strict=True), start=1)
+    candidates = [
+        Candidate(o, snapshot.id(o), snapshot.type(o), score / (1.0 + score), rank, 1.0, rank)
+        for rank, (o, score) in ranked
+    ]
     if plan.place is None:
-        return plan, candidates
-    held = np.zeros(context.snapshot.size, dtype=np.bool_)
-    held[[candidate.ordinal for candidate in candidates]] = True
-    found = members(plan.place, context.page_keys(), context.snapshot, held)
-    kept = [c for c in candidates if c.ordinal in found.waiting | found.done]
-    return replace(plan, waiting=found.waiting), kept
+        return search, candidates
+    held = np.zeros(snapshot.size, dtype=np.bool_)
+    held[ordinals] = True
+    known = members(plan.place, context.page_keys(), snapshot, held)
+    kept = [one for one in candidates if one.ordinal in known.waiting | known.done]
+    return replace(search, plan=replace(plan, waiting=known.waiting)), kept
 
 
-def _matching(
-    opened: Sequence[Opened], plan: Plan, marker: PatternMarker, trace: Trace
-) -> list[Scored]:
+def _matching(opened: Sequence[Scored], search: Search, marker: PatternMarker) -> list[Scored]:
     """The opened memories that the pattern and the metadata asked for match."""
-    keep = conditions(ParsedQuery("", ()), plan.options.meta, trace)
+    keep = conditions(search.analysis.parsed, search.options.meta, search.trace)
     found = []
     for one in opened:
-        if not marker.matches(one.memory):
-            trace.drop(one.memory.id, "the pattern matches nothing in it")
-        elif keep is None or keep(one.memory):
-            found.append(Scored(one.candidate, one.candidate.share, one.memory))
+        if not marker.matches(one.opened):
+            search.trace.drop(one.opened.id, "the pattern matches nothing in it")
+        elif keep is None or keep(one.opened):
+            found.append(one)
     return found
 
 
@@ -175,31 +187,6 @@ def compiled(query: str) -> tuple[str, PatternMarker]:
         reason = error.args[0] if error.args else "malformed"
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         raise BadInputError(f"q: not a regular expression: {shown}", parameter="q") from None
-
-
-def _candidates(context: SearchContext, plan: Plan, needed: Needs) -> list[Candidate]:
-    """Memories that hold what the pattern needs, ranked by BM25 of its words, still sealed."""
-    snapshot = context.snapshot
-    blinding = Blinding(context)
-    asked = option_filters(plan.options)
-    mask = snapshot.mask(filters(asked, context, plan.options, blinding))
-    mask &= _holding(needed, context, blinding)
-    groups = [blinding.term(word) for word in needed.all_words()]
-    found = keyword_scores(snapshot, groups, k1=plan.recipe.k1, b=plan.recipe.b, mask=mask)
-    best = top_k(snapshot, found.ordinals, found.scores, len(found.ordinals))
-    return [
-        Candidate(
-            ordinal=ordinal,
-            id=snapshot.id(ordinal),
-            type=snapshot.type(ordinal),
-            share=score / (1.0 + score),
-            fusion_rank=rank,
-            keyword_rank=rank,
-        )
-        for rank, (ordinal, score) in enumerate(
-            zip(best.ordinals.tolist(), best.scores.tolist(), strict=True), start=1
-        )
-    ]
 
 
 def _holding(needed: Needs, context: SearchContext, blinding: Blinding) -> Mask:

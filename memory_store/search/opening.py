@@ -8,22 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from msgspec import Struct
-
 from memory_store.records import Memory, SealedMemory
-from memory_store.search.candidates import Candidate
+from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.query.language import ParsedQuery
 from memory_store.search.query.word_matcher import literal_pattern
 from memory_store.search.trace import Trace
 
 BATCH = 32  # memories opened at a time when it is not known how many will be needed
-
-
-class Opened(Struct, frozen=True):
-    """A candidate with its text, or with what the file shows of it where it stays sealed."""
-
-    candidate: Candidate
-    memory: Memory
 
 
 class Opening:
@@ -41,7 +32,7 @@ class Opening:
     def opened(self) -> int:
         return len(self._held) - self._sealed
 
-    def open(self, candidates: Sequence[Candidate]) -> list[Opened]:
+    def open(self, candidates: Sequence[Candidate]) -> list[Scored]:
         """``candidates`` in their order, less those deleted since the search began."""
         sealed = [c for c in candidates if c.ordinal not in self._held]
         if sealed:
@@ -49,20 +40,21 @@ class Opening:
             memories = self._open_memories(list(ordinals.values()))
             self._held |= {ordinals[memory.id]: memory for memory in memories}
             self._sealed += sum(isinstance(memory, SealedMemory) for memory in memories)
-        return [Opened(c, self._held[c.ordinal]) for c in candidates if c.ordinal in self._held]
+        held = self._held
+        return [Scored(c, c.share, held[c.ordinal]) for c in candidates if c.ordinal in held]
 
     def open_until(
         self, candidates: Sequence[Candidate], keep: Callable[[Memory], bool], wanted: int
-    ) -> Iterator[Opened]:
+    ) -> Iterator[Scored]:
         """The first ``wanted`` candidates that ``keep`` accepts, opening no more than it takes."""
         position = 0
         while wanted > 0 and position < len(candidates):
             batch = candidates[position : position + min(wanted, BATCH)]
             position += len(batch)
-            for opened in self.open(batch):
-                if keep(opened.memory):
+            for one in self.open(batch):
+                if keep(one.opened):
                     wanted -= 1
-                    yield opened
+                    yield one
 
 
 def conditions(

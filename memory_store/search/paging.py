@@ -17,7 +17,7 @@ import binascii
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_MEMBERS = 1_024  # of a pool in a token. The usual 64 make 520 characters, 256 make 1,900
 MOST_TOKEN = 8_192  # characters: a longer one is none of ours, and is not decoded
 
-_VERSION = 2
+_VERSION = 3
 _HEAD = struct.Struct(">BIIHH?")
 _AFTER = struct.Struct(">dQQ")
 _TAG_BYTES = 5  # 40 bits, see ID_TAG_BITS
@@ -49,8 +49,8 @@ class Place(Struct, frozen=True):
 
     ``shown`` rows stood on the pages before; ``tried`` memories were opened for them to look at
     what only text can show. ``waiting`` and ``done`` are the 40-bit tags of the pool's
-    memories; in a list, of what was left out above ``after``: the ``created`` and the halves of
-    the id of the last one looked at.
+    memories; in a list, of what was left out above ``after``: the last one looked at, by what a
+    list is sorted by (``created``, newest first, and the halves of the id).
     """
 
     shown: int
@@ -130,10 +130,10 @@ def not_yet_listed(place: Place, keys: PageKeys, snapshot: Snapshot, mask: Mask)
     left = np.zeros_like(mask)
     left[list(members(place, keys, snapshot, mask).waiting)] = True
     if place.after is not None:
-        created, high, low = place.after
-        highs, lows = snapshot.id_words[:, 0], snapshot.id_words[:, 1]
+        age, high, low = place.after
+        ages, highs, lows = -snapshot.created, snapshot.id_words[:, 0], snapshot.id_words[:, 1]
         later_id = (highs > high) | ((highs == high) & (lows > low))
-        left |= (snapshot.created < created) | ((snapshot.created == created) & later_id)
+        left |= (ages > age) | ((ages == age) & later_id)
     return mask & left
 
 
@@ -158,8 +158,11 @@ def following(
     before = place.shown if place is not None else 0
     still = set(waiting)
     if listing:
-        after = _furthest(place, snapshot, [o for o in pool if o not in still])
-        above = [o for o in waiting if after is not None and _key(snapshot, o) < _order(after)]
+        looked_at = [_in_list(snapshot, o) for o in pool if o not in still]
+        if place is not None and place.after is not None:
+            looked_at.append(place.after)
+        after = max(looked_at, default=None)
+        above = [o for o in waiting if after is not None and _in_list(snapshot, o) < after]
         return Place(before + shown, tried, _tags(keys, snapshot, above), after=after)
     kept = list(waiting)[:MOST_MEMBERS]
     done = [o for o in pool if o not in still][: MOST_MEMBERS - len(kept)]
@@ -167,29 +170,10 @@ def following(
     return Place(before + shown, tried, tags[: len(kept)], tags[len(kept) :])
 
 
-def _furthest(
-    place: Place | None, snapshot: Snapshot, looked_at: Iterable[int]
-) -> tuple[float, int, int] | None:
-    """The last one of a list, newest first, that any page has looked at."""
-    places = [_after(snapshot, ordinal) for ordinal in looked_at]
-    if place is not None and place.after is not None:
-        places.append(place.after)
-    return max(places, key=_order, default=None)
-
-
-def _after(snapshot: Snapshot, ordinal: int) -> tuple[float, int, int]:
-    high, low = snapshot.id_words[ordinal].tolist()
-    return float(snapshot.created[ordinal]), high, low
-
-
-def _key(snapshot: Snapshot, ordinal: int) -> tuple[float, int, int]:
-    return _order(_after(snapshot, ordinal))
-
-
-def _order(after: tuple[float, int, int]) -> tuple[float, int, int]:
+def _in_list(snapshot: Snapshot, ordinal: int) -> tuple[float, int, int]:
     """What a list, newest first, is sorted by."""
-    created, high, low = after
-    return -created, high, low
+    high, low = snapshot.id_words[ordinal].tolist()
+    return -float(snapshot.created[ordinal]), high, low
 
 
 def _tags(keys: PageKeys, snapshot: Snapshot, ordinals: Sequence[int]) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ command line starts that much sooner.
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -19,34 +20,29 @@ from msgspec.structs import replace
 from memory_store.errors import BadInputError
 from memory_store.records import Ranking, SearchRequest, SearchResponse
 from memory_store.records.explanation import Analyse, Expand, Fetch, Fuse
-from memory_store.search.answer.meaning_only import meaning_alone
-from memory_store.search.answer.response import respond
-from memory_store.search.candidates import Fetched, LegList
+from memory_store.search.answer.response import meaning_alone, respond
+from memory_store.search.candidates import Fetched, LegList, Outcome
 from memory_store.search.context import SearchContext
 from memory_store.search.expansion.wordings import expansion
 from memory_store.search.facets.selection import narrowing
-from memory_store.search.fusion.pool import (
-    is_conditional,
-    reaching,
-    settled,
-    unfinished,
-    untried,
-)
+from memory_store.search.fusion.pool import settled, unfinished, untried
 from memory_store.search.fusion.rank_fusion import Merged, merge
 from memory_store.search.legs.neighbours import told_in_order
 from memory_store.search.legs.retrieval import MOST_NEWEST, fetch, newest
-from memory_store.search.opening import Opening
-from memory_store.search.outcome import Outcome, Page, Why
 from memory_store.search.paging import continue_place, members, not_yet_listed
-from memory_store.search.query.analysis import Analysis, analyse
+from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse, refuse_nothing, resolve_mode
-from memory_store.search.query.plan import NO_CUT, Plan, check_deep, make_plan
+from memory_store.search.query.plan import NO_CUT, Plan, Search, make_plan
 from memory_store.search.recipes import by_places
 from memory_store.search.reranking.pool_order import Reading
 from memory_store.search.trace import Trace
 
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask
+
 LIKE_NO_PATTERN = "like: a literal search is for a pattern; memories are like others, or not"
 STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for patterns"
+DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
 
 
 def run(
@@ -64,10 +60,8 @@ def run(
     if plan.mode == "literal":
         from memory_store.search.literal import search_literally
 
-        outcome = search_literally(context, plan, trace)
-    else:
-        outcome = _search(context, plan, trace)
-    return respond(context, plan, outcome, trace)
+        return respond(*search_literally(context, plan, trace))
+    return respond(*_search(context, plan, trace))
 
 
 def rank(context: SearchContext, request: SearchRequest, depth: int = 100) -> Ranking:
@@ -80,7 +74,7 @@ def rank(context: SearchContext, request: SearchRequest, depth: int = 100) -> Ra
     plan = _plan(context, request, depth=depth)
     if plan.mode == "literal":
         raise BadInputError("mode: a literal search has no order to measure", parameter="mode")
-    outcome = _search(context, plan, Trace())
+    _, outcome = _search(context, plan, Trace())
     return Ranking(
         results=tuple((row.candidate.id, row.score) for row in outcome.rows),
         pool=min(plan.pool, outcome.found),
@@ -107,117 +101,110 @@ def _plan(
     plan = make_plan(mode, request, depth=depth, started=started, place=place)
     if context.by_places:
         plan = replace(plan, recipe=by_places(plan.recipe, types=not context.strict))
-    kept = narrowing(context, request.narrow)
-    return plan if kept is None else replace(plan, narrowing=kept, kept=kept.mask)
+    return replace(plan, narrowing=narrowing(context, request.narrow))
 
 
-def _search(context: SearchContext, plan: Plan, trace: Trace) -> Outcome:
+def _search(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Outcome]:
     """Keyword, vector and hybrid search."""
-    with trace.stage(Analyse):
-        analysis = analyse(parse(plan.options), context, plan.options, plan.legs)
-        check_deep(plan.options, analysis.keywords)
-    listed = None if analysis.asks else analysis.mask
-    if listed is not None and plan.kept is not None:
-        analysis = replace(analysis, mask=analysis.mask & plan.kept)
-    analysis = _unlisted(context, plan, analysis)
-    conditional = is_conditional(analysis.parsed, plan.options)
-    plan = plan.reaching(plan.tries) if conditional else plan
+    search, listed = _analysed(context, plan, trace)
+    conditional = search.is_conditional
+    if conditional:  # any number may be refused: every leg is as deep as memories are opened
+        deeper = {leg: max(plan.tries, plan.depths[leg]) for leg in plan.legs}
+        search = replace(search, plan=replace(plan, depths={**plan.depths, **deeper}))
     with trace.stage(Expand) as note:
-        expanded = expansion(analysis, context, plan, note)
-    analysis = expanded.analysis
-    merged, fetched = _fused(context, plan, analysis, expanded.probe, trace)
-    plan, merged = _paged(context, plan, analysis, merged)
-    opening = Opening(context.open_memories)
-    reading = Reading(context, plan, analysis, opening, trace)
+        expanded = expansion(search, note)
+    search = expanded.search
+    fetched = _fetched(search, expanded.probe)
+    search, merged = _fused(search, fetched)
+    reading = Reading(search)
     outcome = reading.read(merged.pool)
     why = None
     if plan.options.explain or plan.options.why:
-        why = _accounted(context, plan, analysis, fetched, merged, outcome, trace)
-    tried = (plan.place.tried if plan.place is not None else 0) + outcome.tried
+        from memory_store.search.explain.account import Found, explain
+        from memory_store.search.explain.verdict import why as why_so
+
+        found = Found(search, fetched, merged, outcome)
+        if plan.options.explain:
+            explain(found)
+        why = partial(why_so, found) if plan.options.why else None
+    tried = outcome.tried + (plan.place.tried if plan.place is not None else 0)
     beyond: tuple[str, ...] = ()
     if conditional and listed is None:
-        beyond = untried(plan, fetched, merged, tried, int(analysis.mask.sum()))
+        beyond = untried(search, fetched, merged, tried)
     elif conditional:
         beyond = unfinished(plan, outcome.tried, len(outcome.rows))
-    return outcome.completed(
+    keywords = fetched.of("keyword")
+    counted = keywords is not None and not conditional and plan.narrowing is None
+    return search, replace(
+        outcome,
         found=len(merged.ordered),
-        opened=opening.opened,
-        holding=None if conditional or plan.kept is not None else _holding(fetched),
-        degraded=(*expanded.degraded, *fetched.degraded, *beyond),
-        nearest=meaning_alone(analysis, context, plan, fetched),
+        opened=reading.opening.opened,
+        tried=tried,
+        holding=keywords.holding if keywords is not None and counted else None,
+        degraded=(*expanded.degraded, *fetched.degraded, *beyond, *outcome.degraded),
+        nearest=meaning_alone(search, fetched),
         embedder=fetched.embedder,
         why=why,
-        page=Page(plan.waiting, tried, listed, conditional),
+        listed=listed,
+        conditional=conditional,
     )
 
 
-def _fused(
-    context: SearchContext,
-    plan: Plan,
-    analysis: Analysis,
-    probe: LegList | None,
-    trace: Trace,
-) -> tuple[Merged, Fetched]:
-    """Fetch, fuse and cut: the final pool, still sealed."""
-    with trace.stage(Fetch) as note:
-        if analysis.asks:
-            fetched = fetch(analysis, context, plan.recipe, plan.legs, plan.depths, probe)
-            note.told_in_order = told_in_order(context, plan.recipe) or UNSET
+def _analysed(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Mask | None]:
+    """The search with its analysis; of a list by filters alone, all that they let through, too.
+
+    A later page of such a list looks at what was not on the pages before.
+    Raises :class:`BadInputError` for a deep search of less than two different keywords, lest a
+    broad word fill the answer. (A memory that others should be like is no broad word.)
+    """
+    options = plan.options
+    with trace.stage(Analyse):
+        analysis = analyse(parse(options), context, options, plan.legs)
+        few = len({word.casefold() for word in analysis.keywords}) < DEEP_KEYWORDS
+        if options.deep and few and not options.like:
+            raise BadInputError(
+                f"deep: a deep search needs at least {DEEP_KEYWORDS} keywords", parameter="deep"
+            )
+    search = Search(context, plan, analysis, trace)
+    if analysis.asks:
+        return search, None
+    mask = analysis.mask
+    if plan.narrowing is not None:
+        mask = mask & plan.narrowing.mask
+    if plan.place is not None:
+        mask = not_yet_listed(plan.place, context.page_keys(), context.snapshot, mask)
+    return replace(search, analysis=replace(analysis, mask=mask)), analysis.mask
+
+
+def _fetched(search: Search, probe: LegList | None) -> Fetched:
+    """What the legs list."""
+    with search.trace.stage(Fetch) as note:
+        if search.analysis.asks:
+            fetched = fetch(search, probe)
+            note.told_in_order = told_in_order(search) or UNSET
         else:
-            fetched = newest(analysis, context)
-        if plan.recipe.feedback and plan.mode == "hybrid":
+            fetched = newest(search)
+        if search.recipe.feedback and search.plan.mode == "hybrid":
             from memory_store.search.fusion.vector_feedback import with_feedback
 
-            fetched = with_feedback(fetched, analysis, context, plan, note)
-    with trace.stage(Fuse):
-        pool = plan.pool if analysis.asks else MOST_NEWEST  # a list to leaf through
-        pool = pool if plan.place is None else NO_CUT
-        merged = merge(fetched, analysis, context, plan.recipe, plan.mode, pool)
-        if is_conditional(analysis.parsed, plan.options) and analysis.asks:
-            wide = merge(fetched, analysis, context, plan.recipe, plan.mode, plan.tries)
-            merged = reaching(merged, wide, plan.tries)
-    return merged, fetched
+            fetched = with_feedback(fetched, search, note)
+    return fetched
 
 
-def _accounted(
-    context: SearchContext,
-    plan: Plan,
-    analysis: Analysis,
-    fetched: Fetched,
-    merged: Merged,
-    outcome: Outcome,
-    trace: Trace,
-) -> Why | None:
-    """What the caller asked to have explained: in the trace, and the verdict on one memory."""
-    from memory_store.search.explain.account import Search, explain
-    from memory_store.search.explain.verdict import why
+def _fused(search: Search, fetched: Fetched) -> tuple[Search, Merged]:
+    """The final pool, still sealed. On a later page: that of the first, and what waits of it.
 
-    search = Search(context, plan, analysis, fetched, merged, outcome, trace)
-    if plan.options.explain:
-        explain(search)
-    return partial(why, search) if plan.options.why else None
-
-
-def _holding(fetched: Fetched) -> int | None:
-    """How many memories hold a word of the query as typed; ``None`` for one without words."""
-    keywords = fetched.of("keyword")
-    return None if keywords is None else keywords.holding
-
-
-def _paged(
-    context: SearchContext, plan: Plan, analysis: Analysis, merged: Merged
-) -> tuple[Plan, Merged]:
-    """On a later page: the pool of the first one, and what waits of it."""
-    if plan.place is None or not analysis.asks:
-        return plan, merged
+    Where conditions decide, it goes on below what fusion cuts, as far as memories are opened.
+    """
+    plan, asks = search.plan, search.analysis.asks
+    pool = plan.pool if asks else MOST_NEWEST  # a list to leaf through
+    with search.trace.stage(Fuse):
+        reach = plan.tries if search.is_conditional and asks else 0
+        merged = merge(fetched, search, pool if plan.place is None else NO_CUT, reach)
+    if plan.place is None or not asks:
+        return search, merged
     likely = [one.ordinal for one in merged.ordered]
-    found = members(plan.place, context.page_keys(), context.snapshot, analysis.mask, likely)
-    return replace(plan, waiting=found.waiting), settled(merged, found, context)
-
-
-def _unlisted(context: SearchContext, plan: Plan, analysis: Analysis) -> Analysis:
-    """On a later page of a list by filters alone: what was not on the pages before."""
-    if plan.place is None or analysis.asks:
-        return analysis
-    keys, snapshot = context.page_keys(), context.snapshot
-    return replace(analysis, mask=not_yet_listed(plan.place, keys, snapshot, analysis.mask))
+    keys, snapshot = search.context.page_keys(), search.snapshot
+    found = members(plan.place, keys, snapshot, search.analysis.mask, likely)
+    search = replace(search, plan=replace(plan, waiting=found.waiting))
+    return search, settled(merged, found, search)

@@ -18,7 +18,7 @@ from msgspec import Struct
 from memory_store.records.explanation import Stage
 
 if TYPE_CHECKING:
-    from memory_store.search.adjustments import Scored
+    from memory_store.search.candidates import Scored
 
 
 Kind = TypeVar("Kind", bound=Stage)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from memory_store.records import Memory
-from memory_store.search.adjustments import Scored, adjust, band
-from memory_store.search.candidates import Candidate
+from memory_store.search.adjustments import adjust, band
+from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.recipes import DEFAULT, GNO, GNOSIS, Recipe
 from memory_store.search.reranking.cross_encoder import (
     in_fusion_order,

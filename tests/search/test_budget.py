@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.records import MemoryDraft, SearchResponse
-from memory_store.search.answer.token_budget import estimated_tokens, spend
+from memory_store.search.answer.response import estimated_tokens, spend
 from memory_store.store import MemoryStore
 
 WORDS = "winter garden"

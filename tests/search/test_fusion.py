@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.records import MemoryDraft
-from memory_store.search.fusion.leg_weights import LegEvidence, agreement, leg_weights
-from memory_store.search.fusion.rank_fusion import RankedList, best_possible, fuse, rrf
-from memory_store.search.recipes import DEFAULT, GNO, GNOSIS, PRX, QMD
+from memory_store.search.candidates import LegList
+from memory_store.search.fusion.leg_weights import LegEvidence, agreement, leg_factors
+from memory_store.search.fusion.rank_fusion import best_possible, fuse, rrf
+from memory_store.search.recipes import DEFAULT, GNO, GNOSIS, PRX, QMD, Recipe
 from memory_store.store import MemoryStore
 
 _LISTS = st.lists(st.lists(st.integers(0, 30), unique=True, max_size=20), max_size=4)
+
+
+def leg_weights(recipe: Recipe, evidence: LegEvidence) -> dict[str, float]:
+    """How much each leg counts."""
+    factors = leg_factors(recipe, evidence)
+    return {leg: math.prod(named.values()) for leg, named in factors.items()}
 
 
 def test_gno_s_worked_example() -> None:
@@ -86,7 +95,7 @@ def test_an_item_twice_in_a_list_counts_once() -> None:
 
 
 def _fused(types: dict[int, str], recipe=GNOSIS):  # type: ignore[no-untyped-def]
-    lists = [RankedList("vector", tuple(types)), RankedList("topic", ())]
+    lists = [LegList("vector", tuple(types)), LegList("topic", ())]
     return fuse(lists, recipe, types=types, tie_break=lambda _: {n: (n,) for n in types})
 
 
@@ -100,13 +109,13 @@ def test_preferences_and_summaries_are_boosted_in_fusion() -> None:
 
 
 def test_boosts_go_by_type_and_equal_scores_by_id() -> None:
-    lists = [RankedList("vector", (7,)), RankedList("topic", (3,))]
+    lists = [LegList("vector", (7,)), LegList("topic", (3,))]
     tied = fuse(lists, GNOSIS, types={7: "note", 3: "note"}, tie_break=lambda _: {7: (2,), 3: (1,)})
     assert [item.ordinal for item in tied] == [3, 7]
 
 
 def test_shares_are_of_the_best_possible_sum() -> None:
-    lists = [RankedList("keyword", (1, 2), 2.0), RankedList("vector", (1,), 1.0)]
+    lists = [LegList("keyword", (1, 2), weight=2.0), LegList("vector", (1,), weight=1.0)]
     assert best_possible(lists, DEFAULT) == pytest.approx(3 / (DEFAULT.rrf_k + 1))
     top, second = fuse(
         lists, DEFAULT, types={1: "note", 2: "note"}, tie_break=lambda _: {1: (1,), 2: (2,)}

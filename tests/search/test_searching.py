@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.models import embedder
+from memory_store.models.embedder import Embedder
 from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
 from memory_store.search import pipeline
 from memory_store.store import MemoryStore
@@ -302,7 +303,7 @@ class TestModels:
     ) -> None:
         from memory_store.errors import ModelUnavailableError
 
-        def absent():  # type: ignore[no-untyped-def]
+        def absent(collection: str | None = None) -> Embedder:
             raise ModelUnavailableError("No model here.", "pip install a-model")
 
         context = replace(notes.search_context(), embedder=absent)

@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from memory_store.records import Passage
-from memory_store.search.adjustments import Scored
+from memory_store.search.candidates import Scored
 from memory_store.search.reranking.cross_encoder import around
 
 EXPAND_STANDARD = 3  # Gnosis, "Preview Generation": the top 3 results
@@ -48,8 +48,7 @@ class Preview(Struct, frozen=True):
 
 def preview(result: Scored, matcher: Marker, *, expanded: bool) -> Preview:
     """The preview of one opened result."""
-    assert result.memory is not None, "only opened results have previews"
-    text = result.memory.text
+    text = result.opened.text
     if expanded or len(text) <= PREVIEW_CHARACTERS:
         return Preview(Passage(0, len(text), text, tuple(matcher.spans(text))), complete=True)
     start, end = _excerpt(result, text, matcher)
@@ -74,8 +73,7 @@ def expands(position: int, result: Scored, deep: bool) -> bool:
     return (
         position < (EXPAND_DEEP if deep else EXPAND_STANDARD)
         and result.score > EXPAND_SCORE
-        and result.memory is not None
-        and len(result.memory.text) < EXPAND_CHARACTERS
+        and len(result.opened.text) < EXPAND_CHARACTERS
     )
 
 

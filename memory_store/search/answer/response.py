@@ -1,37 +1,57 @@
 """The answer: rows with previews, counts, the topics among them, and where to go on.
 
+The token budget is a ceiling on the text of a page, kept by leaving results out, never by cutting.
+A result that no longer fits is skipped and comes first on the next page. One that is larger than
+the whole budget could never be shown: it is named with its size and does not come again, so that
+following ``next`` always ends.
+
 Boundary: turns opened memories into what the caller reads. Grants are checked by the surfaces.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import chain
+from typing import Any
 
-from memory_store.records import Memory, SearchResponse, SearchResult, explanation
-from memory_store.search.adjustments import Scored, band
+from msgspec import Struct
+
+from memory_store.index.terms import has_term
+from memory_store.records import SearchResponse, SearchResult, explanation
+from memory_store.search.adjustments import band
 from memory_store.search.answer.previews import Preview, expands, preview
-from memory_store.search.answer.token_budget import Spending, spend, token_counter
-from memory_store.search.context import SearchContext
+from memory_store.search.candidates import Fetched, Outcome, Scored
 from memory_store.search.facets.counts import counted, facets
-from memory_store.search.fusion.pool import still_to_come
-from memory_store.search.outcome import Outcome
 from memory_store.search.paging import continue_token, following
-from memory_store.search.query.plan import Plan
-from memory_store.search.trace import Trace
+from memory_store.search.query.analysis import leaves_out_words
+from memory_store.search.query.plan import Search
 from memory_store.titles import shown_title
 
-if TYPE_CHECKING:
-    from memory_store.index.snapshot import Mask
+ESTIMATE = "length / 4"
+CHARACTERS_A_TOKEN = 4  # prx, "Budget Enforcement": its estimate where no tokenizer is loaded
+BY_NAME = ("keyword", "topic")  # the legs that find what is called by the query's own words
 
 
-def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) -> SearchResponse:
+class Spending(Struct, frozen=True):
+    """What a budget buys of the results in order, as their indexes.
+
+    ``taken`` together cost ``spent``; ``skipped`` do not fit beside them; ``too_large`` cost more
+    than the whole budget.
+    """
+
+    taken: tuple[int, ...]
+    skipped: tuple[int, ...] = ()
+    too_large: tuple[int, ...] = ()
+    spent: int = 0
+
+
+def respond(search: Search, outcome: Outcome) -> SearchResponse:
     """The response: previews, budget, counts, facets, the token for the next page."""
-    options = plan.options
+    plan, context, options, trace = search.plan, search.context, search.options, search.trace
     with trace.stage(explanation.Preview) as note:
-        shown, budget, spending = _previewed(plan, outcome)
+        shown, budget, spending = _previewed(search, outcome)
         rows = tuple(
-            _row(context, plan.offset + rank, outcome, n, shown[n])
+            _row(search, plan.offset + rank, outcome, n, shown[n])
             for rank, n in enumerate(spending.taken, start=1)
         )
         note.returned, note.complete = len(rows), sum(row.complete for row in rows)
@@ -39,10 +59,17 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
             note.budget, note.tokens = budget["limit"], budget["spent"]
             note.tokens_counted_with = budget["counted_with"]
             note.skipped_for_budget = budget["skipped"] + len(budget["too_large"])
-    next_token = _next(context, plan, outcome, spending)
-    whole = outcome.rows if outcome.page.conditional and _is_sealed(outcome) else outcome.ranking
+    next_token = _next(search, outcome, spending)
+    degraded = [*context.degraded, *outcome.degraded]
+    if options.sealed and len(rows) < len(outcome.rows):
+        left = len(outcome.rows) - len(rows)
+        degraded.append(f"sealed: {left} more were opened to see that they do not fit the budget")
+    # what was not opened is not known to be an answer, where opened text decides that
+    unsure = outcome.conditional and any(one.memory is None for one in outcome.ranking)
+    whole = outcome.rows if unsure else outcome.ranking
+    listed = None if outcome.conditional else outcome.listed
     return SearchResponse(
-        query=plan.query,
+        query=options.query,
         mode=plan.mode,
         rows=rows,
         counts=f"Reranked {outcome.reranked} of {outcome.found}, returned {len(rows)}",
@@ -50,14 +77,12 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
         total=context.snapshot.total,
         topics=counted(topic for row in rows for topic in row.topics),
         types=counted(row.type for row in rows),
-        facets=facets(context, whole, outcome.rows, _all_listed(outcome), plan.narrowing),
+        facets=facets(context, whole, outcome.rows, listed, plan.narrowing),
         budget=budget,
         next=next_token,
         truncated=next_token is not None or len(rows) < len(shown),
         nearest=outcome.nearest if rows else None,
-        degraded=tuple(
-            dict.fromkeys((*context.degraded, *outcome.degraded, *_measured(plan, outcome, rows)))
-        ),
+        degraded=tuple(dict.fromkeys(degraded)),
         milliseconds=trace.milliseconds,
         explain=trace.stages if options.explain else (),
         why=None if outcome.why is None else outcome.why([row.id for row in rows]),
@@ -66,17 +91,19 @@ def respond(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) 
 
 
 def _previewed(
-    plan: Plan, outcome: Outcome
+    search: Search, outcome: Outcome
 ) -> tuple[list[Preview], dict[str, Any] | None, Spending]:
     """What would be shown of every row, and which rows the token budget buys.
 
-    A whole text that is larger than the budget by itself is shown in part.
+    Tokens are those of the loaded model, else estimated by length. A whole text that is larger
+    than the budget by itself is shown in part.
     """
-    limit = plan.options.budget
-    name, count = token_counter(outcome.embedder)
+    limit, deep, offset = search.options.budget, search.options.deep, search.plan.offset
+    embedder = outcome.embedder
+    count = estimated_tokens if embedder is None else embedder.count_tokens
     shown, costs = [], []
     for n, row in enumerate(outcome.rows):
-        expanded = expands(plan.offset + n, row, plan.options.deep)
+        expanded = expands(offset + n, row, deep)
         one = preview(row, outcome.marker(row), expanded=expanded)
         cost = 0 if limit is None else count(_text(row, one))
         if limit is not None and expanded and cost > limit:
@@ -84,16 +111,16 @@ def _previewed(
             cost = count(_text(row, one))
         shown.append(one)
         costs.append(cost)
-    spending = spend(costs, limit)
     if limit is None:
-        return shown, None, spending
+        return shown, None, Spending(tuple(range(len(shown))))
+    spending = spend(costs, limit)
     too_large = [
         {"id": outcome.rows[n].candidate.id, "tokens": costs[n]} for n in spending.too_large
     ]
     budget = {
         "limit": limit,
         "spent": spending.spent,
-        "counted_with": name,
+        "counted_with": ESTIMATE if embedder is None else embedder.name,
         "skipped": len(spending.skipped),
         "too_large": too_large,
     }
@@ -102,52 +129,52 @@ def _previewed(
 
 def _text(row: Scored, shown: Preview) -> str:
     """What a row costs: its title and its preview."""
-    return f"{_memory(row).title}\n{shown.passage.text}"
+    return f"{row.opened.title}\n{shown.passage.text}"
 
 
-def _next(context: SearchContext, plan: Plan, outcome: Outcome, spending: Spending) -> str | None:
+def spend(costs: Sequence[int], budget: int) -> Spending:
+    """Take results in order as long as they fit, passing over those that do not (prx)."""
+    taken, skipped, too_large = [], [], []
+    spent = 0
+    for index, cost in enumerate(costs):
+        if cost > budget:
+            too_large.append(index)
+        elif spent + cost > budget:
+            skipped.append(index)
+        else:
+            taken.append(index)
+            spent += cost
+    return Spending(tuple(taken), tuple(skipped), tuple(too_large), spent)
+
+
+def estimated_tokens(text: str) -> int:
+    """Length ÷ 4, rounded up."""
+    return -(-len(text) // CHARACTERS_A_TOKEN)
+
+
+def _next(search: Search, outcome: Outcome, spending: Spending) -> str | None:
     """The token for what is still to come: what follows the page, and what did not fit it."""
-    page, ordinals = outcome.page, [result.candidate.ordinal for result in outcome.ranking]
+    ordinals = [result.candidate.ordinal for result in outcome.ranking]
     skipped = {outcome.rows[n].candidate.ordinal for n in spending.skipped}
     gone = outcome.refused | {row.candidate.ordinal for row in outcome.rows} - skipped
-    left = still_to_come(ordinals, page.waiting, plan.kept)
-    keys = context.page_keys()
+    keys = search.context.page_keys()
     place = following(
-        plan.place,
+        search.plan.place,
         keys,
-        context.snapshot,
+        search.snapshot,
         shown=len(spending.taken),
-        tried=page.tried,
+        tried=outcome.tried,
         pool=ordinals,
-        waiting=[o for o in ordinals if o in left and o not in gone],
-        listing=page.listed is not None,
+        waiting=[o for o in ordinals if o not in gone and search.plan.awaits(o)],
+        listing=outcome.listed is not None,
     )
-    return None if place is None else continue_token(keys, plan.options, place)
+    return None if place is None else continue_token(keys, search.options, place)
 
 
-def _is_sealed(outcome: Outcome) -> bool:
-    """Whether some of the ranking was not opened, so that it is not known to be an answer."""
-    return any(result.memory is None for result in outcome.ranking)
-
-
-def _all_listed(outcome: Outcome) -> Mask | None:
-    return None if outcome.page.conditional else outcome.page.listed
-
-
-def _measured(plan: Plan, outcome: Outcome, rows: Sequence[SearchResult]) -> tuple[str, ...]:
-    """Sealed search with a budget: what was opened only to be measured is said."""
-    left = len(outcome.rows) - len(rows)
-    if not (plan.options.sealed and left):
-        return ()
-    return (f"sealed: {left} more were opened to see that they do not fit the budget",)
-
-
-def _row(
-    context: SearchContext, rank: int, outcome: Outcome, n: int, shown: Preview
-) -> SearchResult:
+def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) -> SearchResult:
     result = outcome.rows[n]
-    memory, candidate = _memory(result), result.candidate
-    collection = context.snapshot.collection(candidate.ordinal)
+    memory, candidate = result.opened, result.candidate
+    collection = search.snapshot.collection(candidate.ordinal)
     title = shown_title(memory.title, shown.passage.text, shown.passage.start)
     return SearchResult(
         rank=rank,
@@ -155,7 +182,7 @@ def _row(
         ref=memory.ref,
         score=_rounded(result.score),
         band=band(result.score, outcome.calibrated),
-        collection=context.collection_names.get(collection, collection),
+        collection=search.context.collection_names.get(collection, collection),
         type=memory.type,
         created=memory.created,
         topics=memory.topics,
@@ -173,10 +200,30 @@ def _row(
     )
 
 
-def _memory(result: Scored) -> Memory:
-    assert result.memory is not None, "only opened results are shown"
-    return result.memory
-
-
 def _rounded(score: float) -> float:
     return round(max(0.0, min(score, 1.0)), 6)
+
+
+def meaning_alone(search: Search, fetched: Fetched) -> str | None:
+    """The sentence that calls what was found merely nearest in meaning; ``None`` where it is not.
+
+    The nearest vectors are near to something in every vault, and look like hits. The sentence says
+    only what a keyword search for the same words would show the same caller.
+    For hybrid searches with words alone: who asks for vectors, or for what is like a memory, asked
+    for no words. Memories that are to be indexed again may hold words that no search finds yet.
+    """
+    analysis, snapshot, mask = search.analysis, search.snapshot, search.analysis.mask
+    if search.plan.mode != "hybrid" or analysis.like or not search.plan.shown:
+        return None
+    words = (*analysis.groups, *chain.from_iterable(analysis.variant_groups))
+    named = any(one.ordinals for one in fetched.lists if one.leg in BY_NAME)
+    if not words or named or (snapshot.stale & mask).any():
+        return None
+    # Not every recipe has a keyword leg that would have found them.
+    if any((has_term(snapshot, word) & mask).any() for word in words):
+        return None
+    parsed = analysis.parsed
+    filtered = parsed.has_filters or parsed.excluded or search.options.status != "all"
+    searched = "No memory that the filters let through" if filtered else "No memory"
+    left_out = " but function words" if leaves_out_words(analysis) else ""
+    return f"{searched} holds any of these words{left_out}; these are the nearest in meaning."

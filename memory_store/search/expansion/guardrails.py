@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct, field
@@ -25,39 +25,13 @@ from memory_store.text.tokens import is_stop_word, term
 from memory_store.text.words import query_words, words
 
 NOUNS_CAPITALISED = frozenset({"de", "lb"})  # languages where a capital does not make a name
-NEGATIONS: Mapping[str, frozenset[str]] = {
-    "en": frozenset(
-        [
-            "not",
-            "cannot",
-            "without",
-            "no",
-            "never",
-            "none",
-            "nobody",
-            "nothing",
-            "neither",
-            "nor",
-            "except",
-            "excluding",
-        ]
+NEGATIONS = {
+    "en": re.compile(
+        "not|cannot|without|no|never|none|nobody|nothing|neither|nor|except|excluding|.*n't"
     ),
-    "de": frozenset(
-        [
-            "nicht",
-            "ohne",
-            "nie",
-            "niemals",
-            "niemand",
-            "nichts",
-            "weder",
-            "außer",
-            "ausser",
-            "ausgenommen",
-        ]
-    ),
+    "de": re.compile("nicht|ohne|nie|niemals|niemand|nichts|weder|ausser|ausgenommen|kein.*"),
 }
-"""Words that turn a question round, by language; with them go English n't and German kein-."""
+"""Words that turn a question round, by language."""
 REQUESTS: Mapping[str, frozenset[str]] = {
     "en": frozenset(["find", "get", "give", "list", "look", "open", "search", "show", "tell"]),
     "de": frozenset(["finde", "gib", "liste", "nenne", "such", "suche", "zeig", "zeige"]),
@@ -101,23 +75,18 @@ def guarded(lines: Sequence[TypedLine], parsed: ParsedQuery, language: str) -> G
     for line in lines:
         variant = Variant(line.kind, " ".join(canonical_text(line.text).split()))
         said = _stems(variant.text, language) if variant.kind == "lex" else folded(variant.text)
-        reason = _against(variant, parsed, language)
         if not said or (variant.kind, said) in seen:
-            reason = REPEATED
-        if reason is not None:
-            dropped[reason] += 1
-            continue
-        seen.add((variant.kind, said))
-        kept.append(variant)
+            dropped[REPEATED] += 1
+        elif contradicts(variant, parsed, language):
+            dropped[EXCLUDED] += 1
+        elif not keeps_names(variant.text, parsed.text, language):
+            dropped[NAME] += 1
+        elif not keeps_negation(variant.text, parsed.text, language):
+            dropped[NEGATION] += 1
+        else:
+            seen.add((variant.kind, said))
+            kept.append(variant)
     return Guarded(tuple(kept), dict(dropped))
-
-
-def _against(variant: Variant, parsed: ParsedQuery, language: str) -> str | None:
-    if contradicts(variant, parsed, language):
-        return EXCLUDED
-    if not keeps_names(variant.text, parsed.text, language):
-        return NAME
-    return None if keeps_negation(variant.text, parsed.text, language) else NEGATION
 
 
 def contradicts(variant: Variant, parsed: ParsedQuery, language: str) -> bool:
@@ -145,14 +114,10 @@ def keeps_negation(variant: str, query: str, language: str) -> bool:
 
 
 def negated(text: str, language: str) -> bool:
-    """Whether a word of ``text`` negates (:data:`NEGATIONS`, n't, kein-)."""
-    said = [word.text.casefold().replace("’", "'") for word in words(text)]
-    known = NEGATIONS.get(language, frozenset())
-    if known.intersection(said):
-        return True
-    if language == "en":
-        return any(word.endswith("n't") for word in said)
-    return language == "de" and any(word.startswith("kein") for word in said)
+    """Whether a word of ``text`` negates (:data:`NEGATIONS`)."""
+    known = NEGATIONS.get(language)
+    said = (word.text.casefold().replace("’", "'") for word in words(text))
+    return known is not None and any(map(known.fullmatch, said))
 
 
 def names(query: str, language: str) -> list[str]:
@@ -204,27 +169,19 @@ def _is_common(word: _Word, language: str) -> bool:
 
 def _typed(query: str) -> list[_Word]:
     """The words of a query between blanks, without what surrounds them."""
-    found = []
-    for sentence in _sentences(query):
-        whole = _WHOLE_SENTENCE.search(sentence[-1]) is not None
-        first = True
-        for token in sentence:
-            word = token.strip(_EDGES)
-            if word:
-                found.append(_Word(word, first, whole, token.endswith(word)))
-                first = False
-    return found
-
-
-def _sentences(query: str) -> Iterator[list[str]]:
+    found: list[_Word] = []
     sentence: list[str] = []
-    for token in query.split():
+    tokens = query.split()
+    for place, token in enumerate(tokens, start=1):
         sentence.append(token)
-        if _SENTENCE_END.search(token):
-            yield sentence
+        if _SENTENCE_END.search(token) or place == len(tokens):
+            whole = _WHOLE_SENTENCE.search(token) is not None
+            stripped = [(one.strip(_EDGES), one) for one in sentence]
+            said = [(word, one) for word, one in stripped if word]
+            for number, (word, one) in enumerate(said):
+                found.append(_Word(word, not number, whole, one.endswith(word)))
             sentence = []
-    if sentence:
-        yield sentence
+    return found
 
 
 def _is_identifier(word: str, shouting: bool) -> bool:

@@ -18,15 +18,14 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.records.explanation import Expand
 from memory_store.search.candidates import LegList
-from memory_store.search.context import SearchContext
 from memory_store.search.legs.keyword import probe_keywords
-from memory_store.search.query.analysis import Analysis, with_variants
-from memory_store.search.query.language import ParsedQuery
-from memory_store.search.query.plan import Plan
+from memory_store.search.query.analysis import with_variants
+from memory_store.search.query.plan import Search
 from memory_store.text.language import STEMMED_LANGUAGES
 
 if TYPE_CHECKING:
@@ -67,58 +66,59 @@ NOTHING_USABLE = "no usable line came from the language model {}"
 
 
 class Expansion(Struct, frozen=True):
-    """The query with its variants; the keyword ``probe`` where one was made; what went wrong."""
+    """The search with its variants; the keyword ``probe`` where one was made; what went wrong."""
 
-    analysis: Analysis
+    search: Search
     probe: LegList | None = None
     degraded: tuple[str, ...] = ()
 
 
-def expansion(analysis: Analysis, context: SearchContext, plan: Plan, note: Expand) -> Expansion:
-    """The query with the variants that a model wrote for it, or as it is.
+def expansion(search: Search, note: Expand) -> Expansion:
+    """The search with the variants that a model wrote for its query, or as it is.
 
     ``note`` takes what was done, or why nothing was. Raises only what the vault raises.
     """
-    model = plan.options.expander or context.expander
-    skipped = _skipped(analysis.parsed, plan, model)
+    plan, recipe, analysis = search.plan, search.recipe, search.analysis
+    model = search.options.expander or search.context.expander
+    skipped = _skipped(search, model)
     if skipped is not None or model is None:
         note.skipped = skipped or UNSET
-        missed = skipped == "no model chosen" and plan.recipe.expansion == "expected"
-        return Expansion(
-            analysis, degraded=(NONE_CHOSEN.format(plan.recipe.name),) if missed else ()
-        )
+        missed = skipped == "no model chosen" and recipe.expansion == "expected"
+        return Expansion(search, degraded=(NONE_CHOSEN.format(recipe.name),) if missed else ())
     from memory_store.search.expansion.guardrails import guarded
 
     note.model = model
     probe = None
-    if "keyword" in plan.legs and plan.recipe.strong_score is not None:
-        probe = probe_keywords(analysis, context, plan.recipe, plan.depths)
-        if is_confident(probe, context, plan):
+    if "keyword" in plan.legs and recipe.strong_score is not None:
+        probe = probe_keywords(search)
+        if _is_confident(probe, search):
             note.skipped = "confident keyword match"
-            return Expansion(analysis, probe)
+            return Expansion(search, probe)
     try:
-        lines = _answered(analysis, context, plan, model, note)
+        lines = _answered(search, model, note)
     except ModelUnavailableError as error:
         note.skipped = str(error)  # with the name of an error, never with its words
         reason = NOT_EXPANDED.format(str(error).rstrip("."), error.remedy)
-        return Expansion(analysis, probe, (reason,))
+        return Expansion(search, probe, (reason,))
     if not lines:
         reason = NOT_EXPANDED.format(NOTHING_USABLE.format(model), ANOTHER)
-        return Expansion(analysis, probe, (reason,))
+        return Expansion(search, probe, (reason,))
     wordings = guarded(lines, analysis.parsed, analysis.language)
     note.variants = tuple(f"{variant.kind}: {variant.text}" for variant in wordings.kept)
     note.dropped = sum(wordings.dropped.values())
     note.dropped_for = wordings.dropped
-    return Expansion(with_variants(analysis, wordings.kept, context), probe)
+    worded = with_variants(analysis, wordings.kept, search.context)
+    return Expansion(replace(search, analysis=worded), probe)
 
 
-def _skipped(parsed: ParsedQuery, plan: Plan, model: str | None) -> str | None:
+def _skipped(search: Search, model: str | None) -> str | None:
     """Why the query is not expanded; ``None`` when it is to be."""
-    if plan.mode != "hybrid":
-        return f"{plan.mode} mode searches for the words as they are"
-    if plan.recipe.expansion == "never":
-        return f"the recipe {plan.recipe.name} does not expand"
-    if not plan.options.expand:
+    parsed = search.analysis.parsed
+    if search.plan.mode != "hybrid":
+        return f"{search.plan.mode} mode searches for the words as they are"
+    if search.recipe.expansion == "never":
+        return f"the recipe {search.recipe.name} does not expand"
+    if not search.options.expand:
         return "switched off"
     if parsed.variants:
         return "the query brings its own variants"
@@ -129,35 +129,30 @@ def _skipped(parsed: ParsedQuery, plan: Plan, model: str | None) -> str | None:
     return "no model chosen" if model is None else None
 
 
-def is_confident(probe: LegList | None, context: SearchContext, plan: Plan) -> bool:
+def _is_confident(probe: LegList | None, search: Search) -> bool:
     """Whether the keyword list begins with a match that needs no other wording (QMD).
 
     Scores are compared as b ÷ (1 + b); a second memory with the same content is no rival.
     """
-    recipe = plan.recipe
+    recipe = search.recipe
     if probe is None or not probe.scores or recipe.strong_score is None:
         return False
-    tags = context.snapshot.content_tags
-    first = tags[probe.ordinals[0]].tobytes()
-    rivals = (
-        score
-        for ordinal, score in zip(probe.ordinals, probe.scores, strict=True)
-        if tags[ordinal].tobytes() != first
-    )
-    best, second = (b / (1.0 + b) for b in (probe.scores[0], next(rivals, 0.0)))
+    tags = search.snapshot.tags_of(probe.ordinals)
+    scored = zip(tags, probe.scores, strict=True)
+    rival = next((score for tag, score in scored if tag != tags[0]), 0.0)
+    best, second = (b / (1.0 + b) for b in (probe.scores[0], rival))
     return best >= recipe.strong_score and best - second >= (recipe.strong_gap or 0.0)
 
 
-def _answered(
-    analysis: Analysis, context: SearchContext, plan: Plan, model: str, note: Expand
-) -> tuple[TypedLine, ...]:
+def _answered(search: Search, model: str, note: Expand) -> tuple[TypedLine, ...]:
     """What the model says, or said before. Raises ModelUnavailableError.
 
-    ``note`` takes whether it was asked, what it was sent, and how many lines it wrote.
+    It may take its usual time, or a share of what the search has left. ``note`` takes whether it
+    was asked, what it was sent, and how many lines it wrote.
     """
     from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
 
-    parsed, code = analysis.parsed, analysis.language
+    context, parsed, code = search.context, search.analysis.parsed, search.analysis.language
     question = ("expansion", str(PROMPT_VERSION), model, code, parsed.text, parsed.intent or "")
     kept = context.find_expansion(*question)
     note.cached = kept is not None
@@ -167,22 +162,18 @@ def _answered(
     def note_sent(prompt: str) -> None:
         note.sent = prompt
 
+    seconds, deadline = SECONDS, search.plan.deadline
+    if deadline is not None:
+        seconds = max(0.0, min(seconds, (deadline - monotonic()) * BUDGET_SHARE))
     lines, note.lines = expand(
         model,
         parsed.text,
         parsed.intent,
         code=code,
         language=LANGUAGE_NAMES.get(code, NO_LANGUAGE),
-        seconds=_seconds(plan, SECONDS),
+        seconds=seconds,
         when_sent=note_sent,
     )
     if lines:
         context.keep_expansion(json.dumps(lines).encode(), *question)
     return lines
-
-
-def _seconds(plan: Plan, usual: float) -> float:
-    """How long the model may take: the usual time, or a share of what the search has left."""
-    if plan.deadline is None:
-        return usual
-    return max(0.0, min(usual, (plan.deadline - monotonic()) * BUDGET_SHARE))

@@ -1,9 +1,7 @@
 """Explanations: what each stage did, and how a memory came to its place.
 
-account          the same as data: stages, and the way of each result
+account          the same as data: stages, filters, and the way of each result
 words            the same in words, for the terminal and the search page
 verdict          why one memory is in the answer or not
 literal_verdict  the same for a regular expression
-restrictions     what each filter alone lets through
-leg_places       where each leg has a memory, however far down
 """

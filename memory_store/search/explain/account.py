@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from memory_store.index.snapshot import Filters, Mask
 from memory_store.records.explanation import (
     Account,
     Adjust,
@@ -29,16 +30,13 @@ from memory_store.records.explanation import (
     Place,
     ScoreChange,
 )
-from memory_store.search.adjustments import Scored, base_type
-from memory_store.search.candidates import Candidate, Fetched, LegList
-from memory_store.search.context import SearchContext
-from memory_store.search.explain.restrictions import restrictions
+from memory_store.search.adjustments import base_type
+from memory_store.search.candidates import Candidate, Fetched, LegList, Outcome, Scored
+from memory_store.search.facets.selection import narrowing
 from memory_store.search.fusion.leg_weights import vector_names
-from memory_store.search.fusion.rank_fusion import Fused, Merged, RankedList
-from memory_store.search.outcome import Outcome
-from memory_store.search.query.analysis import Analysis
-from memory_store.search.query.language import ParsedQuery
-from memory_store.search.query.plan import Plan
+from memory_store.search.fusion.rank_fusion import Fused, Merged
+from memory_store.search.query.analysis import Blinding, filters, holds
+from memory_store.search.query.plan import Search
 from memory_store.search.recipes import Recipe
 from memory_store.search.trace import Trace
 
@@ -48,55 +46,106 @@ Way = Sequence[tuple[str, int, Scored]]
 """Stage, rank and result after each stage that put the results in order."""
 
 
-class Search(Struct, frozen=True):
-    """One search with all that its stages handed on."""
+class Found(Struct, frozen=True):
+    """A search with all that its stages handed on."""
 
-    context: SearchContext
-    plan: Plan
-    analysis: Analysis
+    search: Search
     fetched: Fetched
     merged: Merged
     outcome: Outcome
-    trace: Trace
 
 
-def explain(search: Search) -> None:
+class Restriction(Struct, frozen=True):
+    """One filter or condition: its ``kind``, its ``name`` as one types it, what it lets through."""
+
+    kind: str
+    name: str
+    mask: Mask
+
+
+def restrictions(search: Search) -> Iterator[Restriction]:
+    """The filters and conditions of a search, one by one: what each alone lets through.
+
+    A search works with one mask for all of them; only an account of it asks which of them it was.
+    """
+    context, options, parsed = search.context, search.options, search.analysis.parsed
+    blinding, alive = Blinding(context), context.snapshot.alive
+    asked = filters(parsed, context, options, blinding)
+
+    def alone(kind: str, name: str, **asked: Any) -> Restriction:
+        return Restriction(kind, name, context.snapshot.mask(Filters(**asked)))
+
+    if asked.collections is not None:
+        yield alone(
+            "collection", f"in:{_any_of(parsed.collections)}", collections=asked.collections
+        )
+    if asked.types:
+        yield alone("type", f"type:{_any_of(asked.types)}", types=asked.types)
+    for name, group in zip(parsed.topics, asked.topics_any, strict=True):
+        yield alone("topic", f"topic:{_any_of([name])}", topics_any=(group,))
+    if asked.status != "all":
+        yield alone("status", f"status:{asked.status}", status=asked.status)
+    if asked.since is not None:
+        yield alone("since", f"since:{parsed.since}", since=asked.since)
+    if asked.until is not None:
+        yield alone("until", f"until:{parsed.until}", until=asked.until)
+    for name in options.narrow:
+        kept = narrowing(context, (name,))
+        if kept is not None:
+            yield Restriction("narrow", f"narrow={_any_of([name])}", kept.mask & alive)
+    for phrase in parsed.required:
+        kind = "word" if len(phrase.words) == 1 else "phrase"
+        yield Restriction(kind, f'"{phrase.text}"', holds(phrase, context, blinding) & alive)
+    for phrase in parsed.excluded:
+        held = holds(phrase, context, blinding)
+        yield Restriction("excluded", f"-{_any_of([phrase.text])}", ~held & alive)
+
+
+def _any_of(names: Sequence[str]) -> str:
+    """Names as one types them, quoted where there is a blank in one."""
+    return " or ".join(f'"{one}"' if any(map(str.isspace, one)) else one for one in names)
+
+
+def explain(found: Found) -> None:
     """Add to the trace what each stage did and how each row came to its place."""
-    trace = search.trace
-    _of_analysis(trace.of(Analyse), search.context, search.plan, search.analysis)
-    _of_lists(trace.of(Fetch), search.context, search.fetched)
-    _of_fusion(trace.of(Fuse), search.plan, search.merged)
-    _of_results(trace.of(Adjust), search)
+    trace = found.search.trace
+    _of_analysis(trace.of(Analyse), found.search)
+    _of_lists(trace.of(Fetch), found)
+    _of_fusion(trace.of(Fuse), found)
+    _of_results(trace.of(Adjust), found)
 
 
-def _of_analysis(stage: Analyse, context: SearchContext, plan: Plan, analysis: Analysis) -> None:
+def _of_analysis(stage: Analyse, search: Search) -> None:
     """What was searched for, in how many memories, and what each filter alone lets through."""
+    analysis = search.analysis
     stage.language = analysis.language
     stage.keywords = tuple(analysis.keywords)
     stage.topic_groups = len(analysis.topics)
     stage.like = UNSET if analysis.like is None else analysis.like.sizes
     stage.searchable = int(analysis.mask.sum())
-    count_filters(stage, context, plan, analysis.parsed)
+    count_filters(stage, search)
 
 
-def count_filters(stage: Analyse, context: SearchContext, plan: Plan, parsed: ParsedQuery) -> None:
+def count_filters(stage: Analyse, search: Search) -> None:
     """How many memories there are, and how many of them each filter alone lets through."""
-    stage.of = context.snapshot.total
-    asked = restrictions(parsed, context, plan.options)
-    stage.filters = tuple(FilterCount(one.name, int(one.mask.sum())) for one in asked)
+    stage.of = search.snapshot.total
+    stage.filters = tuple(
+        FilterCount(one.name, int(one.mask.sum())) for one in restrictions(search)
+    )
 
 
-def _of_lists(stage: Fetch, context: SearchContext, fetched: Fetched) -> None:
+def _of_lists(stage: Fetch, found: Found) -> None:
     """The lists the legs came back with; the vector leg's index and model."""
+    fetched, index = found.fetched, found.search.context.vector_index
     names = vector_names(fetched)
     stage.lists = tuple(
         LegCount(names.get(one.model, one.leg), one.kind, len(one.ordinals), *_ends(one))
         for one in fetched.lists
     )
     stage.leg_milliseconds = {leg: round(ms, 3) for leg, ms in fetched.milliseconds.items()}
-    if fetched.embedder is not None and context.vector_index is not None:
+    if fetched.embedder is not None and index is not None:
         stage.model = ", ".join(one.embedder.name for one in fetched.models)
-        stage.index = context.vector_index.kind
+        stage.index = index.kind
 
 
 def _ends(one: LegList) -> tuple[float | None, float | None]:
@@ -106,17 +155,18 @@ def _ends(one: LegList) -> tuple[float | None, float | None]:
     return _short(one.scores[0]), _short(one.scores[-1])
 
 
-def _of_fusion(stage: Fuse, plan: Plan, merged: Merged) -> None:
+def _of_fusion(stage: Fuse, found: Found) -> None:
     """The recipe, what each leg counted and why, and where the pool was cut."""
-    stage.recipe = plan.recipe.name
+    recipe, merged = found.search.recipe, found.merged
+    stage.recipe = recipe.name
     stage.candidates, stage.pool = len(merged.ordered), len(merged.pool)
     if merged.lists:
-        stage.k = plan.recipe.rrf_k
+        stage.k = recipe.rrf_k
         stage.weights = {leg: round(weight, 4) for leg, weight in merged.weights.items()}
         stage.lists = tuple(_weight(ranked, merged) for ranked in merged.lists)
 
 
-def _weight(ranked: RankedList, merged: Merged) -> ListWeight:
+def _weight(ranked: LegList, merged: Merged) -> ListWeight:
     """What a list counted: the factors of its leg by name, and its own by its kind."""
     factors = dict(merged.factors.get(ranked.leg, {}))
     of_leg = math.prod(factors.values())
@@ -126,21 +176,24 @@ def _weight(ranked: RankedList, merged: Merged) -> ListWeight:
     return ListWeight(ranked.leg, ranked.kind, _short(ranked.weight), rounded)
 
 
-def _of_results(stage: Adjust, search: Search) -> None:
+def _of_results(stage: Adjust, found: Found) -> None:
     """How many results each adjustment moved, and the account of every row of the page."""
-    rows = search.outcome.rows
-    stage.moved = Counter(name for result in search.outcome.ranking for name, _ in result.steps)
+    search, rows = found.search, found.outcome.rows
+    stage.moved = Counter(name for result in found.outcome.ranking for name, _ in result.steps)
     ways = ways_of(search.trace, [row.candidate.ordinal for row in rows])
-    fusion = FusionAccounts(search.merged, search.plan.recipe)
     stage.results = tuple(
-        Account(**figures(rank, row, fusion, ways[row.candidate.ordinal]))
+        Account(**figures(rank, row, found, ways[row.candidate.ordinal]))
         for rank, row in enumerate(rows, search.plan.offset + 1)
     )
 
 
-def figures(rank: int | None, result: Scored, fusion: FusionAccounts, way: Way) -> dict[str, Any]:
+def figures(rank: int | None, result: Scored, found: Found, way: Way) -> dict[str, Any]:
     """The fields of one result's :class:`Account`."""
-    candidate = result.candidate
+    candidate, merged, recipe = result.candidate, found.merged, found.search.recipe
+    boost = None
+    if candidate.boost != 1.0:
+        decides = "order" if recipe.boosts_order else "pool"
+        boost = Boost(_boost_name(candidate), candidate.boost, decides)
     return {
         "rank": rank,
         "id": candidate.id,
@@ -149,102 +202,70 @@ def figures(rank: int | None, result: Scored, fusion: FusionAccounts, way: Way) 
         "topic_rank": candidate.topic_rank,
         "vector_rank": candidate.vector_rank,
         "fusion_score": _short(candidate.share),
-        "fusion_sum": fusion.sum(candidate),
-        "contributions": fusion.contributions(candidate),
-        "boost": fusion.boost(candidate),
+        "fusion_sum": merged.ordered[candidate.fusion_rank - 1].score,
+        "contributions": contributions(candidate, merged, recipe),
+        "boost": boost,
         "rerank_score": None if result.rerank_score is None else _short(result.rerank_score),
-        "ranks": ranks(rank, result, way, fusion.first),
+        "ranks": ranks(rank, result, way, _first(merged)),
         "steps": _steps(result, way),
         "score": _short(result.score),
     }
 
 
-class FusionAccounts:
-    """How fusion came to the scores of one search: its own formula, term by term."""
+def _first(merged: Merged) -> str:
+    """What put the candidates in order: fusion, or the one leg that was asked."""
+    if merged.lists:
+        return "fusion"
+    one = merged.pool[0] if merged.pool else None
+    if one is None or (one.keyword_rank is None and one.vector_rank is None):
+        return "recent"
+    return "vector" if one.keyword_rank is None else "keyword"
 
-    def __init__(self, merged: Merged, recipe: Recipe) -> None:
-        self._merged = merged
-        self._recipe = recipe
-        self._places = [
-            {ordinal: place for place, ordinal in reversed([*enumerate(ranked.ordinals)])}
-            for ranked in merged.lists
-        ]
 
-    @property
-    def first(self) -> str:
-        """What put the candidates in order: fusion, or the one leg that was asked."""
-        if self._merged.lists:
-            return "fusion"
-        one = self._merged.pool[0] if self._merged.pool else None
-        if one is None or (one.keyword_rank is None and one.vector_rank is None):
-            return "recent"
-        return "vector" if one.keyword_rank is None else "keyword"
+def contributions(candidate: Candidate, merged: Merged, recipe: Recipe) -> tuple[Contribution, ...]:
+    """What each list, bonus and boost added to the fusion score, by the recipe's own formula.
 
-    def sum(self, candidate: Candidate) -> float:
-        """The raw fusion score, which the contributions add up to."""
-        return self._fused(candidate).score
+    ``points`` are on the scale of the share (0–1).
+    """
+    fused = merged.ordered[candidate.fusion_rank - 1]
+    scale = candidate.share / fused.score if fused.score else 0.0
+    parts = _terms(candidate, merged, recipe) if merged.lists else _only_leg(candidate, fused)
+    return tuple(replace(part, points=_short(part.term * scale)) for part in parts)
 
-    def contributions(self, candidate: Candidate) -> tuple[Contribution, ...]:
-        """What each list, bonus and boost added; ``points`` are on the scale of the share (0–1)."""
-        fused = self._fused(candidate)
-        scale = candidate.share / fused.score if fused.score else 0.0
-        return tuple(
-            replace(part, points=_short(part.term * scale))
-            for part in self._parts(candidate, fused)
-        )
 
-    def boost(self, candidate: Candidate) -> Boost | None:
-        """The type's factor by name, and whether it decides the order or who enters the pool."""
-        if candidate.boost == 1.0:
-            return None
-        decides = "order" if self._recipe.boosts_order else "pool"
-        return Boost(_boost_name(candidate), candidate.boost, decides)
+def _terms(candidate: Candidate, merged: Merged, recipe: Recipe) -> Iterator[Contribution]:
+    total, best = 0.0, 3  # the first place that earns no bonus
+    for ranked, places in zip(merged.lists, merged.places, strict=True):
+        place = places.get(candidate.ordinal)
+        if place is not None:
+            best = min(best, place)
+            part = _term(ranked, place, recipe)
+            total += part.term
+            yield part
+    name, bonus = "first place", recipe.first_bonus
+    if best:
+        name, bonus = "top three", recipe.podium_bonus if best < 3 else 0.0
+    if bonus:
+        total += bonus
+        yield Contribution("bonus", name, term=bonus)
+    counted = recipe.boosts_order or candidate.fusion_rank > len(merged.pool)
+    if candidate.boost != 1.0 and counted:
+        term = total * (candidate.boost - 1.0)
+        yield Contribution("type", _boost_name(candidate), term=term)
 
-    def _fused(self, candidate: Candidate) -> Fused:
-        return self._merged.ordered[candidate.fusion_rank - 1]
 
-    def _parts(self, candidate: Candidate, fused: Fused) -> Iterator[Contribution]:
-        if not self._merged.lists:
-            yield from _only_leg(candidate, fused)
-            return
-        total = 0.0
-        best: int | None = None
-        for ranked, places in zip(self._merged.lists, self._places, strict=True):
-            place = places.get(candidate.ordinal)
-            if place is not None:
-                best = place if best is None else min(best, place)
-                part = self._term(ranked, place)
-                total += part.term
-                yield part
-        bonus = self._bonus(best)
-        if bonus is not None:
-            total += bonus.term
-            yield bonus
-        counted = self._recipe.boosts_order or candidate.fusion_rank > len(self._merged.pool)
-        if candidate.boost != 1.0 and counted:
-            term = total * (candidate.boost - 1.0)
-            yield Contribution("type", _boost_name(candidate), term=term)
-
-    def _term(self, ranked: RankedList, place: int) -> Contribution:
-        strength = ranked.strengths[place] if ranked.strengths else 1.0
-        own = ranked.own_strengths[place] if ranked.own_strengths else strength
-        divisor = self._recipe.rrf_k + place + self._recipe.rank_offset
-        return Contribution(
-            ranked.leg,
-            ranked.kind,
-            rank=place + 1,
-            weight=_short(ranked.weight),
-            strength=_short(strength),
-            own_strength=UNSET if abs(own - strength) < LENT else _short(own),
-            term=ranked.weight * strength / divisor,
-        )
-
-    def _bonus(self, best: int | None) -> Contribution | None:
-        if best == 0 and self._recipe.first_bonus:
-            return Contribution("bonus", "first place", term=self._recipe.first_bonus)
-        if best in (1, 2) and self._recipe.podium_bonus:
-            return Contribution("bonus", "top three", term=self._recipe.podium_bonus)
-        return None
+def _term(ranked: LegList, place: int, recipe: Recipe) -> Contribution:
+    strength = ranked.strengths[place] if ranked.strengths else 1.0
+    own = ranked.own_strengths[place] if ranked.own_strengths else strength
+    return Contribution(
+        ranked.leg,
+        ranked.kind,
+        rank=place + 1,
+        weight=_short(ranked.weight),
+        strength=_short(strength),
+        own_strength=UNSET if abs(own - strength) < LENT else _short(own),
+        term=ranked.weight * strength / (recipe.rrf_k + place + recipe.rank_offset),
+    )
 
 
 def _only_leg(candidate: Candidate, fused: Fused) -> Iterator[Contribution]:

@@ -5,7 +5,7 @@ Boundary: opens nothing. It says what the search itself found out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 
 from msgspec import UNSET, Struct
 
@@ -18,42 +18,36 @@ from memory_store.records.explanation import (
     Verdict,
     WordsHeld,
 )
-from memory_store.search.adjustments import Scored
-from memory_store.search.candidates import Candidate
-from memory_store.search.context import SearchContext
+from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.explain.account import Way, count_filters, ranks, ways_of
 from memory_store.search.explain.verdict import Fields, left_out, lost, placed, unknown
 from memory_store.search.query.analysis import Blinding
-from memory_store.search.query.language import option_filters
-from memory_store.search.query.plan import Plan
+from memory_store.search.query.plan import Search
 from memory_store.search.query.regular_expressions import Needs
-from memory_store.search.trace import Trace
 
 
 class LiteralSearch(Struct, frozen=True):
     """A literal search as it went: what the pattern ``needed``, which memories hold that
     (``candidates``), how many were ``tried`` and what was ``found`` among them."""
 
-    context: SearchContext
-    plan: Plan
+    search: Search
     needed: Needs
     candidates: tuple[Candidate, ...]
     tried: int
     found: tuple[Scored, ...]
-    trace: Trace
 
 
-def explain_literally(search: LiteralSearch, rows: Sequence[Scored]) -> None:
+def explain_literally(literal: LiteralSearch, rows: Sequence[Scored]) -> None:
     """Add to the trace what the filters let through and how each row came to its place.
 
     ``rows`` are the page's.
     """
-    context, plan, trace = search.context, search.plan, search.trace
-    count_filters(trace.of(Analyse), context, plan, option_filters(plan.options))
+    search, trace = literal.search, literal.search.trace
+    count_filters(trace.of(Analyse), search)
     ways = ways_of(trace, [row.candidate.ordinal for row in rows])
     trace.of(Open).results = tuple(
         _account(rank, row, ways[row.candidate.ordinal])
-        for rank, row in enumerate(rows, plan.offset + 1)
+        for rank, row in enumerate(rows, search.plan.offset + 1)
     )
 
 
@@ -81,70 +75,67 @@ def _account(rank: int, row: Scored, way: Way) -> Account:
     )
 
 
-def why_literally(search: LiteralSearch, shown: Collection[str]) -> Verdict:
+def why_literally(literal: LiteralSearch, shown: Collection[str]) -> Verdict:
     """What became of the memory named by the option ``why``; see :func:`why`."""
-    plan, context = search.plan, search.context
-    id_ = str(plan.options.why)
-    ordinal = context.snapshot.ordinal_of(id_)
+    id_ = str(literal.search.options.why)
+    ordinal = literal.search.snapshot.ordinal_of(id_)
     if ordinal is None:
         return unknown(id_)
-    return Verdict(id=id_, returned=id_ in shown, **_fate(search, ordinal, shown))
+    return Verdict(id=id_, returned=id_ in shown, **_fate(literal, ordinal, shown))
 
 
-def _fate(search: LiteralSearch, ordinal: int, shown: Collection[str]) -> Fields:
+def _fate(literal: LiteralSearch, ordinal: int, shown: Collection[str]) -> Fields:
     """Where the memory's way ended."""
-    plan, context, id_ = search.plan, search.context, search.context.snapshot.id(ordinal)
-    refused = left_out(option_filters(plan.options), context, plan.options, ordinal)
+    search, dropped = literal.search, literal.search.trace.dropped
+    refused = left_out(search, ordinal)
     if refused is not None:
         return refused
-    places = {one.ordinal: place for place, one in enumerate(search.candidates, 1)}
+    places = {one.ordinal: place for place, one in enumerate(literal.candidates, 1)}
     if ordinal not in places:
-        return _lacks_words(search, ordinal)
+        return _lacks_words(literal, ordinal)
     by_words = {"keyword_rank": places[ordinal]}
-    if places[ordinal] > search.tried:
+    if places[ordinal] > literal.tried:
         reason = (
             f"it was not tried: by the pattern's words it stands at place {places[ordinal]}, "
-            f"and the first {search.tried} are opened"
+            f"and the first {literal.tried} are opened"
         )
         return {**by_words, "stage": "fetch", "reason": reason}
-    if id_ in search.trace.dropped:
-        reason = f"it was opened and left out: {search.trace.dropped[id_]}"
+    id_ = search.snapshot.id(ordinal)
+    if id_ in dropped:
+        reason = f"it was opened and left out: {dropped[id_]}"
         return {**by_words, "stage": "open", "reason": reason}
-    order = [one.candidate.ordinal for one in search.found]
+    order = [one.candidate.ordinal for one in literal.found]
     if ordinal not in order:
-        return {**by_words, **lost(plan, search.trace, ordinal)}
-    return {**by_words, **placed(plan, id_, order.index(ordinal) + 1, shown)}
+        return {**by_words, **lost(search, ordinal)}
+    return {**by_words, **placed(search.plan, id_, order.index(ordinal) + 1, shown)}
 
 
-def _lacks_words(search: LiteralSearch, ordinal: int) -> Fields:
+def _lacks_words(literal: LiteralSearch, ordinal: int) -> Fields:
     """The pattern's words that the sealed memory does not hold."""
-    blinding = Blinding(search.context)
-
-    def held(word: str) -> bool:
-        return bool(has_term(search.context.snapshot, blinding.term(word))[ordinal])
-
-    lacking = list(dict.fromkeys(_lacking(search.needed, held)))
+    words, snapshot = literal.needed.all_words(), literal.search.snapshot
+    blinding = Blinding(literal.search.context)
+    held = {word for word in words if has_term(snapshot, blinding.term(word))[ordinal]}
+    lacking = list(dict.fromkeys(_lacking(literal.needed, held)))
     return {
         "stage": "fetch",
         "reason": f"it was not tried: the pattern needs {'; '.join(lacking)}",
         "words": WordsHeld(
-            held=tuple(word for word in search.needed.all_words() if held(word)),
-            missing=tuple(word for word in search.needed.all_words() if not held(word)),
+            held=tuple(word for word in words if word in held),
+            missing=tuple(word for word in words if word not in held),
         ),
     }
 
 
-def _lacking(needed: Needs, held: Callable[[str], bool]) -> Iterator[str]:
-    for word in sorted(needed.words):
-        if not held(word):
-            yield f"the word {word!r}, which it lacks"
+def _lacking(needed: Needs, held: Set[str]) -> Iterator[str]:
+    for word in sorted(needed.words - held):
+        yield f"the word {word!r}, which it lacks"
     for branches in needed.choices:
         if not any(_holds(branch, held) for branch in branches):
             words = [word for branch in branches for word in branch.all_words()]
             yield f"one of {', '.join(map(repr, words))}, which it lacks"
 
 
-def _holds(needed: Needs, held: Callable[[str], bool]) -> bool:
-    return all(map(held, needed.words)) and all(
+def _holds(needed: Needs, held: Set[str]) -> bool:
+    return needed.words <= held and all(
         any(_holds(branch, held) for branch in branches) for branches in needed.choices
     )

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.search.adjustments import Scored, base_type
+from memory_store.search.adjustments import base_type
+from memory_store.search.candidates import Scored
 from memory_store.search.context import SearchContext
 from memory_store.search.facets.selection import Narrowing, countable, periods
 from memory_store.search.query.analysis import Blinding
@@ -114,8 +115,7 @@ def _topics(
     for result in results if whole else rows:
         if result.candidate.ordinal not in shown:
             continue
-        assert result.memory is not None, "rows are opened"
-        for name in result.memory.topics:
+        for name in result.opened.topics:
             topic = normalise_topic(name)
             named.setdefault(topic, name)
             carried[topic] += 1

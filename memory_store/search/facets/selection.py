@@ -33,28 +33,19 @@ _PERIOD = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?", re.ASCII)
 
 
 class Narrowing(Struct, frozen=True):
-    """What is kept: facet → bool [documents]. Nothing chosen of a facet: no mask.
+    """What is kept: facet → bool [documents], nothing chosen of a facet: no mask; ``mask``: by all.
 
     Of one facet any value will do, of topics all must be carried. ``by_year``: a year was chosen.
     """
 
     masks: Mapping[str, Mask]
+    mask: Mask
     by_year: bool = False
-
-    @property
-    def mask(self) -> Mask:
-        """bool [documents]: what all facets keep."""
-        return _all(list(self.masks.values()))
 
     def besides(self, facet: str) -> Mask | None:
         """bool [documents]: what the others keep, for a facet of which any value will do."""
         others = [mask for name, mask in self.masks.items() if name != facet or name == "topic"]
-        return _all(others) if others else None
-
-
-def _all(masks: Sequence[Mask]) -> Mask:
-    together: Mask = np.logical_and.reduce(masks)
-    return together
+        return np.logical_and.reduce(others) if others else None
 
 
 def narrowing(context: SearchContext, chosen: Sequence[str]) -> Narrowing | None:
@@ -74,7 +65,7 @@ def narrowing(context: SearchContext, chosen: Sequence[str]) -> Narrowing | None
         else:
             masks[facet] = masks[facet] | mask
     by_year = any(_YEAR.fullmatch(text) for text in chosen)
-    return Narrowing(masks, by_year)
+    return Narrowing(masks, np.logical_and.reduce(list(masks.values())), by_year)
 
 
 def countable(context: SearchContext, facet: str) -> Mask:

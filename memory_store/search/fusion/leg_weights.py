@@ -5,15 +5,13 @@ Boundary: works on ordinals, languages and the recipe's numbers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from memory_store.models.embedder import languages_of
 from memory_store.search.candidates import Fetched, QueryModel
-from memory_store.search.context import SearchContext
-from memory_store.search.query.analysis import Analysis
+from memory_store.search.query.plan import Search
 from memory_store.search.recipes import Recipe
 
 AGREEMENT_DEPTH = 10  # how far down two legs are compared
@@ -33,35 +31,26 @@ class LegEvidence(Struct, frozen=True):
     symbol_like: bool = False
 
 
-def evidence(
-    fetched: Fetched, analysis: Analysis, context: SearchContext, model: QueryModel | None = None
-) -> LegEvidence:
-    """What the fetched lists and the query say about the legs, the vectors being ``model``'s.
+def _evidence(fetched: Fetched, search: Search, model: QueryModel | None) -> LegEvidence:
+    """What lists and query say about the legs, the vectors being ``model``'s.
 
-    (``None``: the first one's.) A model is held against the keyword leg where both searched.
+    A model is held against the keyword leg where both searched.
     """
-    model = model or next(iter(fetched.models), None)
-    known = languages_of(model.embedder) if model else frozenset()
-    return LegEvidence(
-        query_language=analysis.language,
-        embedder_languages=known,
-        agreement=_agreement_with(model, fetched, context),
-        symbol_like=analysis.symbol_like,
-    )
-
-
-def _agreement_with(
-    model: QueryModel | None, fetched: Fetched, context: SearchContext
-) -> float | None:
     keyword = fetched.of("keyword")
     vector = fetched.of("vector", model.scope.model if model else "")
-    if keyword is None or vector is None:
-        return None
-    ordinals = keyword.ordinals
-    if model is not None and not model.scope.whole:
-        within = context.snapshot.visible(model.scope.collections)
-        ordinals = tuple(ordinal for ordinal in ordinals if within[ordinal])
-    return agreement(ordinals, vector.ordinals)
+    shared = None
+    if keyword is not None and vector is not None:
+        ordinals = keyword.ordinals
+        if model is not None and not model.scope.whole:
+            within = search.snapshot.visible(model.scope.collections)
+            ordinals = tuple(ordinal for ordinal in ordinals if within[ordinal])
+        shared = agreement(ordinals, vector.ordinals)
+    return LegEvidence(
+        query_language=search.analysis.language,
+        embedder_languages=languages_of(model.embedder) if model else frozenset(),
+        agreement=shared,
+        symbol_like=search.analysis.symbol_like,
+    )
 
 
 def agreement(first: Sequence[int], second: Sequence[int]) -> float | None:
@@ -72,15 +61,10 @@ def agreement(first: Sequence[int], second: Sequence[int]) -> float | None:
     return len(heads[0] & heads[1]) / min(len(heads[0]), len(heads[1]))
 
 
-def leg_weights(recipe: Recipe, evidence: LegEvidence) -> dict[str, float]:
-    """How much each leg counts for this query: a weak leg must not drag a strong one down."""
-    factors = leg_factors(recipe, evidence)
-    return {leg: math.prod(named.values()) for leg, named in factors.items()}
-
-
 def leg_factors(recipe: Recipe, evidence: LegEvidence) -> dict[str, dict[str, float]]:
     """What each leg's weight is the product of, by the reason for each factor.
 
+    A weak leg must not drag a strong one down.
     The recipe's own weights; prx's α by kind of query; the vector leg less when its model does
     not know the query's language, and less the less it agrees with the keyword leg.
     """
@@ -99,14 +83,13 @@ def leg_factors(recipe: Recipe, evidence: LegEvidence) -> dict[str, dict[str, fl
     return factors
 
 
-def all_factors(
-    fetched: Fetched, analysis: Analysis, context: SearchContext, recipe: Recipe
-) -> dict[str, dict[str, float]]:
+def all_factors(fetched: Fetched, search: Search) -> dict[str, dict[str, float]]:
     """The legs' factors, those of the vector leg for each model as if it were the only one."""
-    factors = leg_factors(recipe, evidence(fetched, analysis, context))
+    first, *others = fetched.models or (None,)
+    factors = leg_factors(search.recipe, _evidence(fetched, search, first))
     names = vector_names(fetched)
-    for model in fetched.models[1:]:
-        own = leg_factors(recipe, evidence(fetched, analysis, context, model))
+    for model in others:
+        own = leg_factors(search.recipe, _evidence(fetched, search, model))
         factors[names[model.scope.model]] = own["vector"]
     return factors
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import repeat
 from operator import attrgetter, mul
 from typing import NamedTuple
@@ -18,30 +18,10 @@ from msgspec.structs import replace
 
 from memory_store.search.adjustments import base_type
 from memory_store.search.candidates import Candidate, Fetched, Item, LegList, first_places
-from memory_store.search.context import SearchContext
 from memory_store.search.fusion.leg_weights import all_factors, vector_names
-from memory_store.search.query.analysis import Analysis
 from memory_store.search.query.more_like_this import LIKE, Likeness
+from memory_store.search.query.plan import Search
 from memory_store.search.recipes import Recipe
-
-
-class RankedList(Struct, frozen=True):
-    """One list to be fused: ``ordinals`` best first, from ``leg``, counted ``weight`` times.
-
-    Where several models made the vectors, those of the second are the leg ``vector (2)``.
-    ``strengths`` (0–1, one per ordinal, or empty) scale each place's contribution (above 1 where
-    it stands for another list's as well);
-    ``own_strengths`` are those before neighbours counted, where they did. ``kind`` and ``model``
-    are the list's own (see :class:`LegList`).
-    """
-
-    leg: str
-    ordinals: tuple[int, ...]
-    weight: float = 1.0
-    strengths: tuple[float, ...] = ()
-    kind: str = "original"
-    model: str = ""
-    own_strengths: tuple[float, ...] = ()
 
 
 class Fused(NamedTuple):
@@ -57,7 +37,7 @@ class Fused(NamedTuple):
     boost: float = 1.0
 
 
-class Merged(Struct, frozen=True):
+class Merged(Struct, frozen=True, dict=True):
     """What fusion leaves: the ``pool``, best first, and all candidates in order, the pool's first.
 
     ``factors`` are what each leg's weight is the product of, by name; ``lists`` what was fused
@@ -67,12 +47,17 @@ class Merged(Struct, frozen=True):
     pool: tuple[Candidate, ...]
     ordered: tuple[Fused, ...]
     factors: Mapping[str, Mapping[str, float]]
-    lists: tuple[RankedList, ...] = ()
+    lists: tuple[LegList, ...] = ()
 
     @property
     def weights(self) -> dict[str, float]:
         """What the legs counted for this query."""
         return {leg: math.prod(factors.values()) for leg, factors in self.factors.items()}
+
+    @cached_property
+    def places(self) -> list[dict[int, int]]:
+        """For each list, ordinal → its place there, from 0."""
+        return [first_places(one.ordinals, range(len(one.ordinals))) for one in self.lists]
 
 
 def rrf(
@@ -113,7 +98,7 @@ def rrf(
 
 
 def fuse(
-    lists: Sequence[RankedList],
+    lists: Sequence[LegList],
     recipe: Recipe,
     *,
     types: Mapping[int, str],
@@ -146,7 +131,7 @@ def fuse(
     return sorted(fused, key=lambda one: (-one.score, ids[one.ordinal]))
 
 
-def best_possible(lists: Sequence[RankedList], recipe: Recipe) -> float:
+def best_possible(lists: Sequence[LegList], recipe: Recipe) -> float:
     """The sum of a memory that stands first in every list, even in those that came back empty.
 
     Of the lists of several models it can stand in those of one.
@@ -158,77 +143,71 @@ def best_possible(lists: Sequence[RankedList], recipe: Recipe) -> float:
     return best or 1.0
 
 
-def merge(
-    fetched: Fetched,
-    analysis: Analysis,
-    context: SearchContext,
-    recipe: Recipe,
-    mode: str,
-    pool: int,
-) -> Merged:
-    """Fuse the lists and cut the pool.
+def merge(fetched: Fetched, search: Search, pool: int, reach: int = 0) -> Merged:
+    """Fuse the lists, order the first ``pool`` and describe as many, or the first ``reach``.
 
     A search in one leg keeps that leg's order and scale; boosts belong to fusion.
     """
+    recipe, snapshot = search.recipe, search.snapshot
     filled = [one for one in fetched.lists if one.ordinals]
-    factors: dict[str, dict[str, float]] = {}
-    lists: list[RankedList] = []
-    if mode != "hybrid" or [one.leg for one in filled] == ["recent"]:
-        ordered = _in_one_leg(filled, recipe, context)
-    else:
-        factors = all_factors(fetched, analysis, context, recipe)
-        names = vector_names(fetched)
-        lists = [
-            _weighed(one, names.get(one.model, one.leg), recipe, factors) for one in fetched.lists
-        ]
-        if analysis.like is not None:
-            lists = _with_words_unknown(lists, analysis.like, context)
-        seen = list({ordinal for one in lists for ordinal in one.ordinals})
-        types = dict(zip(seen, context.snapshot.types_of(seen), strict=True))
-        ordered = fuse(lists, recipe, types=types, tie_break=partial(_id_order, context))
-        if recipe.fusion_scale == "range":
-            ordered = _on_a_range(ordered)
-        if not recipe.boosts_order:
-            ordered = [*_without_boosts(ordered[:pool]), *ordered[pool:]]
-    pooled = _described(ordered[:pool], filled, context)
-    return Merged(tuple(pooled), tuple(ordered), factors, tuple(lists))
+    if search.plan.mode != "hybrid" or [one.leg for one in filled] == ["recent"]:
+        ordered = _in_one_leg(filled, search)
+        return Merged(_described(ordered[: reach or pool], filled, search), tuple(ordered), {})
+    factors = all_factors(fetched, search)
+    names = vector_names(fetched)
+    lists = [_weighed(one, names.get(one.model, one.leg), recipe, factors) for one in fetched.lists]
+    if search.analysis.like is not None:
+        lists = _with_words_unknown(lists, search.analysis.like, search)
+    seen = list({ordinal for one in lists for ordinal in one.ordinals})
+    types = dict(zip(seen, snapshot.types_of(seen), strict=True))
+    ordered = fuse(lists, recipe, types=types, tie_break=partial(_id_order, search))
+    if recipe.fusion_scale == "range":
+        ordered = _on_a_range(ordered)
+    described = ordered
+    if not recipe.boosts_order:
+        # A boost brought some into the pool, and has no say in the order: RRF scores lie close
+        # together, so that a factor of 1.4 would lift a summary from far down to the top, where
+        # only a reranker's reading should put it.
+        first = sorted(map(_without_boost, ordered[:pool]), key=lambda one: -one.score)
+        described = [*first, *map(_without_boost, ordered[pool:reach])]
+        ordered = [*first, *ordered[pool:]]
+    pooled = _described(described[: reach or pool], filled, search)
+    return Merged(pooled, tuple(ordered), factors, tuple(lists))
 
 
-def _without_boosts(pool: Sequence[Fused]) -> list[Fused]:
-    """The pool by its own evidence: a boost brought some of it in, and has no say in the order.
-
-    RRF scores lie close together, so that a factor of 1.4 would lift a summary from far down to
-    the top, where only a reranker's reading should put it.
-    """
-    plain = [
-        one._replace(score=one.score / one.boost, share=one.share / one.boost)
-        if one.boost != 1.0
-        else one
-        for one in pool
-    ]
-    return sorted(plain, key=lambda one: -one.score)
+def _without_boost(one: Fused) -> Fused:
+    if one.boost == 1.0:
+        return one
+    return one._replace(score=one.score / one.boost, share=one.share / one.boost)
 
 
 def _weighed(
     one: LegList, leg: str, recipe: Recipe, factors: Mapping[str, Mapping[str, float]]
-) -> RankedList:
-    """A leg's list with its leg's weight and its own; ``leg`` is what the leg is called."""
-    weight = math.prod(factors.get(leg, {}).values()) * _share_of(one, recipe)
-    power = _power(one, recipe)
-    return RankedList(
-        leg,
-        one.ordinals,
-        weight,
-        _powered(one.strengths, power),
-        one.kind,
-        one.model,
-        _powered(one.own_strengths, power),
+) -> LegList:
+    """A leg's list with its leg's weight and its own; ``leg`` is what the leg is called.
+
+    How much the strengths of its matches count is a power; 0: not at all.
+    """
+    powers = {
+        "keyword": recipe.coverage_power,
+        "topic": recipe.topic_power,
+        "vector": recipe.similarity_power,
+    }
+    power = powers.get(one.leg, 0.0)
+
+    def powered(strengths: Sequence[float]) -> tuple[float, ...]:
+        return tuple(strength**power for strength in strengths) if power else ()
+
+    return replace(
+        one,
+        leg=leg,
+        weight=math.prod(factors.get(leg, {}).values()) * _share_of(one, recipe),
+        strengths=powered(one.strengths),
+        own_strengths=powered(one.own_strengths),
     )
 
 
-def _with_words_unknown(
-    lists: Sequence[RankedList], like: Likeness, context: SearchContext
-) -> list[RankedList]:
+def _with_words_unknown(lists: Sequence[LegList], like: Likeness, search: Search) -> list[LegList]:
     """The lists with meaning standing for words, too, where words cannot be compared.
 
     They cannot in other collections than the memory's own: a place by meaning then counts as if
@@ -236,17 +215,16 @@ def _with_words_unknown(
     near others are.
     """
     words = sum(one.weight for one in lists if one.kind == LIKE and one.leg == "keyword")
-    told = []
+    standing = []
     for one in lists:
         if one.kind == LIKE and one.leg.startswith("vector") and one.weight and words:
             elsewhere = 1.0 + words / one.weight
-            own = context.snapshot.visible([like.collection])
+            own = search.snapshot.visible([like.collection])
             factors = [1.0 if own[ordinal] else elsewhere for ordinal in one.ordinals]
             strengths = one.strengths or (1.0,) * len(factors)
-            pairs = zip(strengths, factors, strict=True)
-            one = replace(one, strengths=tuple(share * factor for share, factor in pairs))
-        told.append(one)
-    return told
+            one = replace(one, strengths=tuple(map(mul, strengths, factors)))
+        standing.append(one)
+    return standing
 
 
 def _share_of(one: LegList, recipe: Recipe) -> float:
@@ -258,69 +236,37 @@ def _share_of(one: LegList, recipe: Recipe) -> float:
     return named.get(one.kind, recipe.variant_weight)
 
 
-def _power(one: LegList, recipe: Recipe) -> float:
-    """How much the strengths of a list's matches count; 0: not at all."""
-    powers = {
-        "keyword": recipe.coverage_power,
-        "topic": recipe.topic_power,
-        "vector": recipe.similarity_power,
-    }
-    return powers.get(one.leg, 0.0)
-
-
-def _powered(strengths: Sequence[float], power: float) -> tuple[float, ...]:
-    return tuple(strength**power for strength in strengths) if power else ()
-
-
-def _in_one_leg(lists: Sequence[LegList], recipe: Recipe, context: SearchContext) -> list[Fused]:
+def _in_one_leg(lists: Sequence[LegList], search: Search) -> list[Fused]:
     """One leg by itself, each memory with its best score on the scale the recipe has for the leg.
 
     Several lists (of variants, or of several models, whose scores do not compare) are interleaved
     by rank; what they score stays what it is in a vault with one.
     """
+    recipe = search.recipe
+    ordered = [item for one in lists for item in _on_own_scale(one, recipe)]
     by_place = not recipe.leg_scores and all(one.leg != "recent" for one in lists)
-    if len(lists) == 1 and not by_place:
-        ordered = _on_own_scale(lists[0], recipe)
-    else:
-        places = rrf(
-            [one.ordinals for one in lists],
-            k=recipe.rrf_k,
-            weights=[_share_of(one, recipe) for one in lists],
-        )
-        ordered = _interleaved(lists, places, recipe, context)
-        if by_place:
-            return _by_place(ordered, places)
+    if by_place or len(lists) != 1:
+        weights = [_share_of(one, recipe) for one in lists]
+        places = rrf([one.ordinals for one in lists], k=recipe.rrf_k, weights=weights)
+        if len(lists) != 1:
+            ids = _id_order(search, list(places))
+            by_score = sorted(ordered, key=attrgetter("score"), reverse=True)
+            best = first_places([one.ordinal for one in by_score], by_score)
+            ordered = sorted(
+                best.values(), key=lambda one: (-places[one.ordinal], ids[one.ordinal])
+            )
+        if by_place:  # scores say the place and nothing else: the first one's is 1
+            first = max(places.values(), default=1.0)
+            shares = [places[one.ordinal] / first for one in ordered]
+            return [Fused(one.ordinal, at, at) for one, at in zip(ordered, shares, strict=True)]
     by_range = recipe.keyword_scale == "range" and any(one.leg == "keyword" for one in lists)
     return _on_a_range(ordered) if by_range else ordered
 
 
-def _interleaved(
-    lists: Sequence[LegList], places: Mapping[int, float], recipe: Recipe, context: SearchContext
-) -> list[Fused]:
-    """All of the lists by their ``places`` in them, each with its best score."""
-    if len(lists) == 1:
-        return _on_own_scale(lists[0], recipe)
-    best: dict[int, Fused] = {}
-    for one in lists:
-        for item in _on_own_scale(one, recipe):
-            known = best.get(item.ordinal)
-            if known is None or item.score > known.score:
-                best[item.ordinal] = item
-    ids = _id_order(context, list(best))
-    return sorted(best.values(), key=lambda item: (-places[item.ordinal], ids[item.ordinal]))
-
-
-def _id_order(context: SearchContext, ordinals: Sequence[int]) -> dict[int, tuple[int, ...]]:
+def _id_order(search: Search, ordinals: Sequence[int]) -> dict[int, tuple[int, ...]]:
     """Ordinal → what sorts memories by the text of their ids."""
-    words = context.snapshot.id_words[np.array(ordinals, dtype=np.intp)]
+    words = search.snapshot.id_words[np.array(ordinals, dtype=np.intp)]
     return dict(zip(ordinals, map(tuple, words.tolist()), strict=True))
-
-
-def _by_place(ordered: Sequence[Fused], places: Mapping[int, float]) -> list[Fused]:
-    """Scores that say the place and nothing else: the first one's is 1."""
-    first = max(places.values(), default=1.0)
-    shares = [places[one.ordinal] / first for one in ordered]
-    return [Fused(one.ordinal, share, share) for one, share in zip(ordered, shares, strict=True)]
 
 
 def _on_own_scale(one: LegList, recipe: Recipe) -> list[Fused]:
@@ -338,18 +284,17 @@ def _on_own_scale(one: LegList, recipe: Recipe) -> list[Fused]:
 
 def _on_a_range(ordered: Sequence[Fused]) -> list[Fused]:
     """Scores stretched over [0, 1] (GNO, "Score Normalization"): the best 1, the worst 0."""
-    if not ordered:
-        return []
-    worst = min(one.score for one in ordered)
-    span = max(one.score for one in ordered) - worst
+    scores = [one.score for one in ordered]
+    worst = min(scores, default=0.0)
+    span = max(scores, default=0.0) - worst
     return [one._replace(share=(one.score - worst) / span if span else 1.0) for one in ordered]
 
 
 def _described(
-    ordered: Sequence[Fused], lists: Sequence[LegList], context: SearchContext
-) -> list[Candidate]:
+    ordered: Sequence[Fused], lists: Sequence[LegList], search: Search
+) -> tuple[Candidate, ...]:
     """Fused items with what each leg knows of them."""
-    snapshot, ordinals = context.snapshot, [item.ordinal for item in ordered]
+    snapshot, ordinals = search.snapshot, [item.ordinal for item in ordered]
     ranks = (_best_ranks(lists, leg) for leg in ("keyword", "topic", "vector"))
     near = list(map(_nearest(lists).get, ordinals))  # the cosine and the number of the window
     columns = zip(
@@ -367,18 +312,16 @@ def _described(
         strict=True,
     )
     # 64 a search: what Candidate() itself does takes three times as long
-    return list(map(tuple.__new__, repeat(Candidate), columns))
+    return tuple(map(tuple.__new__, repeat(Candidate), columns))
 
 
 def _best_ranks(lists: Sequence[LegList], leg: str) -> dict[int, int]:
     """Ordinal → its best rank in the lists of a leg, from 1."""
-    ranked = [one.ordinals for one in lists if one.leg == leg]
     ranks: dict[int, int] = {}
-    for ordinals in ranked:
-        found = first_places(ordinals, range(1, len(ordinals) + 1))
-        if ranks:
-            found = {o: min(rank, ranks.get(o, rank)) for o, rank in found.items()}
-        ranks |= found
+    for one in lists:
+        if one.leg == leg:
+            found = first_places(one.ordinals, range(1, len(one.ordinals) + 1))
+            ranks = found | {o: min(rank, found.get(o, rank)) for o, rank in ranks.items()}
     return ranks
 
 

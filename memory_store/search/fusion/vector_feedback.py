@@ -15,14 +15,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from memory_store.records.explanation import Fetch
-from memory_store.search.candidates import Fetched, QueryModel
-from memory_store.search.context import SearchContext
+from memory_store.search.candidates import Fetched
 from memory_store.search.fusion.rank_fusion import merge
-from memory_store.search.legs.depth import depth_of
-from memory_store.search.legs.duplicates import deduplicated
+from memory_store.search.legs.contents import deduplicated
 from memory_store.search.legs.vector import nearest
-from memory_store.search.query.analysis import Analysis
-from memory_store.search.query.plan import Plan
+from memory_store.search.query.plan import Search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,38 +27,28 @@ if TYPE_CHECKING:
     from memory_store.index.snapshot import Snapshot
 
 
-def with_feedback(
-    fetched: Fetched,
-    analysis: Analysis,
-    context: SearchContext,
-    plan: Plan,
-    note: Fetch,
-) -> Fetched:
+def with_feedback(fetched: Fetched, search: Search, note: Fetch) -> Fetched:
     """``fetched`` with one more vector list for each model, of kind ``feedback``.
 
-    ``note`` takes how many memories gave them their direction.
+    ``note`` takes how many memories gave them their direction. Vectors of two models cannot be
+    added up, whatever their length.
     """
-    recipe, index = plan.recipe, context.vector_index
+    recipe, snapshot, index = search.recipe, search.snapshot, search.context.vector_index
     if index is None or not any(model.query_vector is not None for model in fetched.models):
         return fetched
-    first = merge(fetched, analysis, context, recipe, plan.mode, recipe.feedback)
-    depth = depth_of("vector", "feedback", plan.depths)
+    first = merge(fetched, search, recipe.feedback)
     lists, believed = [], 0
     for model in fetched.models:
         if model.query_vector is None:
             continue
-        own = [c.ordinal for c in first.pool if _embedded_by(model, c.ordinal, context)]
-        moved, used = rocchio(model.query_vector, own, context.snapshot, recipe.feedback_beta)
+        found = (one.ordinal for one in first.pool)
+        own = [o for o in found if snapshot.collection(o) in model.scope.collections]
+        moved, used = rocchio(model.query_vector, own, snapshot, recipe.feedback_beta)
         believed += used
         if used:
-            lists.append(nearest("feedback", moved, index, model.scope, context, recipe, depth))
+            lists.append(nearest("feedback", moved, index, model.scope, search))
     note.feedback_from = believed
-    return replace(fetched, lists=deduplicated((*fetched.lists, *lists), context, plan.depths))
-
-
-def _embedded_by(model: QueryModel, ordinal: int, context: SearchContext) -> bool:
-    """Vectors of two models cannot be added up, whatever their length."""
-    return context.snapshot.collection(ordinal) in model.scope.collections
+    return replace(fetched, lists=deduplicated((*fetched.lists, *lists), search))
 
 
 def rocchio(

@@ -5,7 +5,5 @@ keyword          BM25 over the hashes of its words
 topic            memories tagged with its words
 vector           the nearest windows to its meaning
 neighbours       for keyword and vector: what stands beside a memory in an ordered collection
-model_scopes     for vector: collections by the model of their vectors
-duplicates       one memory for each content
-depth            how long a list is
+contents         one memory for each content, and how long a list is
 """

@@ -10,118 +10,94 @@ Boundary: scores, ordinals and vectors only. What the caller's filters leave out
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from memory_store.index.neighbours import Neighbours, neighbours_of
 from memory_store.index.numpy_vectors import NumpyVectors
 from memory_store.index.terms import Matches, Scored, covered
 from memory_store.index.vectors import VectorHits
+from memory_store.search.query.plan import Search
 
 if TYPE_CHECKING:
-    from memory_store.index.snapshot import Mask, Snapshot
-    from memory_store.search.context import SearchContext
-    from memory_store.search.recipes import Recipe
+    from numpy.typing import NDArray
 
+    from memory_store.index.snapshot import Mask
 
-LIFTED = (
-    2_048  # of a list's best, with their neighbours: what is weaker cannot come among the first
-)
+# Of a list's best, with their neighbours: what is weaker cannot come among the first.
+LIFTED = 2_048
 # One of several pieces need not hold all of the query's words: coverage counts by its square root
 # where neighbours are fully trusted. Measured on LoCoMo: recall@10 +.02 against 0.
 TOLD_IN_PIECES = 0.5
 
 
-class Shares(NamedTuple):
-    """The share of the query that documents hold: ``own``, and ``lifted`` by their neighbours.
-
-    Both 0–1, float64 [n].
-    """
-
-    own: npt.NDArray[np.float64]
-    lifted: npt.NDArray[np.float64]
-
-
-class Blended(NamedTuple):
-    """Documents found by meaning, best first; ``hits`` keep their own cosines.
-
-    ``evidence`` float64 [n]: the cosine with the neighbours' blended in, by which they are ordered.
-    """
-
-    hits: VectorHits
-    evidence: npt.NDArray[np.float64]
-
-
-def neighbours_for(snapshot: Snapshot, recipe: Recipe) -> Neighbours | None:
+def neighbours_for(search: Search) -> Neighbours | None:
     """The neighbours where the recipe looks at them and some collection is told in order."""
-    if not recipe.neighbour_weights or not snapshot.size:
+    if not search.recipe.neighbour_weights or not search.snapshot.size:
         return None
-    found = neighbours_of(snapshot)
+    found = neighbours_of(search.snapshot)
     return found if found.any else None
 
 
-def told_in_order(context: SearchContext, recipe: Recipe) -> dict[str, float]:
+def told_in_order(search: Search) -> dict[str, float]:
     """Collection name → how far it is told in order (0–1), those that are not at all left out."""
-    snapshot = context.snapshot
-    neighbours = neighbours_for(snapshot, recipe)
+    neighbours, names = neighbours_for(search), search.context.collection_names
     if neighbours is None:
         return {}
     return {
-        context.collection_names[collection]: round(told, 2)
-        for collection, told in zip(snapshot.collections, neighbours.told, strict=True)
+        names[collection]: round(told, 2)
+        for collection, told in zip(search.snapshot.collections, neighbours.told, strict=True)
         if told
     }
 
 
-def lifted_keywords(found: Scored, neighbours: Neighbours, recipe: Recipe, mask: Mask) -> Scored:
+def lifted_keywords(found: Scored, neighbours: Neighbours, search: Search) -> Scored:
     """Keyword scores lifted towards neighbours that match better, ordinals ascending."""
-    strongest = found.ordinals
+    strongest, mask = found.ordinals, search.analysis.mask
+    weights = search.recipe.neighbour_weights
     if len(strongest) > LIFTED:
         strongest = strongest[np.argpartition(-found.scores, LIFTED)[:LIFTED]]
-    near = neighbours.around(strongest, len(recipe.neighbour_weights))
+    near = neighbours.around(strongest, len(weights))
     near = near[mask[near]]
     scores = np.zeros(len(mask))
     scores[found.ordinals] = found.scores
-    scores[near] = neighbours.lifted(scores, recipe.neighbour_weights, near)
+    scores[near] = neighbours.lifted(scores, weights, near)
     ordinals = np.flatnonzero(scores).astype(np.int32)
     return Scored(ordinals, scores[ordinals])
 
 
 def lifted_coverage(
-    snapshot: Snapshot,
-    matches: Matches,
-    ordinals: npt.NDArray[np.int32],
-    neighbours: Neighbours,
-    recipe: Recipe,
-    mask: Mask,
-) -> Shares:
-    """The share of the query each of ``ordinals`` holds, and the same lifted.
+    matches: Matches, ordinals: NDArray[np.int32], neighbours: Neighbours, search: Search
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The share (0–1) of the query each of ``ordinals`` holds, and the same lifted.
 
     A share of what is told in several memories says less, so it is drawn towards 1 by its root
     (:data:`TOLD_IN_PIECES`).
     """
-    near = neighbours.around(ordinals, len(recipe.neighbour_weights))
-    near = near[mask[near]]
-    held = np.zeros(snapshot.size)
-    held[near] = covered(snapshot, matches, near)
-    lifted = np.minimum(neighbours.lifted(held, recipe.neighbour_weights, ordinals), 1.0)
-    return Shares(held[ordinals], lifted ** (1.0 - TOLD_IN_PIECES * neighbours.trust[ordinals]))
+    weights = search.recipe.neighbour_weights
+    near = neighbours.around(ordinals, len(weights))
+    near = near[search.analysis.mask[near]]
+    held = np.zeros(search.snapshot.size)
+    held[near] = covered(search.snapshot, matches, near)
+    lifted = np.minimum(neighbours.lifted(held, weights, ordinals), 1.0)
+    return held[ordinals], lifted ** (1.0 - TOLD_IN_PIECES * neighbours.trust[ordinals])
 
 
 def blended_meaning(
     found: VectorHits,
-    query: npt.NDArray[np.float32],
-    snapshot: Snapshot,
+    query: NDArray[np.float32],
     neighbours: Neighbours,
-    recipe: Recipe,
     mask: Mask,
-) -> Blended:
-    """The ``k`` hits and their neighbours, as many again as were given, by blended cosine."""
-    k = len(found.ordinals)
+    search: Search,
+) -> tuple[VectorHits, NDArray[np.float64]]:
+    """The ``k`` hits and their neighbours, as many again as were given, by blended cosine.
+
+    With each hit, which keeps its own cosine, the blended one by which they are ordered.
+    """
+    k, snapshot, weights = len(found.ordinals), search.snapshot, search.recipe.neighbour_weights
     wanted = np.zeros(snapshot.size, dtype=np.bool_)
-    wanted[neighbours.around(found.ordinals, len(recipe.neighbour_weights))] = True
+    wanted[neighbours.around(found.ordinals, len(weights))] = True
     wanted &= mask
     wanted[found.ordinals] = False
     count = int(np.count_nonzero(wanted))
@@ -131,7 +107,6 @@ def blended_meaning(
     windows = np.concatenate([found.windows, beside.windows])
     cosines = np.full(snapshot.size, np.nan)
     cosines[ordinals] = similarities
-    blended = neighbours.blended(cosines, recipe.neighbour_weights, ordinals)
+    blended = neighbours.blended(cosines, weights, ordinals)
     best = np.lexsort((ordinals, -blended))[:k]
-    hits = VectorHits(ordinals[best], similarities[best], windows[best])
-    return Blended(hits, blended[best])
+    return VectorHits(ordinals[best], similarities[best], windows[best]), blended[best]

@@ -2,19 +2,23 @@
 
 Also to a memory that others should be like, by the vectors that it has already.
 
+Vectors of two models cannot be compared, whatever their length. So each model is asked once, its
+answer is looked for among its own collections alone, and fusion gets one list from each.
+
 Boundary: the query and its variants go to the embedding model; the rest is vectors and ordinals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.numpy_vectors import best_windows
-from memory_store.search.candidates import Fetched, LegList, QueryModel
+from memory_store.index.vectors import VectorHits
+from memory_store.search.candidates import Fetched, LegList, QueryModel, Scope
 from memory_store.search.context import SearchContext
 from memory_store.search.degraded import (
     NO_VECTOR,
@@ -23,33 +27,26 @@ from memory_store.search.degraded import (
     other_model,
     unembedded_lines,
 )
-from memory_store.search.legs.depth import depth_of, enough
-from memory_store.search.legs.model_scopes import Scope, scopes
+from memory_store.search.legs.contents import enough
 from memory_store.search.legs.neighbours import blended_meaning, neighbours_for
-from memory_store.search.query.analysis import Analysis
 from memory_store.search.query.more_like_this import LIKE
-from memory_store.search.recipes import Recipe
+from memory_store.search.query.plan import Search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from memory_store.index.snapshot import Mask
     from memory_store.index.vectors import VectorIndex
 
 
-def vector_leg(
-    analysis: Analysis,
-    context: SearchContext,
-    recipe: Recipe,
-    depths: Mapping[str, int],
-    alone: bool,
-) -> Fetched:
+def vector_leg(search: Search) -> Fetched:
     """The nearest windows to the query as typed, and to each ``vec`` and ``hyde`` variant."""
-    parsed = analysis.parsed
+    context, analysis = search.context, search.analysis
+    parsed, index = analysis.parsed, context.vector_index
     wanted = [("original", parsed.text)] if parsed.text else []
     wanted += [(variant.kind, variant.text) for variant in parsed.variants if variant.kind != "lex"]
     if not wanted and analysis.like is None:
         return Fetched(())
-    index = context.vector_index
     if index is None or not context.snapshot.vectors:
         fetch = f"{context.fetch_model}, then " if context.fetch_model else ""
         line = NO_VECTORS.format(fetch, context.database)
@@ -60,50 +57,63 @@ def vector_leg(
     searched = scopes(analysis.mask, context)
     for scope in searched if wanted else ():
         try:
-            embedder = scope.embedder(context)
+            embedder = context.embedder(scope.chooser)
             vectors = embedder.embed_queries([text for _, text in wanted])
         except (ModelUnavailableError, ModelMismatchError) as error:
             missing[missing_model(error, scope, context)] = error
             continue
         models.append(QueryModel(embedder, scope, vectors[0] if parsed.text else None))
-        for (kind, _), vector in zip(wanted, vectors, strict=True):
-            depth = depth_of("vector", kind, depths)
-            lists.append(nearest(kind, vector, index, scope, context, recipe, depth))
-    if alone and missing and not models:
+        lists += [
+            nearest(kind, vector, index, scope, search)
+            for (kind, _), vector in zip(wanted, vectors, strict=True)
+        ]
+    if len(search.plan.legs) == 1 and missing and not models:
         raise next(iter(missing.values()))
-    alike, unlike = like_list(analysis, index, searched, context, recipe, depths)
+    alike, unlike = _like_list(index, searched, search)
     lacking = unembedded_lines(analysis.mask, context)
     return Fetched((*lists, *alike), (*missing, *unlike, *lacking), tuple(models))
 
 
-def like_list(
-    analysis: Analysis,
-    index: VectorIndex,
-    searched: Sequence[Scope],
-    context: SearchContext,
-    recipe: Recipe,
-    depths: Mapping[str, int],
+def scopes(mask: Mask, context: SearchContext) -> tuple[Scope, ...]:
+    """The collections that ``mask`` lets through and that have vectors, by model."""
+    snapshot = context.snapshot
+    by_model: dict[str, list[str]] = {}
+    for collection in dict.fromkeys(p.collection for p in snapshot.parts if p.segment.windows):
+        settings = context.indexed_with.get(collection)
+        model = settings.fingerprint if settings is not None else ""
+        by_model.setdefault(model, []).append(collection)
+    whole = len(by_model) == 1
+    found = []
+    for model, collections in by_model.items():
+        own = mask if whole else mask & snapshot.visible(collections)
+        chooser = collections[0] if context.own_models.issuperset(collections) else None
+        if whole or own.any():
+            found.append(Scope(model, tuple(collections), own, whole, chooser))
+    return tuple(found)
+
+
+def _like_list(
+    index: VectorIndex, searched: Sequence[Scope], search: Search
 ) -> tuple[tuple[LegList, ...], tuple[str, ...]]:
     """The memories nearest to one, window by window, and what cannot be compared with it.
 
     Each counts with its best pair of windows. No model is asked: vectors are compared with
     vectors, those of other models not at all.
     """
-    like = analysis.like
+    like, context = search.analysis.like, search.context
     if like is None:
         return (), ()
     if not len(like.vectors):
         return (), (NO_VECTOR.format(context.database),)
     model = context.indexed_with[like.collection].fingerprint
+    lines = tuple(other_model(one, context) for one in searched if one.model != model)
     scope = next((one for one in searched if one.model == model), None)
-    others = [one for one in searched if one is not scope]
-    lines = tuple(other_model(one, context) for one in others)
     if scope is None:
         return (), lines
-    within, depth = scope, depth_of("vector", LIKE, depths)
+    mask = scope.mask
 
     def best(k: int) -> LegList:
-        found = [index.search(vector, k, within.mask) for vector in like.vectors]
+        found = [index.search(vector, k, mask) for vector in like.vectors]
         hits = best_windows(
             context.snapshot,
             np.concatenate([one.ordinals for one in found]),
@@ -111,54 +121,45 @@ def like_list(
             np.concatenate([one.windows for one in found]),
             k,
         )
-        return LegList(
-            "vector",
-            tuple(hits.ordinals.tolist()),
-            tuple(hits.similarities.tolist()),
-            LIKE,
-            tuple(hits.windows.tolist()),
-            _of_the_best(hits.similarities),
-            within.model,
-        )
+        return _listed(LIKE, hits, hits.similarities, model)
 
-    return (enough(best, depth, context, recipe),), lines
+    return (enough(best, "vector", LIKE, search),), lines
 
 
 def nearest(
-    kind: str,
-    query: NDArray[np.float32],
-    index: VectorIndex,
-    scope: Scope,
-    context: SearchContext,
-    recipe: Recipe,
-    depth: int,
+    kind: str, query: NDArray[np.float32], index: VectorIndex, scope: Scope, search: Search
 ) -> LegList:
     """The vector leg's list for one query vector, among the collections of its model."""
-    near = neighbours_for(context.snapshot, recipe)
+    near = neighbours_for(search)
 
     def best(k: int) -> LegList:
         found = index.search(query, k, scope.mask)
         evidence: NDArray[np.floating] = found.similarities
         if near is not None and len(found.ordinals):
-            found, evidence = blended_meaning(
-                found, query, context.snapshot, near, recipe, scope.mask
-            )
-        return LegList(
-            "vector",
-            tuple(found.ordinals.tolist()),
-            tuple(found.similarities.tolist()),
-            kind,
-            tuple(found.windows.tolist()),
-            _of_the_best(evidence),
-            scope.model,
-            () if evidence is found.similarities else _of_the_best(found.similarities),
-        )
+            found, evidence = blended_meaning(found, query, near, scope.mask, search)
+        return _listed(kind, found, evidence, scope.model)
 
-    return enough(best, depth, context, recipe)
+    return enough(best, "vector", kind, search)
 
 
-def _of_the_best(similarities: NDArray[np.floating]) -> tuple[float, ...]:
+def _listed(kind: str, found: VectorHits, evidence: NDArray[np.floating], model: str) -> LegList:
+    """What was found as a list whose matches are as strong as the ``evidence`` for them."""
+    own = np.empty(0) if evidence is found.similarities else _of_the_best(found.similarities)
+    return LegList.of(
+        "vector",
+        kind,
+        model=model,
+        ordinals=found.ordinals,
+        scores=found.similarities,
+        windows=found.windows,
+        strengths=_of_the_best(evidence),
+        own_strengths=own,
+    )
+
+
+def _of_the_best(similarities: NDArray[np.floating]) -> NDArray[np.floating]:
     """Each cosine as a share of the first one, 0–1."""
     if not len(similarities) or similarities[0] <= 0:
-        return (0.0,) * len(similarities)
-    return tuple(np.clip(similarities / similarities[0], 0.0, 1.0).tolist())
+        return np.zeros(len(similarities))
+    shares: NDArray[np.floating] = np.clip(similarities / similarities[0], 0.0, 1.0)
+    return shares

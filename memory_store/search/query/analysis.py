@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import string
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,27 +74,29 @@ class Blinding:
     """Words to keyed hashes, in every collection and every language that the snapshot has."""
 
     def __init__(self, context: SearchContext) -> None:
-        snapshot = context.snapshot
-        self._languages = {c: tuple(snapshot.languages_in(c)) for c in snapshot.collections}
-        self._blinders = {c: context.blinder(c) for c in snapshot.collections}
+        languages = context.snapshot.languages_in
+        self._each = [
+            (c, [*languages(c)], context.blinder(c)) for c in context.snapshot.collections
+        ]
+        self._with_code = [(c, blinder) for c, known, blinder in self._each if CODE in known]
 
     def term(self, word: str) -> HashGroup:
         """What stands for a word."""
         return {
             collection: [blinder.term(language, term(word, language)) for language in languages]
-            for collection, languages, blinder in self._each()
+            for collection, languages, blinder in self._each
         }
 
     def pair(self, first: str, second: str) -> HashGroup:
         """What stands for two adjacent words."""
+
+        def hashed(language: str, blinder: Blinder) -> int:
+            terms = _neighbours(first, second, language)
+            return blinder.pair(*(blinder.term(language, one) for one in terms))
+
         return {
-            collection: [
-                blinder.pair(
-                    *(blinder.term(language, t) for t in _neighbours(first, second, language))
-                )
-                for language in languages
-            ]
-            for collection, languages, blinder in self._each()
+            collection: [hashed(language, blinder) for language in languages]
+            for collection, languages, blinder in self._each
         }
 
     def names(self, text: str, known: Sequence[str]) -> list[HashGroup]:
@@ -103,17 +105,13 @@ class Blinding:
         Nothing is looked up for what the ``known`` words stand for already, nor in collections
         without code.
         """
-        if not any(CODE in languages for _, languages, _ in self._each()):
+        if not self._with_code:
             return []
         terms_of_names = map(name_terms, dict.fromkeys(name.text for name in identifiers(text)))
         wanted = dict.fromkeys(t for found in terms_of_names if len(found) > 1 for t in found)
         looked_up = set(map(folded, known))
         return [
-            {
-                collection: [blinder.term(CODE, t)]
-                for collection, languages, blinder in self._each()
-                if CODE in languages
-            }
+            {collection: [blinder.term(CODE, t)] for collection, blinder in self._with_code}
             for t in wanted
             if t not in looked_up
         ]
@@ -121,11 +119,7 @@ class Blinding:
     def topics(self, normalised: Iterable[str]) -> TopicGroup:
         """What stands for any of some normalised topics."""
         names = list(normalised)
-        return {c: [blinder.topic(name) for name in names] for c, _, blinder in self._each()}
-
-    def _each(self) -> Iterator[tuple[str, tuple[str, ...], Blinder]]:
-        for collection, languages in self._languages.items():
-            yield collection, languages, self._blinders[collection]
+        return {c: [blinder.topic(name) for name in names] for c, _, blinder in self._each}
 
 
 def analyse(
@@ -136,23 +130,29 @@ def analyse(
 ) -> Analysis:
     """Blind the query's words as ``legs`` look them up, and apply its filters and conditions.
 
+    The mask is what the filters let through, less what lacks a required phrase or holds an excluded
+    one, by stems in a row.
     Raises :class:`BadInputError` naming the filter that makes no sense.
     """
-    blinding = Blinding(context)
+    blinding, snapshot = Blinding(context), context.snapshot
     language = query_language(parsed.reading, context)
     keywords = without_stop_words(parsed.words, language)
-    mask = context.snapshot.mask(filters(parsed, context, options, blinding))
-    like = likeness(context.snapshot, options.like) if options.like else None
+    mask = snapshot.mask(filters(parsed, context, options, blinding))
+    like = likeness(snapshot, options.like) if options.like else None
     if like is not None:
-        mask &= ~twins(context.snapshot, like.ordinal)
+        mask &= ~twins(snapshot, like.ordinal)
+    for phrase in parsed.required:
+        mask = mask & holds(phrase, context, blinding)
+    for phrase in parsed.excluded:
+        mask = mask & ~holds(phrase, context, blinding)
     return Analysis(
         parsed=parsed,
         language=language,
         keywords=keywords,
-        groups=word_groups(parsed.text, keywords, blinding),
+        groups=_word_groups(parsed.text, keywords, blinding),
         variant_groups=_variant_groups(parsed.variants, language, blinding),
         topics=_topics(parsed.text, language, blinding) if "topic" in legs else (),
-        mask=with_conditions(mask, parsed, context, blinding),
+        mask=mask,
         symbol_like=is_symbol_like(parsed.text),
         like=like,
     )
@@ -179,7 +179,7 @@ def with_variants(
     return replace(analysis, parsed=parsed, variant_groups=(*analysis.variant_groups, *groups))
 
 
-def word_groups(text: str, keywords: Sequence[str], blinding: Blinding) -> tuple[HashGroup, ...]:
+def _word_groups(text: str, keywords: Sequence[str], blinding: Blinding) -> tuple[HashGroup, ...]:
     """What is looked up for a text: its words less stop words, and in code also its names."""
     return (*map(blinding.term, keywords), *blinding.names(text, keywords))
 
@@ -189,7 +189,7 @@ def _variant_groups(
 ) -> tuple[tuple[HashGroup, ...], ...]:
     """What is looked up for each wording that is of words."""
     return tuple(
-        word_groups(text, without_stop_words(words, language), blinding)
+        _word_groups(text, without_stop_words(words, language), blinding)
         for text, words in _wordings(variants)
     )
 
@@ -253,31 +253,22 @@ def filters(
 ) -> Filters:
     """The filters of query and options, looked up. Every named topic must be carried."""
     now = time.time()
-    if options.status not in ("open", "done", "all"):
-        raise BadInputError(
-            f"status: {options.status!r} is not one of open, done, all", parameter="status"
-        )
+    since, until = parsed.since, parsed.until
+    named = tuple(_collection(name, context.collection_names) for name in parsed.collections)
+    for name in parsed.types:
+        if name.removesuffix(DONE_SUFFIX) not in TYPES and name not in context.snapshot.types:
+            raise BadInputError(f"type: {name!r} is not one of {', '.join(TYPES)}", "type")
+    topics = [normalise_topic(name) for name in parsed.topics]
+    if "" in topics:
+        raise BadInputError(f"topic: {parsed.topics[topics.index('')]!r} is no topic", "topic")
     return Filters(
-        collections=_collections(parsed.collections, context) if parsed.collections else None,
-        types=tuple(_type(name, context) for name in parsed.types),
-        topics_any=tuple(blinding.topics([_topic(name)]) for name in parsed.topics),
+        collections=named or None,
+        types=parsed.types,
+        topics_any=tuple(blinding.topics([topic]) for topic in topics),
         status=options.status,
-        since=parse_moment(parsed.since, now, parameter="since") if parsed.since else None,
-        until=(
-            parse_moment(parsed.until, now, parameter="until", end=True) if parsed.until else None
-        ),
+        since=parse_moment(since, now, parameter="since") if since else None,
+        until=parse_moment(until, now, parameter="until", end=True) if until else None,
     )
-
-
-def with_conditions(
-    mask: Mask, parsed: ParsedQuery, context: SearchContext, blinding: Blinding
-) -> Mask:
-    """``mask`` less what lacks a required phrase or holds an excluded one, by stems in a row."""
-    for phrase in parsed.required:
-        mask = mask & holds(phrase, context, blinding)
-    for phrase in parsed.excluded:
-        mask = mask & ~holds(phrase, context, blinding)
-    return mask
 
 
 def holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:
@@ -297,12 +288,8 @@ def _neighbours(first: str, second: str, language: str) -> tuple[str, str]:
     return term(first, language), term(second, language)
 
 
-def _collections(names: Sequence[str], context: SearchContext) -> tuple[str, ...]:
-    """Ids of collections given by name (in any case, unless there is one in that case) or id."""
-    return tuple(_collection(name, context.collection_names) for name in names)
-
-
 def _collection(given: str, names: Mapping[str, str]) -> str:
+    """The id of a collection, given or of that name: in that case, or else in any."""
     if given.casefold() in names:
         return given.casefold()
     found = [id_ for id_, name in names.items() if name == given]
@@ -312,16 +299,3 @@ def _collection(given: str, names: Mapping[str, str]) -> str:
     if len(found) > 1:
         raise BadInputError(several_of_that_name(given, found), parameter="collection")
     return found[0]
-
-
-def _type(name: str, context: SearchContext) -> str:
-    if name.removesuffix(DONE_SUFFIX) not in TYPES and name not in context.snapshot.types:
-        raise BadInputError(f"type: {name!r} is not one of {', '.join(TYPES)}", parameter="type")
-    return name
-
-
-def _topic(name: str) -> str:
-    normalised = normalise_topic(name)
-    if not normalised:
-        raise BadInputError(f"topic: {name!r} is no topic", parameter="topic")
-    return normalised

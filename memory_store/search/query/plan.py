@@ -1,4 +1,4 @@
-"""The plan of one search: recipe chosen, sizes worked out."""
+"""The plan of one search: recipe chosen, sizes worked out; and the search on its way."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.errors import BadInputError
 from memory_store.records import SearchRequest
 from memory_store.search.paging import Place
+from memory_store.search.query.more_like_this import LIKE
 from memory_store.search.recipes import Depth, Recipe, of_one_leg, recipe_named
 
 if TYPE_CHECKING:
-    from memory_store.index.snapshot import Mask
+    from memory_store.index.snapshot import Snapshot
+    from memory_store.search.context import SearchContext
     from memory_store.search.facets.selection import Narrowing
+    from memory_store.search.query.analysis import Analysis
+    from memory_store.search.trace import Trace
 
-DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
 SINGLE_LEG = ("keyword", "vector")  # modes that are one leg, in its own order and on its own scale
 SINGLE_DEPTH = Depth(64, 256)  # how long their list is at least, where the recipe cuts no pool
 AFTER_READING = 0.1  # of a time limit: kept for what comes after the reranker
@@ -31,8 +33,7 @@ class Plan(Struct, frozen=True):
 
     ``place`` is where this page starts (``None``: at the top), ``waiting`` what of its pool, as
     ordinals, earlier pages have left (``None``: all of it); ``deadline`` is a
-    :func:`time.monotonic` moment or ``None``.
-    ``kept`` (bool [documents]) is what ``narrowing`` shows of the result.
+    :func:`time.monotonic` moment or ``None``. ``narrowing`` says what of the result is shown.
     What is not ``shown`` is ranked to be measured: no row is opened only for being on the page.
     """
 
@@ -48,12 +49,19 @@ class Plan(Struct, frozen=True):
     waiting: frozenset[int] | None = None
     shown: bool = True
     narrowing: Narrowing | None = None
-    kept: Mask | None = None
 
-    @property
-    def query(self) -> str:
-        """The query."""
-        return self.options.query
+    def depth_of(self, leg: str, kind: str) -> int:
+        """How long a list may be: as is planned for its leg, or for a ``variant``."""
+        usual = self.depths.get(leg, 0)
+        return usual if kind in ("original", LIKE) else self.depths.get("variant", usual)
+
+    def keeps(self, ordinal: int) -> bool:
+        """Whether narrowing shows a memory."""
+        return self.narrowing is None or bool(self.narrowing.mask[ordinal])
+
+    def awaits(self, ordinal: int) -> bool:
+        """Whether a memory may be on this page or a later one."""
+        return (self.waiting is None or ordinal in self.waiting) and self.keeps(ordinal)
 
     @property
     def reads(self) -> bool:
@@ -105,11 +113,6 @@ class Plan(Struct, frozen=True):
         """Where the page ends."""
         return self.offset + self.options.limit
 
-    def reaching(self, depth: int) -> Plan:
-        """The plan with every leg at least ``depth`` deep."""
-        wider = {leg: max(depth, self.depths[leg]) for leg in self.legs}
-        return replace(self, depths={**self.depths, **wider})
-
 
 def make_plan(
     mode: str,
@@ -124,7 +127,7 @@ def make_plan(
     With ``depth`` > 0 the order is to be measured as far as that: legs and pool are at least as
     deep, and nothing is shown.
     The time limit runs from ``started`` (:func:`time.monotonic`; by default now).
-    Raises :class:`BadInputError` (parameter ``recipe``) for one that there is not.
+    Raises BadInputError (parameter ``recipe``) for one that there is not.
     """
     recipe = recipe_named(options.recipe)
     legs = (mode,) if mode in SINGLE_LEG else recipe.legs
@@ -151,13 +154,31 @@ def make_plan(
     )
 
 
-def check_deep(options: SearchRequest, keywords: tuple[str, ...]) -> None:
-    """Deep search needs two different keywords, lest a broad word fill the answer.
+class Search(Struct, frozen=True):
+    """One search on its way: what it may reach, what is done, what was asked, what is noted."""
 
-    (A memory that others should be like is no broad word.)
-    """
-    few = len({word.casefold() for word in keywords}) < DEEP_KEYWORDS
-    if options.deep and few and not options.like:
-        raise BadInputError(
-            f"deep: a deep search needs at least {DEEP_KEYWORDS} keywords", parameter="deep"
-        )
+    context: SearchContext
+    plan: Plan
+    analysis: Analysis
+    trace: Trace
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The index that it runs on."""
+        return self.context.snapshot
+
+    @property
+    def recipe(self) -> Recipe:
+        """Its ranking."""
+        return self.plan.recipe
+
+    @property
+    def options(self) -> SearchRequest:
+        """What was asked for besides the query."""
+        return self.plan.options
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether only opened text shows which candidates may be answers."""
+        asked, options = self.analysis.parsed, self.options
+        return bool(asked.required or asked.excluded or options.meta) and not options.sealed

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from memory_store.search.adjustments import Scored, demotion, ranked
-from memory_store.search.candidates import Candidate
+from memory_store.search.adjustments import demotion, ranked
+from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.degraded import out_of_time, shortfall
-from memory_store.search.opening import Opened
+from memory_store.search.query.plan import Search
 from memory_store.search.query.word_matcher import WordMatcher
 from memory_store.search.recipes import Recipe
-from memory_store.search.reranking.chunk_choice import chunk_by_terms
 from memory_store.text.chunks import passages
 
 if TYPE_CHECKING:
@@ -35,6 +34,11 @@ BLEND_BANDS = ((3, 0.75), (10, 0.60))  # GNO and QMD: fusion's share at ranks 1â
 BLEND_REST = 0.40  # and from rank 11
 PASSAGE_CHARACTERS = 1_600  # about 400 tokens: with the query it fits a window of 512
 MAX_PIECES = 16  # of one document, for recipes that rerank whole documents
+SHORT_TERM = 2  # characters: terms up to this are not counted (QMD, "Chunk Selection")
+
+Matchers = Callable[[Scored], WordMatcher]
+"""From an opened candidate to what finds the query's words in its language."""
+Span = tuple[int, int]
 
 
 class Reranked(Struct, frozen=True):
@@ -80,12 +84,10 @@ def skips_reranker(candidates: int, recipe: Recipe, deep: bool) -> bool:
     return not deep and candidates < recipe.skip_below
 
 
-def few(pool: Sequence[Opened]) -> Reranked:
+def few(pool: Sequence[Scored]) -> Reranked:
     """Smart skip: synthetic scores from fusion and cosine, every adjustment still to come."""
-    results = [
-        Scored(o.candidate, synthetic_score(o.candidate.share, o.candidate.vector_score), o.memory)
-        for o in pool
-    ]
+    scores = (synthetic_score(one.score, one.candidate.vector_score) for one in pool)
+    results = [one._replace(score=score) for one, score in zip(pool, scores, strict=True)]
     return Reranked(tuple(ranked(results)), 0, False, False, "few candidates")
 
 
@@ -100,59 +102,54 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
     for candidate in candidates:
         result = Scored(candidate, candidate.standing, rerank_score=candidate.late_score)
         results.append(result.moved("demotion", result.score * factors[candidate.type]))
+    capped = recipe.unverified_cap < 1.0  # what no model verified is synthetic then
     return [
-        result.moved(_unverified_by(result.candidate), _unverified(result.score, recipe))
+        result.moved(
+            "not verified" if result.candidate.late_score is None else "late interaction",
+            synthetic_score(result.score, None) if capped else result.score,
+        )
         for result in ranked(results)
     ]
 
 
-def _unverified_by(candidate: Candidate) -> str:
-    """The step that gives a score no cross-encoder vouches for."""
-    return "not verified" if candidate.late_score is None else "late interaction"
+def rerank(search: Search, pool: Sequence[Scored], model: Reranker, matcher: Matchers) -> Reranked:
+    """Score the first of the pool with ``model``; the rest stays behind them.
 
-
-def rerank(
-    text: str,
-    pool: Sequence[Opened],
-    recipe: Recipe,
-    model: Reranker,
-    matcher: Callable[[Opened], WordMatcher],
-    *,
-    depth: int,
-    deadline: float | None = None,
-) -> Reranked:
-    """Score the first ``depth`` of the pool with ``model``; the rest stays behind them.
-
-    ``deadline`` is on :func:`time.monotonic`'s clock: what does not fit before it keeps its place
-    in fusion's order below everything that was read, and ``degraded`` says how many were. When
-    not one was, the whole pool is in fusion's order.
+    What does not fit before the plan's deadline keeps its place in fusion's order below everything
+    that was read, and ``degraded`` says how many were. When not one was, the whole pool is in
+    fusion's order.
     """
-    read, rest = pool[:depth], pool[depth:]
-    pieces = [_pieces(text, opened, recipe, matcher(opened)) for opened in prepared(read, deadline)]
+    text, recipe, plan = search.analysis.parsed.reading, search.recipe, search.plan
+    read, deadline = pool[: plan.rerank_depth], plan.reading_deadline
+    pieces = [_pieces(text, one, recipe, matcher(one)) for one in prepared(read, deadline)]
     raw = _scores(text, pieces, model, deadline)
     raw += [None] * (len(read) - len(raw))
-    scored = [(o, best) for o, best in zip(read, raw, strict=True) if best is not None]
-    late = [o for o, best in zip(read, raw, strict=True) if best is None]
+    scored = [(one, best) for one, best in zip(read, raw, strict=True) if best is not None]
+    late = [one for one, best in zip(read, raw, strict=True) if best is None]
     if not scored:
-        results = in_fusion_order([o.candidate for o in pool], recipe)
-        texts = {o.candidate.ordinal: o.memory for o in pool}
-        opened = tuple(result.opened(texts[result.candidate.ordinal]) for result in results)
+        texts = {one.candidate.ordinal: one.memory for one in pool}
+        opened = tuple(
+            result._replace(memory=texts[result.candidate.ordinal])
+            for result in in_fusion_order([one.candidate for one in pool], recipe)
+        )
         note = (out_of_time(len(read)),)
         return Reranked(opened, 0, False, False, "out of time", note, settled=True)
     values = _calibrated([score for _, (score, _) in scored], model)
-    results = [
-        Scored(
-            o.candidate,
-            _final(o.candidate, value, recipe),
-            o.memory,
-            rerank_score=value,
-            passage=span,
-        )
-        for (o, (_, span)), value in zip(scored, values, strict=True)
+    results = ranked(
+        [
+            one._replace(
+                score=_final(one.candidate, value, recipe), rerank_score=value, passage=span
+            )
+            for (one, (_, span)), value in zip(scored, values, strict=True)
+        ]
+    )
+    lowest, unread = results[-1].score, [*late, *pool[plan.rerank_depth :]]
+    behind = [
+        one._replace(score=lowest * (1.0 - position / (len(unread) + 1)))
+        for position, one in enumerate(unread, start=1)
     ]
-    results = ranked(results) + _behind(results, [*late, *rest])
     return Reranked(
-        tuple(results),
+        (*results, *behind),
         len(scored),
         True,
         model.calibration is not None,
@@ -161,7 +158,7 @@ def rerank(
     )
 
 
-def prepared(read: Sequence[Opened], deadline: float | None) -> Iterator[Opened]:
+def prepared(read: Sequence[Scored], deadline: float | None) -> Iterator[Scored]:
     """The first of ``read`` whose passages can be chosen in half of the time that is left.
 
     Choosing takes long where texts are long, and time that it uses up is not there for reading.
@@ -174,21 +171,12 @@ def prepared(read: Sequence[Opened], deadline: float | None) -> Iterator[Opened]
 
 
 def raw_scores(
-    text: str,
-    pool: Sequence[Opened],
-    recipe: Recipe,
-    model: Reranker,
-    matcher: Callable[[Opened], WordMatcher],
+    text: str, pool: Sequence[Scored], recipe: Recipe, model: Reranker, matcher: Matchers
 ) -> list[float]:
     """The model's own score of each candidate, read as a search reads it, for calibration."""
-    pieces = [_pieces(text, opened, recipe, matcher(opened)) for opened in pool]
+    pieces = [_pieces(text, one, recipe, matcher(one)) for one in pool]
     found = _scores(text, pieces, model, None)
     return [0.0 if best is None else best[0] for best in found]
-
-
-def _unverified(share: float, recipe: Recipe) -> float:
-    """Synthetic where the recipe caps what no model verified, else the fusion score as it is."""
-    return synthetic_score(share, None) if recipe.unverified_cap < 1.0 else share
 
 
 def _final(candidate: Candidate, value: float, recipe: Recipe) -> float:
@@ -197,15 +185,6 @@ def _final(candidate: Candidate, value: float, recipe: Recipe) -> float:
     rank = candidate.fusion_rank
     fusion = 1.0 / rank if recipe.blend_fusion == "reciprocal" else candidate.share
     return blended(fusion, value, rank)
-
-
-def _behind(results: Sequence[Scored], unread: Sequence[Opened]) -> list[Scored]:
-    """What was not read, in fusion's order, below the lowest score that was."""
-    lowest = min(result.score for result in results)
-    return [
-        Scored(o.candidate, lowest * (1.0 - position / (len(unread) + 1)), o.memory)
-        for position, o in enumerate(unread, start=1)
-    ]
 
 
 def _calibrated(raw: Sequence[float], model: Reranker) -> list[float]:
@@ -226,14 +205,14 @@ def scaled(values: Sequence[float]) -> list[float]:
 
 def _scores(
     text: str,
-    pieces: Sequence[Sequence[tuple[tuple[int, int], str]]],
+    pieces: Sequence[Sequence[tuple[Span, str]]],
     model: Reranker,
     deadline: float | None,
-) -> list[tuple[float, tuple[int, int]] | None]:
+) -> list[tuple[float, Span] | None]:
     """The best score and its place in the text for each candidate; ``None`` if it was too late."""
     flat = [(index, span, part) for index, parts in enumerate(pieces) for span, part in parts]
     scores = model.score(text, [part for _, _, part in flat], deadline=deadline)
-    best: list[tuple[float, tuple[int, int]] | None] = [None] * len(pieces)
+    best: list[tuple[float, Span] | None] = [None] * len(pieces)
     for (index, span, _), score in zip(flat, scores, strict=True):
         known = best[index]
         if score is not None and (known is None or score > known[0]):
@@ -242,37 +221,31 @@ def _scores(
 
 
 def _pieces(
-    query: str, opened: Opened, recipe: Recipe, matcher: WordMatcher
-) -> list[tuple[tuple[int, int], str]]:
+    query: str, one: Scored, recipe: Recipe, matcher: WordMatcher
+) -> list[tuple[Span, str]]:
     """What the model reads of a candidate: spans of its text, each with the title in front."""
-    text = opened.memory.text
+    text = one.opened.text
     if len(text) > PASSAGE_CHARACTERS and recipe.rerank_text == "document":
         parts = passages(text, target_tokens=PASSAGE_CHARACTERS // 4)
         spans = [(part.start, part.end) for part in parts[:MAX_PIECES]]
     else:
         width = min(recipe.rerank_characters, PASSAGE_CHARACTERS)
-        spans = [best_span(query, opened, recipe, matcher, width)]
-    return [(span, titled(opened, span)) for span in spans]
+        spans = [best_span(query, one, recipe, matcher, width)]
+    return [(span, titled(one, span)) for span in spans]
 
 
-def titled(opened: Opened, span: tuple[int, int]) -> str:
+def titled(one: Scored, span: Span) -> str:
     """A stretch of a candidate's text with its title in front, as models read it."""
-    return f"{opened.memory.title}\n{opened.memory.text[span[0] : span[1]]}".strip()
+    return f"{one.opened.title}\n{one.opened.text[span[0] : span[1]]}".strip()
 
 
-def best_span(
-    query: str,
-    opened: Opened,
-    recipe: Recipe,
-    matcher: WordMatcher,
-    width: int,
-) -> tuple[int, int]:
+def best_span(query: str, one: Scored, recipe: Recipe, matcher: WordMatcher, width: int) -> Span:
     """The stretch of a text, ``width`` characters at most, that answers best.
 
     By meaning (its best window) or by words: ``chunk_choice`` of the recipe says which is asked
     first, the other is the way out.
     """
-    text, window = opened.memory.text, opened.candidate.window
+    text, window = one.opened.text, one.candidate.window
     if len(text) <= width:
         return 0, len(text)
     if recipe.chunk_choice == "substring":
@@ -285,7 +258,7 @@ def best_span(
     return around(text, (by_words or 0) - width // 8, width)
 
 
-def around(text: str, start: int, width: int) -> tuple[int, int]:
+def around(text: str, start: int, width: int) -> Span:
     """A span of at most ``width`` characters near ``start`` that cuts no word."""
     start = max(0, min(start, len(text) - width))
     end = min(len(text), start + width)
@@ -296,3 +269,29 @@ def around(text: str, start: int, width: int) -> tuple[int, int]:
         space = text.rfind(" ", end - width // 8, end)
         end = end if space < 0 else space
     return start, end
+
+
+def chunk_terms(query: str) -> tuple[str, ...]:
+    """The terms of a query that are counted: what stands between blanks, longer than two."""
+    return tuple(term for term in query.lower().split() if len(term) > SHORT_TERM)
+
+
+def best_chunk(chunks: Sequence[str], terms: Sequence[str]) -> int:
+    """The number of the chunk that holds most of ``terms``, anywhere, even within words.
+
+    A term counts once however often it stands there. The first of equals wins, so that it is the
+    first chunk where no term is found at all.
+    """
+    held = [sum(term in chunk.lower() for term in terms) for chunk in chunks]
+    return held.index(max(held))
+
+
+def chunk_by_terms(text: str, query: str, characters: int) -> Span:
+    """The span of the best chunk of ``text`` for ``query``, chunks being ``characters`` long.
+
+    They do not overlap by more than passages do (15 %), and are as long as the reranker reads, so
+    that nothing of the chosen one is cut off.
+    """
+    spans = passages(text, target_tokens=characters // 4)
+    chosen = spans[best_chunk([text[start:end] for start, end in spans], chunk_terms(query))]
+    return chosen.start, chosen.end

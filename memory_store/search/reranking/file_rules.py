@@ -12,12 +12,17 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from msgspec import Struct
 
 from memory_store.records import Memory
-from memory_store.search.adjustments import Scored, ranked
+from memory_store.search.adjustments import ranked
+from memory_store.search.candidates import Scored
 from memory_store.search.recipes import Recipe
-from memory_store.search.reranking.source_files import MemoryFile, file_of, name_words
 from memory_store.search.trace import Trace
+from memory_store.text.identifiers import code_words
 
 COHERENCE = "file coherence"
 STEM = "stem match"
@@ -33,6 +38,72 @@ _EXAMPLE_FOLDERS = frozenset({"example", "examples", "doc", "docs"})
 _BARRELS = frozenset({"__init__.py", "package-info.java"})  # prx, "Noise Penalties"
 _PROSE = (".md", ".markdown", ".txt", ".rst")  # a note on a blood test is no test
 _TEST_NAME = re.compile(r"test_|.*_tests?\.\w+\Z|.*\.(?:test|spec)\.\w+\Z|.*[a-z0-9]Tests?\.\w+\Z")
+
+# A source that ends so is itself a file of rows: each row is a record of its own, and no more a
+# part of the file than a memory is a part of its database.
+ROW_SUFFIXES = (".json", ".ndjson", ".jsonl", ".csv", ".tsv", ".db", ".sqlite", ".sqlite3")
+STANDARD_INPUT = "-"
+
+# Which part of a file: src/a.py#Handler, src/a.py#L10-L40, src/a.py:10-40
+_PART = re.compile(r"(?<=\w)(?:#[^/]*|:\d+(?:-\d+)?)\Z")
+
+
+class MemoryFile(Struct, frozen=True, dict=True):
+    """A file below an imported root: ``source`` is the root, ``path`` posix and relative to it.
+
+    What lies above the root says nothing about a file, so no rule ever sees it.
+    """
+
+    source: str
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the path, in lower case."""
+        return PurePosixPath(self.path).name.lower()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The folders it lies in, outermost first, in lower case."""
+        return tuple(part.lower() for part in PurePosixPath(self.path).parts[:-1])
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """What its stem and the folder around it are made of (see :func:`name_words`)."""
+        path = PurePosixPath(self.path)
+        return name_words(path.name.partition(".")[0]) | name_words(path.parent.name)
+
+
+def file_of(memory: Memory) -> MemoryFile | None:
+    """The file that an opened memory is, or is a part of.
+
+    ``None`` for what was written by hand or piped in, for rows of a table or a JSON file, and for
+    a ref that is no relative path.
+    """
+    source, ref = memory.source, memory.ref
+    if not source or not ref or source == STANDARD_INPUT or _is_rows(source):
+        return None
+    path = PurePosixPath(_PART.sub("", ref))
+    if path.is_absolute() or "://" in ref or ".." in path.parts or not path.name:
+        return None
+    return MemoryFile(source, str(path))
+
+
+def name_words(name: str) -> frozenset[str]:
+    """The words of a file's or folder's name, and the name as one word, all in lower case.
+
+    ``getHTTPResponse`` and ``get_http_response`` give the same: get, http, response,
+    gethttpresponse.
+    """
+    words = code_words(name)
+    return frozenset((*words, "".join(words))) - {""}
+
+
+def _is_rows(source: str) -> bool:
+    """Whether a source is a file of rows: ``notes.csv``, ``notes.db#table``."""
+    name = source.replace("\\", "/").rpartition("/")[2].lower()
+    return name.endswith(ROW_SUFFIXES) or name.partition("#")[0].endswith(ROW_SUFFIXES)
+
 
 Rule = Callable[[Sequence[Scored]], list[Scored]]
 FileOf = Callable[[Scored], MemoryFile | None]
@@ -182,12 +253,6 @@ def saturated(
         for number, result in enumerate(queue):
             picked.append(result.moved(SATURATION, result.score * factor**number))
     return ranked(picked)
-
-
-def best_of_each_file(results: Sequence[Scored], trace: Trace) -> list[Scored]:
-    """The first result of each file, and all without one (QMD, "Deduplication")."""
-    keep = first_of_its_file(lambda memory: True, trace)
-    return [result for result in results if result.memory is not None and keep(result.memory)]
 
 
 def first_of_its_file(keep: Callable[[Memory], bool], trace: Trace) -> Callable[[Memory], bool]:

@@ -19,15 +19,14 @@ from msgspec import Struct
 
 from memory_store.index.terms import document_frequency
 from memory_store.models.maxsim import WordWeights, maxsim_scores
-from memory_store.search.candidates import Candidate
+from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.context import SearchContext
 from memory_store.search.degraded import out_of_time, shortfall
 from memory_store.search.legs.neighbours import neighbours_for
-from memory_store.search.opening import Opened
 from memory_store.search.query.analysis import Blinding
-from memory_store.search.query.word_matcher import WordMatcher
-from memory_store.search.recipes import Recipe
+from memory_store.search.query.plan import Search
 from memory_store.search.reranking.cross_encoder import (
+    Matchers,
     best_span,
     prepared,
     scaled,
@@ -59,27 +58,24 @@ class Interacted(Struct, frozen=True):
 
 
 def interact(
-    text: str,
+    search: Search,
     pool: Sequence[Candidate],
-    first: Sequence[Opened],
-    recipe: Recipe,
-    matcher: Callable[[Opened], WordMatcher],
-    context: SearchContext,
+    first: Sequence[Scored],
+    matcher: Matchers,
     embedder: Embedder,
-    *,
-    deadline: float | None = None,
 ) -> Interacted:
     """Blend fusion with MaxSim among the ``first`` candidates of ``pool``; the rest stays.
 
-    ``deadline`` is on :func:`time.monotonic`'s clock: what it cuts off keeps fusion's score.
+    What the plan's deadline cuts off keeps fusion's score.
     Raises :class:`ModelUnavailableError` for a model that has no vectors of tokens.
     """
-    weights = word_weights(text, context)
+    text, deadline = search.analysis.parsed.reading, search.plan.reading_deadline
+    weights = word_weights(text, search.context)
     texts = [
-        titled(o, best_span(text, o, recipe, matcher(o), PASSAGE_CHARACTERS))
-        for o in prepared(first, deadline)
+        titled(one, best_span(text, one, search.recipe, matcher(one), PASSAGE_CHARACTERS))
+        for one in prepared(first, deadline)
     ]
-    late = late_share(texts, first, recipe, context)
+    late = _late_share(texts, first, search)
     if texts and late < LEAST_SHARE:
         return Interacted(tuple(pool), 0, (KEPT,))
     raw = maxsim_scores(embedder, text, texts, weights, deadline=deadline)
@@ -89,27 +85,22 @@ def interact(
     shares = blended_shares([c for c in pool if c.ordinal in read], read.__getitem__, late)
     return Interacted(
         tuple(
-            c._replace(late_score=read[c.ordinal], late_share=shares[c.ordinal])
-            if c.ordinal in read
-            else c
-            for c in pool
+            one._replace(late_score=read.get(one.ordinal), late_share=shares.get(one.ordinal))
+            for one in pool
         ),
         len(read),
         (shortfall(len(read), len(first)),) if len(read) < len(first) else (),
     )
 
 
-def late_share(
-    texts: Sequence[str], first: Sequence[Opened], recipe: Recipe, context: SearchContext
-) -> float:
+def _late_share(texts: Sequence[str], first: Sequence[Scored], search: Search) -> float:
     """How much of the blend is MaxSim's for candidates such as these: 0 to :data:`SHORT_SHARE`."""
     if not texts or fmean(map(len, texts)) <= SHORT:
         return SHORT_SHARE
-    neighbours = neighbours_for(context.snapshot, recipe)
+    neighbours, codes = neighbours_for(search), search.snapshot.collection_codes
     if neighbours is None:
         return SHARE
-    codes = context.snapshot.collection_codes
-    told = fmean(neighbours.told[codes[opened.candidate.ordinal]] for opened in first)
+    told = fmean(neighbours.told[codes[one.candidate.ordinal]] for one in first)
     return SHARE * (1.0 - told)
 
 

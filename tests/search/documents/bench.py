@@ -14,8 +14,8 @@ import pytest
 
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft, SearchResponse
-from memory_store.search.candidates import Candidate
-from memory_store.search.fusion.rank_fusion import RankedList, fuse
+from memory_store.search.candidates import Candidate, LegList
+from memory_store.search.fusion.rank_fusion import fuse
 from memory_store.search.recipes import Recipe
 from memory_store.store import MemoryStore
 
@@ -99,7 +99,7 @@ def candidate(number: int = 0, *, rank: int = 1, share: float = 0.5, **known: An
     return Candidate(number, f"id-{number}", known.pop("type_", "fact"), share, rank, **known)
 
 
-def fused(recipe: Recipe, *lists: RankedList, types: dict[int, str] | None = None) -> dict:  # type: ignore[type-arg]
+def fused(recipe: Recipe, *lists: LegList, types: dict[int, str] | None = None) -> dict:  # type: ignore[type-arg]
     """The raw fusion score of each item of some lists."""
     known = {n: "fact" for one in lists for n in one.ordinals} | (types or {})
     order = fuse(lists, recipe, types=known, tie_break=lambda _: {n: (n,) for n in known})

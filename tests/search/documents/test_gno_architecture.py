@@ -12,7 +12,7 @@ import pytest
 from bench import Bench, Statement, as_said, each_of, found, fused, long_text, reranked
 
 from memory_store.records import MemoryDraft
-from memory_store.search.fusion.rank_fusion import RankedList
+from memory_store.search.candidates import LegList
 from memory_store.search.recipes import GNO
 from memory_store.text.chunks import CHARACTERS_PER_TOKEN, passages
 
@@ -112,7 +112,7 @@ def german(bench: Bench) -> str:
 def first(place: int) -> float:
     """What the original query's list gives to a place (from 1), bonus included."""
     ordinals = tuple(range(1, 6))
-    return fused(GNO, RankedList("keyword", ordinals, GNO.original_weight))[place]
+    return fused(GNO, LegList("keyword", ordinals, weight=GNO.original_weight))[place]
 
 
 def sorted_by_score(bench: Bench) -> bool:

@@ -14,8 +14,9 @@ from memory_store.errors import ModelUnavailableError
 from memory_store.models.expander import MOST_LINES, instructions
 from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import pipeline
+from memory_store.search.candidates import LegList
 from memory_store.search.expansion.wordings import LANGUAGE_NAMES
-from memory_store.search.fusion.rank_fusion import RankedList, rrf
+from memory_store.search.fusion.rank_fusion import rrf
 from memory_store.search.recipes import GNO
 from memory_store.search.reranking.cross_encoder import blended
 from memory_store.sqlite import sqlite3
@@ -92,7 +93,7 @@ def weight(leg: str, kind: str) -> float:
     """What a list's first place counts, as a multiple of the original's (1.0)."""
     recipe = replace(GNO, first_bonus=0.0, podium_bonus=0.0)
     factor = {"original": 1.0, "variant": GNO.variant_weight, "hyde": GNO.hyde_weight}[kind]
-    return fused(recipe, RankedList(leg, (1,), factor))[1] * 61
+    return fused(recipe, LegList(leg, (1,), weight=factor))[1] * 61
 
 
 def told_weights(bench: Bench) -> dict[str, float]:

@@ -21,8 +21,8 @@ from bench import (
 
 from datasette_hybrid.search.api import compact
 from memory_store.records import Memory, MemoryDraft
-from memory_store.search.adjustments import Scored, adjust, band
-from memory_store.search.fusion.rank_fusion import RankedList
+from memory_store.search.adjustments import adjust, band
+from memory_store.search.candidates import LegList, Scored
 from memory_store.search.query.word_matcher import WordMatcher
 from memory_store.search.recipes import GNOSIS
 from memory_store.search.reranking.cross_encoder import sigmoid, synthetic_score
@@ -124,7 +124,7 @@ def after_rerank(type_: str, score: float, text: str = "", query: tuple[str, ...
     results = adjust(
         [start],
         GNOSIS,
-        literal_share=lambda m: matcher.literal_share(m.text),
+        literal_share=lambda one: matcher.literal_share(one.opened.text),
         calibrated=True,
         verified=True,
     )
@@ -133,8 +133,8 @@ def after_rerank(type_: str, score: float, text: str = "", query: tuple[str, ...
 
 def boosted(type_: str) -> float:
     """The factor of a type in fusion: its score over a fact's at the same place."""
-    fact = fused(GNOSIS, RankedList("vector", (1,)))[1]
-    return float(fused(GNOSIS, RankedList("vector", (1,)), types={1: type_})[1] / fact)
+    fact = fused(GNOSIS, LegList("vector", (1,)))[1]
+    return float(fused(GNOSIS, LegList("vector", (1,)), types={1: type_})[1] / fact)
 
 
 def few(bench: Bench, *, embed: bool = True) -> Any:
@@ -242,8 +242,8 @@ STATEMENTS: list[Statement] = [
 ]
 
 
-def lists(ordinals: list[int], leg: str = "vector") -> RankedList:
-    return RankedList(leg, tuple(ordinals))
+def lists(ordinals: list[int], leg: str = "vector") -> LegList:
+    return LegList(leg, tuple(ordinals))
 
 
 def end_was_read(bench: Bench) -> bool:

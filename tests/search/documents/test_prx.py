@@ -13,22 +13,23 @@ import pytest
 from bench import Bench, Statement, as_said, candidate, each_of, found, steps
 
 from memory_store.records import Memory, MemoryDraft, SearchOptions
-from memory_store.search.adjustments import Scored
-from memory_store.search.answer.token_budget import estimated_tokens, spend
-from memory_store.search.fusion.leg_weights import LegEvidence, leg_weights
-from memory_store.search.fusion.rank_fusion import RankedList, fuse
+from memory_store.search.answer.response import estimated_tokens, spend
+from memory_store.search.candidates import LegList, Scored
+from memory_store.search.fusion.leg_weights import LegEvidence, leg_factors
+from memory_store.search.fusion.rank_fusion import fuse
 from memory_store.search.query.language import is_symbol_like, resolve_mode
 from memory_store.search.recipes import PRX
 from memory_store.search.reranking.file_rules import (
+    MemoryFile,
     by_file_rules,
     coherent,
+    file_of,
     matched_share,
     noise_kinds,
     saturated,
     stem_matched,
     without_noise,
 )
-from memory_store.search.reranking.source_files import MemoryFile, file_of
 from memory_store.text.identifiers import name_terms, path_terms
 
 # -- how things are seen --------------------------------------------------------------------
@@ -68,13 +69,15 @@ def bm25_as_said(bench: Bench) -> bool:
 
 
 def share(symbol_like: bool, leg: str) -> float:
-    return leg_weights(PRX, LegEvidence("en", symbol_like=symbol_like))[leg]
+    return math.prod(leg_factors(PRX, LegEvidence("en", symbol_like=symbol_like))[leg].values())
 
 
 def first_place(symbol_like: bool, *legs: str) -> float:
     """The fused score of what stands first in these legs, of both."""
-    weights = leg_weights(PRX, LegEvidence("en", symbol_like=symbol_like))
-    lists = [RankedList(leg, (1,) if leg in legs else (), weights[leg]) for leg in weights]
+    lists = [
+        LegList(leg, (1,) if leg in legs else (), weight=share(symbol_like, leg))
+        for leg in ("keyword", "vector")
+    ]
     return fuse(lists, PRX, types={1: "code"}, tie_break=lambda _: {1: (1,)})[0].score
 
 

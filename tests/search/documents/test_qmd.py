@@ -9,10 +9,16 @@ import pytest
 from bench import LONG_AGO, Bench, Statement, as_said, each_of, found, fused, fusion_ranks, reranked
 
 from memory_store.records import MemoryDraft
-from memory_store.search.fusion.rank_fusion import RankedList, rrf
+from memory_store.search.candidates import LegList
+from memory_store.search.fusion.rank_fusion import rrf
 from memory_store.search.recipes import QMD
-from memory_store.search.reranking.chunk_choice import best_chunk, chunk_by_terms, chunk_terms
-from memory_store.search.reranking.cross_encoder import PASSAGE_CHARACTERS, blended
+from memory_store.search.reranking.cross_encoder import (
+    PASSAGE_CHARACTERS,
+    best_chunk,
+    blended,
+    chunk_by_terms,
+    chunk_terms,
+)
 from memory_store.text.chunks import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
@@ -154,7 +160,7 @@ STATEMENTS: list[Statement] = [
         },
         told_weights,
     ),
-    ("a list of weight 2", 2 / 61 + 0.05, lambda b: fused(QMD, RankedList("k", (1,), 2.0))[1]),
+    ("a list of weight 2", 2 / 61 + 0.05, lambda b: fused(QMD, LegList("k", (1,), weight=2.0))[1]),
     ("candidates for reranking", 30, read_most),
     # Reranking
     ("terms of two characters do not count", ("how", "the"), lambda b: chunk_terms("How is The")),
