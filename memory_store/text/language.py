@@ -29,9 +29,11 @@ from msgspec import Struct
 
 
 class _Language(Struct):
-    """What ``languages.json`` says of a language: its Snowball algorithm, its function words."""
+    """What ``languages.json`` says of a language: its Snowball algorithm, its function words, and
+    its name where the algorithm does not say it."""
 
     stemmer: str | None = None
+    name: str | None = None
     stop_words: list[str] = []
 
 
@@ -50,6 +52,11 @@ SciFact .688 and .688, Cranfield .362 and .361.
 
 UNSTEMMED_LANGUAGES = tuple(code for code, one in _LANGUAGES.items() if not one.stemmer)
 """Languages that are told apart but have no stemmer: their words are only folded."""
+
+LANGUAGE_NAMES = {
+    code: one.name or (one.stemmer or code).capitalize() for code, one in _LANGUAGES.items()
+}
+"""What a language is called in English."""
 
 LANGUAGES = tuple(_LANGUAGES)
 """Every language :func:`detect_language` may answer with by itself."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 
 
@@ -27,20 +24,6 @@ class TestAnswers:
         assert "combination of the safe" in row.preview
         assert text[passage.start : passage.end] == row.preview
         assert len(row.preview) < 400
-
-    def test_confident_results_are_shown_whole_up_to_three(
-        self, make_store: Callable[..., MemoryStore], reranker: str
-    ) -> None:
-        store = make_store()
-        filler = "more words follow here to make it longer than a preview. " * 10
-        store.add_many(MemoryDraft(f"spare key {n} {filler}", ref=str(n)) for n in range(6))
-        store.add(f"spare key {filler * 5}", ref="too long")
-        rows = store.search("spare key").rows
-        assert all(row.score > 0.80 for row in rows)
-        assert sum(row.complete for row in rows) <= 3
-        assert all(row.complete is (n < 3 and row.ref != "too long") for n, row in enumerate(rows))
-        deep = store.search("spare key", deep=True).rows
-        assert all(row.complete is (n < 5 and row.ref != "too long") for n, row in enumerate(deep))
 
     def test_topics_and_types_are_counted_over_the_rows(self, notes: MemoryStore) -> None:
         response = notes.search("the spare key", limit=5)

@@ -13,11 +13,9 @@ from expanded import asked, lists, refs, stage
 from memory_store.errors import LockedError
 from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import pipeline
-from memory_store.search.expansion.wordings import LANGUAGE_NAMES
 from memory_store.search.explain.words import stage_words
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
-from memory_store.text.language import LANGUAGES
 
 if TYPE_CHECKING:
     from language_models import LanguageModels
@@ -308,10 +306,6 @@ class TestCache:
             assert stage(asked(store, "my vehicle"))["cached"] is cached
         rows = connect(store.path).execute("select count(*) from vault_expansions").fetchone()
         assert rows == (0,)
-
-
-def test_every_language_that_is_recognised_has_a_name() -> None:
-    assert set(LANGUAGE_NAMES) == set(LANGUAGES)
 
 
 def test_language_decides_the_prompt(

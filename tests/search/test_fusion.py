@@ -12,7 +12,7 @@ from memory_store.records import MemoryDraft
 from memory_store.search.candidates import LegList
 from memory_store.search.fusion.leg_weights import LegEvidence, agreement, leg_factors
 from memory_store.search.fusion.rank_fusion import best_possible, fuse, rrf
-from memory_store.search.recipes import DEFAULT, GNO, GNOSIS, PRX, QMD, Recipe
+from memory_store.search.recipes import DEFAULT, GNO, GNOSIS, QMD, Recipe
 from memory_store.store import MemoryStore
 
 _LISTS = st.lists(st.lists(st.integers(0, 30), unique=True, max_size=20), max_size=4)
@@ -46,12 +46,6 @@ def test_a_match_s_own_strength_multiplies_what_its_place_gives() -> None:
 @given(_LISTS)
 def test_full_strengths_change_nothing(lists: list[list[int]]) -> None:
     assert rrf(lists, strengths=[[1.0] * len(ranked) for ranked in lists]) == rrf(lists)
-
-
-def test_a_list_s_weight_multiplies_what_it_gives() -> None:
-    scores = rrf([["a"], ["b"]], weights=[2.0, 0.5])
-    assert scores["a"] == 2 / 61
-    assert scores["b"] == 0.5 / 61
 
 
 def test_qmd_s_bonus_goes_by_the_best_place_in_any_list() -> None:
@@ -99,15 +93,6 @@ def _fused(types: dict[int, str], recipe=GNOSIS):  # type: ignore[no-untyped-def
     return fuse(lists, recipe, types=types, tie_break=lambda _: {n: (n,) for n in types})
 
 
-def test_preferences_and_summaries_are_boosted_in_fusion() -> None:
-    order = _fused(dict.fromkeys(range(40), "fact") | {20: "preference", 30: "summary"})
-    boosts = {item.ordinal: item.boost for item in order}
-    assert (boosts[20], boosts[30], boosts[0]) == (1.3, 1.4, 1.0)
-    places = [item.ordinal for item in order]
-    assert places.index(30) < 10
-    assert places.index(20) < 10
-
-
 def test_boosts_go_by_type_and_equal_scores_by_id() -> None:
     lists = [LegList("vector", (7,)), LegList("topic", (3,))]
     tied = fuse(lists, GNOSIS, types={7: "note", 3: "note"}, tie_break=lambda _: {7: (2,), 3: (1,)})
@@ -122,12 +107,6 @@ def test_shares_are_of_the_best_possible_sum() -> None:
     )
     assert top.share == pytest.approx(1.0)
     assert 0 < second.share < top.share
-
-
-@pytest.mark.parametrize(("symbol_like", "alpha"), [(True, 0.3), (False, 0.5)])
-def test_prx_weighs_by_the_kind_of_query(symbol_like: bool, alpha: float) -> None:
-    weights = leg_weights(PRX, LegEvidence("en", symbol_like=symbol_like))
-    assert weights == {"vector": alpha, "keyword": 1 - alpha}
 
 
 def test_a_model_that_does_not_know_the_language_counts_less() -> None:

@@ -300,13 +300,3 @@ class TestBlending:
         steps = barrels.search("garden gate", reranker=uncalibrated, recipe="gno", no_expand=True)
         assert replaced.rows[0].rerank_score == 1.0
         assert steps.counts.startswith("Reranked 20 of")
-
-    def test_without_a_model_the_default_keeps_fusion_s_order_and_says_so(
-        self, barrels: MemoryStore
-    ) -> None:
-        response = barrels.search("garden rain barrel")
-        plain = barrels.search("garden rain barrel", rerank=False)
-        assert order(response) == order(plain)
-        assert plain.degraded == ()
-        (line,) = response.degraded
-        assert line.startswith("no reranker, results keep the order of fusion")

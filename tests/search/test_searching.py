@@ -117,20 +117,6 @@ class TestConditions:
 
 
 class TestFilters:
-    def test_a_rare_topic_loses_nothing(self, make_store: Callable[..., MemoryStore]) -> None:
-        store = make_store()
-        store.add_many(
-            MemoryDraft(
-                f"winter garden {n}", ref=str(n), topics=("rare",) if n % 30 == 7 else ("common",)
-            )
-            for n in range(300)
-        )
-        for mode in ("hybrid", "keyword", "vector"):
-            response = store.search("winter garden", mode=mode, topic="rare", limit=10)
-            assert sorted(refs(response), key=lambda r: int(r or 0)) == [
-                str(n) for n in range(300) if n % 30 == 7
-            ], mode
-
     def test_prefixes_and_options_say_the_same(self, notes: MemoryStore) -> None:
         by_prefix = notes.search("key topic:house", limit=32)
         by_option = notes.search("key", topic=("house",), limit=32)
@@ -152,17 +138,6 @@ class TestFilters:
 
     def test_filters_alone_list_the_newest_first(self, notes: MemoryStore) -> None:
         assert refs(notes.search("topic:house", limit=3)) == ["11", "9", "7"]
-
-    def test_a_list_by_filters_can_be_leafed_through_to_its_end(self, store: MemoryStore) -> None:
-        store.add_many(
-            (MemoryDraft(f"remark {n}", topics=("log",)) for n in range(100)), embed=False
-        )
-        seen, token = set(), None
-        for _ in range(4):
-            page = store.search("topic:log", limit=32, continue_=token)
-            seen |= {row.id for row in page.rows}
-            token = page.next
-        assert (len(seen), token) == (100, None)
 
     def test_metadata_is_looked_at_in_what_was_opened(self, notes: MemoryStore) -> None:
         notes.add("spare wheel", ref="wheel", metadata={"shelf": 3})
@@ -264,17 +239,6 @@ class TestReranking:
         assert response.rows[0].rerank_score == 1.0
         assert {row.band for row in response.rows} == {None}
 
-    def test_fewer_than_five_candidates_are_not_reranked(
-        self, make_store: Callable[..., MemoryStore], reranker: str
-    ) -> None:
-        store = make_store()
-        store.add_many(MemoryDraft(text) for text in ("red oak", "ash tree", "old yew", "red yew"))
-        response = store.search("red yew")
-        assert response.counts == "Reranked 0 of 4, returned 4"
-        assert all(0.40 <= row.score <= 0.70 for row in response.rows)
-        deep = store.search("red yew", deep=True)
-        assert deep.counts.startswith("Reranked 4 of 4")
-
     def test_without_a_model_fusion_s_order_stands_and_it_is_said(self, notes: MemoryStore) -> None:
         response = notes.search("spare key")
         fused = [row.fusion_score or 0 for row in response.rows]
@@ -287,14 +251,6 @@ class TestReranking:
         response = notes.search("spare key", rerank=False)
         assert response.degraded == ()
         assert response.counts.startswith("Reranked 0 of 12")
-
-    def test_no_time_is_said_and_costs_no_result(self, notes: MemoryStore, reranker: str) -> None:
-        context = notes.search_context()
-        options = SearchOptions("spare key", budget_ms=1, limit=12)
-        pipeline.run(context, SearchOptions("spare key"))  # models are loaded
-        response = pipeline.run(context, options)
-        assert len(response.rows) == 12
-        assert any("budget_ms" in line for line in response.degraded)
 
 
 class TestModels:
@@ -389,43 +345,6 @@ class TestLimits:
         kept = notes.search("spare key", limit=32, min_score=least).rows
         assert len(kept) < len(rows)
         assert min(row.score for row in kept) >= least - 1e-6
-
-
-class TestPages:
-    @pytest.mark.parametrize("rerank", [True, False])
-    def test_pages_join_to_the_whole_list(
-        self, notes: MemoryStore, reranker: str, rerank: bool
-    ) -> None:
-        whole = notes.search("the spare key", rerank=rerank, limit=32)
-        paged, token = [], None
-        for _ in range(10):
-            page = notes.search("the spare key", rerank=rerank, limit=5, continue_=token)
-            paged += page.rows
-            token = page.next
-            assert page.truncated is (token is not None)
-            if token is None:
-                break
-        assert [row.id for row in paged] == [row.id for row in whole.rows]
-        assert [row.rank for row in paged] == list(range(1, len(paged) + 1))
-
-    def test_a_token_serves_one_search_only(self, notes: MemoryStore) -> None:
-        token = notes.search("spare key", limit=2).next
-        assert token
-        for query, options in (("other words", {}), ("spare key", {"topic": ("house",)})):
-            with pytest.raises(BadInputError, match="another search"):
-                notes.search(query, limit=2, continue_=token, **options)
-
-    def test_a_budget_is_a_ceiling_and_skips_what_does_not_fit(self, notes: MemoryStore) -> None:
-        free = notes.search("the spare key", limit=10)
-        tight = notes.search("the spare key", limit=10, budget=40, explain=True)
-        assert 0 < len(tight.rows) < len(free.rows)
-        assert tight.truncated
-        preview = tight.explain[-1].details
-        assert preview["tokens"] <= 40
-        assert preview["tokens_counted_with"]
-        assert [row.id for row in tight.rows] == [
-            row.id for row in free.rows if row.id in {r.id for r in tight.rows}
-        ]
 
 
 def test_a_topic_counts_by_how_much_of_the_query_it_is(notes: MemoryStore):

@@ -13,7 +13,6 @@ the chosen model, which may be a remote one. What it answered is kept sealed, an
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -26,35 +25,13 @@ from memory_store.search.candidates import LegList
 from memory_store.search.legs.keyword import probe_keywords
 from memory_store.search.query.analysis import with_variants
 from memory_store.search.query.plan import Search
-from memory_store.text.language import STEMMED_LANGUAGES
+from memory_store.text.language import LANGUAGE_NAMES
 
 if TYPE_CHECKING:
     from memory_store.models.expander import TypedLine
 
 LONGEST_QUESTION = 1_000  # characters, intent included: who writes more has said it in many words
 BUDGET_SHARE = 0.5  # of the time that is left: the rest is the reranker's
-LANGUAGE_NAMES: Mapping[str, str] = {
-    **{code: name.capitalize() for code, name in STEMMED_LANGUAGES.items()},
-    "af": "Afrikaans",
-    "be": "Belarusian",
-    "bg": "Bulgarian",
-    "bn": "Bengali",
-    "he": "Hebrew",
-    "hr": "Croatian",
-    "ja": "Japanese",
-    "ka": "Georgian",
-    "ko": "Korean",
-    "lv": "Latvian",
-    "mk": "Macedonian",
-    "sk": "Slovak",
-    "sl": "Slovenian",
-    "sq": "Albanian",
-    "th": "Thai",
-    "uk": "Ukrainian",
-    "ur": "Urdu",
-    "vi": "Vietnamese",
-    "zh": "Chinese",
-}
 NO_LANGUAGE = "the language of the question"  # where the notes are in none: code
 NONE_CHOSEN = (
     "no query expansion: the recipe {} expects a language model. Try: MEMORY_STORE_EXPANDER=MODEL, "

@@ -15,11 +15,11 @@ from memory_store.models.expander import MOST_LINES, instructions
 from memory_store.records import MemoryDraft, SearchOptions
 from memory_store.search import pipeline
 from memory_store.search.candidates import LegList
-from memory_store.search.expansion.wordings import LANGUAGE_NAMES
 from memory_store.search.fusion.rank_fusion import rrf
 from memory_store.search.recipes import GNO
 from memory_store.search.reranking.cross_encoder import blended
 from memory_store.sqlite import sqlite3
+from memory_store.text.language import LANGUAGE_NAMES
 
 TYPED = "winter garden\nlex: winter house\nvec: winter plants\nhyde: a garden in the winter months"
 PEARS = [("pear " * (n % 4) + "plum " * (n % 3) + "filler " * n).strip() for n in range(1, 30)]
