@@ -24,14 +24,6 @@ def leg_weights(recipe: Recipe, evidence: LegEvidence) -> dict[str, float]:
     return {leg: math.prod(named.values()) for leg, named in factors.items()}
 
 
-def test_gno_s_worked_example() -> None:
-    scores = rrf([["both", "other"], ["x", "y", "both"]])
-    assert round(scores["both"], 4) == 0.0323
-    alone = rrf([["alone"], ["x", "y", "z"]])["alone"]
-    assert round(alone, 4) == 0.0164
-    assert scores["both"] > alone
-
-
 def test_the_rank_offset_moves_every_place() -> None:
     assert rrf([["a"]], k=60, rank_offset=1)["a"] == 1 / 61
     assert rrf([["a"]], k=60, rank_offset=2)["a"] == 1 / 62
@@ -46,15 +38,6 @@ def test_a_match_s_own_strength_multiplies_what_its_place_gives() -> None:
 @given(_LISTS)
 def test_full_strengths_change_nothing(lists: list[list[int]]) -> None:
     assert rrf(lists, strengths=[[1.0] * len(ranked) for ranked in lists]) == rrf(lists)
-
-
-def test_qmd_s_bonus_goes_by_the_best_place_in_any_list() -> None:
-    bonus = {"first_bonus": QMD.first_bonus, "podium_bonus": QMD.podium_bonus}
-    scores = rrf([["a", "b", "c", "d"], ["d", "c"]], **bonus)
-    assert scores["a"] == pytest.approx(1 / 61 + 0.05)
-    assert scores["b"] == pytest.approx(1 / 62 + 0.02)
-    assert scores["c"] == pytest.approx(1 / 63 + 1 / 62 + 0.02)
-    assert scores["d"] == pytest.approx(1 / 64 + 1 / 61 + 0.05)
 
 
 @given(_LISTS, st.randoms(use_true_random=False))

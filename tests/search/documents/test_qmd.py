@@ -212,21 +212,6 @@ def test_why_says_what_stands_for_a_file(bench: Bench, reranker: str) -> None:
         assert "same file" in told["reason"]
 
 
-def test_a_file_with_several_memories_is_one_result_on_all_pages(bench: Bench) -> None:
-    drafts = [
-        MemoryDraft(f"winter garden part {n}", source="/notes", ref=f"{n % 6}.md#{n}")
-        for n in range(18)
-    ]
-    store = bench.vault(drafts)
-    files: list[str] = []
-    token = None
-    for _ in range(4):
-        page = search(store, limit=2, continue_=token, rerank=False)
-        files += [str(row.ref).partition("#")[0] for row in page.rows]
-        token = page.next
-    assert sorted(files) == [f"{n}.md" for n in range(6)]
-
-
 class TestStrongSignal:
     """A keyword match of .85 that leads by .15 makes expansion superfluous."""
 
