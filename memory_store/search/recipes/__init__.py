@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -50,17 +51,19 @@ def recipe_named(name: str) -> Recipe:
     return RECIPES[name]
 
 
+_BY_RANK_ALONE: Mapping[str, Any] = {
+    "neighbour_weights": (),
+    "coverage_power": 0.0,
+    "topic_power": 0.0,
+    "similarity_power": 0.0,
+}
+"""No neighbours lift a match, and how strong it is in itself does not count."""
+
+
 @cache
 def of_one_leg(name: str) -> Recipe:
-    """The recipe of that name for one leg by itself: no neighbours lift it, and how strong each
-    match is in itself, which fusion alone asks, is not worked out."""
-    return replace(
-        recipe_named(name),
-        neighbour_weights=(),
-        coverage_power=0.0,
-        topic_power=0.0,
-        similarity_power=0.0,
-    )
+    """The recipe of that name for one leg by itself, without what fusion alone asks."""
+    return replace(recipe_named(name), **_BY_RANK_ALONE)
 
 
 def by_places(recipe: Recipe, *, types: bool) -> Recipe:
@@ -69,15 +72,7 @@ def by_places(recipe: Recipe, *, types: bool) -> Recipe:
 
     ``types``: whether they may know a memory's type, so that its factors may be seen.
     """
-    return replace(
-        recipe,
-        coverage_power=0.0,
-        topic_power=0.0,
-        similarity_power=0.0,
-        neighbour_weights=(),
-        strong_score=None,
-        leg_scores=False,
-        fusion_boosts=recipe.fusion_boosts if types else frozen({}),
-        demotions=recipe.demotions if types else frozen({}),
-        done_penalty=recipe.done_penalty if types else 1.0,
-    )
+    plain = replace(recipe, **_BY_RANK_ALONE, strong_score=None, leg_scores=False)
+    if types:
+        return plain
+    return replace(plain, fusion_boosts=frozen({}), demotions=frozen({}), done_penalty=1.0)
