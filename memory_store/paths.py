@@ -72,6 +72,16 @@ def make_private_file(file: Path, content: bytes, what: str) -> None:
         os.fsync(out.fileno())
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole, for its owner alone, in the place of one that may be read meanwhile."""
+    import tempfile  # late: it takes longer than a look at a path
+
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    os.replace(temporary, path)
+
+
 def _private_folder(
     variable: str, default: Callable[[PlatformDirs], Path], make: bool = True
 ) -> Path:

@@ -11,20 +11,17 @@ Boundary: sees scores and yes or no, never a text. What it stores are a model's 
 from __future__ import annotations
 
 import functools
-import json
 import math
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from memory_store.errors import BadInputError, ModelUnavailableError
-from memory_store.paths import config_folder
+from memory_store.paths import config_folder, replace_file
 
 FILE = "calibrations.json"
 FEWEST = 5  # relevant and irrelevant pairs each: below, two numbers cannot be told from noise
@@ -70,9 +67,9 @@ class Fitted(Struct, frozen=True):
     relevant: int
     fitted: str
 
-    @property
-    def calibration(self) -> Calibration:
-        return Calibration(self.centre, self.slope)
+
+class _Kept(Struct, frozen=True):
+    calibrations: tuple[Fitted, ...]
 
 
 class Bin(Struct, frozen=True):
@@ -180,15 +177,12 @@ def store_fitted(fitted: Fitted) -> Path:
     path = calibrations_file()
     same = (fitted.model, fitted.fingerprint)
     kept = [one for one in _stored(path) if (one.model, one.fingerprint) != same]
-    text = json.dumps({"calibrations": [asdict(one) for one in (*kept, fitted)]}, indent=2)
-    handle, temporary = tempfile.mkstemp(prefix=f".{FILE}-", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-    os.replace(temporary, path)
+    content = msgspec.json.format(msgspec.json.encode(_Kept((*kept, fitted))), indent=2)
+    replace_file(path, content + b"\n")
     return path
 
 
-def _stored(path: Path) -> Sequence[Fitted]:
+def _stored(path: Path) -> tuple[Fitted, ...]:
     try:
         state = path.stat()
     except FileNotFoundError:
@@ -197,14 +191,12 @@ def _stored(path: Path) -> Sequence[Fitted]:
 
 
 @functools.lru_cache(maxsize=4)
-def _read(path: Path, state: tuple[int, int]) -> Sequence[Fitted]:
+def _read(path: Path, state: tuple[int, int]) -> tuple[Fitted, ...]:
     """The file's content, read again when it is another file or was changed."""
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["calibrations"]
-        found = tuple(Fitted(**row) for row in rows)
-        sound = all(one.slope > 0 and math.isfinite(one.centre + one.slope) for one in found)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = msgspec.json.decode(path.read_bytes(), type=_Kept).calibrations
+    except (OSError, msgspec.DecodeError) as error:
         raise ModelUnavailableError(f"{path} cannot be read: {error}", f"rm {path}") from error
-    if not sound:
+    if not all(one.slope > 0 and math.isfinite(one.centre + one.slope) for one in found):
         raise ModelUnavailableError(f"{path} holds a curve that does not rise", f"rm {path}")
     return found

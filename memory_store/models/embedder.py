@@ -30,13 +30,12 @@ from memory_store.models.places import (
     check_place,
     chosen_embedder,
     command_for,
-    fingerprint,
     locate_embedder,
 )
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
-    from tokenizers import Encoding, Tokenizer
+    from tokenizers import Tokenizer
 
 BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, all of it padding
 MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
@@ -58,14 +57,10 @@ class Embedder(Protocol):
     answers with what are no vectors of that length.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def dimensions(self) -> int: ...
-    @property
-    def max_tokens(self) -> int: ...
-    @property
-    def fingerprint(self) -> str: ...
+    name: str
+    dimensions: int
+    max_tokens: int
+    fingerprint: str
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors [n, d] of ``texts``, in their order; n may be 0.
@@ -126,7 +121,13 @@ class FastEmbedEmbedder:
         self._limited: Tokenizer = running.tokenizer
         self._unlimited: Tokenizer | None = None
         self.max_tokens = int((self._limited.truncation or {})["max_length"])
-        self.fingerprint = fingerprint(place, self.max_tokens, digests)
+        self.fingerprint = pins.fingerprint(
+            self.max_tokens,
+            (
+                digests.get(file) or pins.digest_of(place.folder / file)
+                for file in (place.file, "tokenizer.json")
+            ),
+        )
         self.dimensions = 0
         self.dimensions = int(self.embed_query("").shape[0])
         self._lock = threading.Lock()
@@ -152,7 +153,7 @@ class FastEmbedEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """The unit vector [d] of a query."""
-        vector: Vectors = self._vectors(lambda: self._model.query_embed(encodable(text)), 1)[0]
+        vector: Vectors = self.embed_queries([text])[0]
         return vector
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
@@ -187,7 +188,11 @@ class FastEmbedEmbedder:
                 f"The model {self.name} gives no vectors of tokens.", DOCTOR
             )
         encodings = self._limited.encode_batch(clean)
-        return [_tokens(matrix, one) for matrix, one in zip(output, encodings, strict=True)]
+        read = []
+        for matrix, one in zip(output, encodings, strict=True):
+            real = [n for n, special in enumerate(one.special_tokens_mask) if not special]
+            read.append(TokenVectors(_unit(matrix[real]), tuple(one.offsets[n] for n in real)))
+        return read
 
     def _vectors(self, work: Callable[[], Iterable[NDArray[Any]]], count: int) -> Vectors:
         """The unit vectors [count, d] that the model makes."""
@@ -278,14 +283,11 @@ def load_embedder(name_or_folder: str | None = None, *, threads: int | None = No
     """
     place = locate_embedder(name_or_folder) or _built_once(chosen_embedder(name_or_folder))
     key = (place.folder, threads or default_threads())
-    return _loaded.get(key) or _loaded_once(place, key)
-
-
-def _loaded_once(place: ModelPlace, key: tuple[Path, int]) -> FastEmbedEmbedder:
-    with _loading:
-        if key not in _loaded:
-            _loaded[key] = FastEmbedEmbedder(place, key[1])
-        return _loaded[key]
+    if key not in _loaded:
+        with _loading:
+            if key not in _loaded:
+                _loaded[key] = FastEmbedEmbedder(place, key[1])
+    return _loaded[key]
 
 
 def _built_once(name: str) -> ModelPlace:
@@ -296,10 +298,7 @@ def _built_once(name: str) -> ModelPlace:
     if known is None and "/" not in name:
         raise ModelUnavailableError(f"There is no model folder {name!r} on this machine.", DOCTOR)
     shown = repr(name) if known is None else known.name
-    raise ModelUnavailableError(
-        f"The model {shown} is not on this machine.",
-        command_for(name),
-    )
+    raise ModelUnavailableError(f"The model {shown} is not on this machine.", command_for(name))
 
 
 def _start(place: ModelPlace, threads: int) -> TextEmbedding:
@@ -320,18 +319,14 @@ def _start(place: ModelPlace, threads: int) -> TextEmbedding:
             threads=threads,
             cuda=False,
         )
-        _pad_to_the_longest(cast(Any, started.model).tokenizer)
+        tokenizer = cast(Any, started.model).tokenizer
+        if tokenizer.padding is not None:  # older FastEmbeds keep a length that the file fixes
+            tokenizer.enable_padding(**{**tokenizer.padding, "length": None})
         return started
     except Exception as error:  # onnxruntime's errors share no narrower base class
         raise ModelUnavailableError(
             f"The model in {place.folder} cannot be loaded: {error}", DOCTOR
         ) from error
-
-
-def _pad_to_the_longest(tokenizer: Tokenizer) -> None:
-    """Undo a length that a tokenizer file fixes: older FastEmbeds keep it, and fail on others."""
-    if tokenizer.padding is not None:
-        tokenizer.enable_padding(**{**tokenizer.padding, "length": None})
 
 
 def quiet_runtime() -> None:
@@ -364,13 +359,6 @@ def _register(place: ModelPlace) -> str:
         model_file=place.file,
     )
     return name
-
-
-def _tokens(matrix: NDArray[Any], encoding: Encoding) -> TokenVectors:
-    """The rows of ``matrix`` [t, d] that stand for a piece of the text, not for a special token."""
-    real = [n for n, special in enumerate(encoding.special_tokens_mask) if not special]
-    offsets = tuple(encoding.offsets[n] for n in real)
-    return TokenVectors(_unit(matrix[real]), offsets)
 
 
 def _unit(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:

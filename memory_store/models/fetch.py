@@ -3,42 +3,42 @@
 Boundary: files of strangers are used only when their SHA-256 is the one that is pinned, or one
 that you trusted earlier, or when you trust now (``--trust``) what the hub has: then it is
 recorded, so that a later change is noticed. Files are written to a temporary folder, compared,
-and renamed into place together; on any mismatch nothing of them is kept.
+and renamed into place together; on any mismatch nothing of them is kept. An archive is hostile
+until it has been read: only flat files under the model's own name are taken out of it, up to a
+size, into a folder that is new.
 """
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from datetime import date
-from pathlib import Path
+import zipfile
+import zlib
+from collections.abc import Collection
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models import hub, pins
-from memory_store.models.archives import MAX_BYTES, unpack
 from memory_store.models.offline import MODEL_FILES, REMEDY, put_in_place
-from memory_store.models.pins import Kind, KnownModel, PinnedFile, Record, Revision
+from memory_store.models.pins import Described, KnownModel, PinnedFile, Record, Revision
 from memory_store.models.places import DEFAULT_MODEL, MODEL_NAME_FORM, command_for
 from memory_store.models.reranker import locate_reranker, rerankers_folder
 from memory_store.paths import cache_folder
 
 FLASHRANK = "prithivida/flashrank"
 BESIDE = (*MODEL_FILES[1:], "special_tokens_map.json")  # what FastEmbed reads beside a graph
+MAX_BYTES = 2 * 1024**3  # of an archive, packed or unpacked; FlashRank's largest has 110 MB
 NO_SHA256 = ""  # of a file without a pin
 
 
-class Offer(Struct, frozen=True):
+class Offer(Described, frozen=True):
     """What would be fetched: the files of a model at one revision.
 
     Files whose SHA-256 is not known beforehand have :data:`NO_SHA256`.
     """
 
-    name: str
-    kind: Kind
-    licence: str
-    repository: str
-    graph: str
     revision: Revision
 
     @property
@@ -65,14 +65,14 @@ def offer(name: str, *, trust: bool = False, archive: Path | None = None) -> Off
     :class:`BadInputError` for a name that neither FastEmbed nor FlashRank knows.
     """
     known, record = pins.known_model(name), pins.recorded(name)
-    if archive is not None and _kind(name) != "reranking":
+    if archive is not None and (known or record or _catalogued(name)).kind != "reranking":
         raise BadInputError("archive: only rerankers come as one; give its NAME, too", "archive")
     if trust:
         return _trusted(name, archive)
     if known is not None and known.revisions:
         return _offer(known, known.revisions[0])
     if record is not None and (record.fetchable or archive is not None):
-        return _offer(record, record.as_revision())
+        return _offer(record, record.revisions[0])
     named = _catalogued(name)
     raise ModelUnavailableError(
         f"{named.name} is not pinned: no SHA-256 of its files is known here, so they would be "
@@ -81,12 +81,12 @@ def offer(name: str, *, trust: bool = False, archive: Path | None = None) -> Off
     )
 
 
-def _offer(model: KnownModel | Record, revision: Revision) -> Offer:
-    return Offer(model.name, model.kind, model.licence, model.repository, model.graph, revision)
+def _offer(model: Described, revision: Revision) -> Offer:
+    return Offer(**model.described(), revision=revision)
 
 
 def fetch(
-    wanted: Offer, *, archive: Path | None = None, progress: hub.OnProgress | None = None
+    wanted: Offer, *, archive: Path | None = None, progress: hub.OnProgress = lambda *_: None
 ) -> Fetched:
     """Fetch a model, compare its files and put them in place; from ``archive``, where given."""
     embedding = wanted.kind == "embedding"
@@ -95,7 +95,7 @@ def fetch(
     with tempfile.TemporaryDirectory(prefix=".fetching-", dir=home) as temporary:
         folder = Path(temporary) / wanted.name.rsplit("/", 1)[-1]
         folder.mkdir(mode=0o700)
-        packed = _files(wanted, folder, Path(temporary), archive, progress or _silent)
+        packed = _files(wanted, folder, Path(temporary), archive, progress)
         names = [
             path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
         ]
@@ -119,15 +119,8 @@ def _files(
     revision, remedy = wanted.revision, _remedy(wanted.name)
 
     def from_hub(file: PinnedFile, target: Path) -> str:
-        length, digest = hub.fetch_file(
-            wanted.repository,
-            revision.id,
-            file.name,
-            target,
-            size=file.size,
-            progress=progress,
-            remedy=remedy,
-        )
+        place = (wanted.repository, revision.id, file.name)
+        length, digest = hub.fetch_file(place, target, file.size, progress, remedy)
         if file.size not in (None, length):
             raise _mismatch(wanted, file.name, f"has {length:,} bytes, not {file.size:,}")
         _compare(wanted, {file.name: digest}, (file,))
@@ -143,8 +136,32 @@ def _files(
     else:
         digest = _digest_of_archive(archive)
         _compare(wanted, {revision.archive.name: digest}, (revision.archive,))
-    unpack(archive, wanted.name, folder, [file.name for file in revision.files])
+    _unpack(archive, wanted.name, folder, [file.name for file in revision.files])
     return PinnedFile(revision.archive.name, digest)
+
+
+def _unpack(archive: Path, name: str, folder: Path, only: Collection[str] = ()) -> None:
+    """Copy the files ``name/*`` of ``archive`` to ``folder``: those in ``only``, or all.
+
+    Everything else in it is ignored. Raises :class:`BadInputError` for what is no readable zip.
+    """
+    try:
+        with zipfile.ZipFile(archive) as packed:
+            files = [(m, PurePosixPath(m.filename)) for m in packed.infolist() if not m.is_dir()]
+            chosen = [
+                (member, path.name)
+                for member, path in files
+                if path.parts[:-1] == (name,) and (not only or path.name in only)
+            ]
+            if sum(member.file_size for member, _ in chosen) > MAX_BYTES:
+                raise BadInputError(f"{archive} unpacks to more than a model can be.", "archive")
+            for member, file in chosen:
+                with packed.open(member) as source, (folder / file).open("wb") as target:
+                    shutil.copyfileobj(source, target)
+    except OSError as error:
+        raise BadInputError(f"{archive} cannot be read: {error.strerror}.", "archive") from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise BadInputError(f"{archive} is not a readable zip file: {error}", "archive") from error
 
 
 def _digest_of_archive(archive: Path) -> str:
@@ -180,27 +197,14 @@ def _record(wanted: Offer, files: tuple[PinnedFile, ...], packed: PinnedFile | N
     """Record files that have no pin and no record yet. Whether there was anything to record."""
     if {file.name: file.sha256 for file in files} in pins.accepted(wanted.name):
         return False
-    pins.keep_record(
-        Record(
-            name=wanted.name,
-            kind=wanted.kind,
-            repository=wanted.repository,
-            revision=wanted.revision.id,
-            graph=wanted.graph,
-            recorded=date.today().isoformat(),
-            files=files,
-            archive=packed,
-            licence=wanted.licence,
-        )
-    )
+    pins.keep_record(wanted, wanted.revision.id, files, packed)
     return True
 
 
 def _changed(before: Record | None, files: tuple[PinnedFile, ...]) -> tuple[str, ...]:
     if before is None or before.revision == pins.BUILT:
         return ()
-    now = {file.name: file.sha256 for file in files}
-    was = {file.name: file.sha256 for file in before.files}
+    now, was = ({one.name: one.sha256 for one in them} for them in (files, before.files))
     return tuple(name for name in sorted({*now, *was}) if now.get(name) != was.get(name))
 
 
@@ -215,23 +219,16 @@ def _trusted(name: str, archive: Path | None) -> Offer:
         listing = hub.newest(named.repository, _remedy(named.name))
         sizes = {one.rfilename: one.size for one in listing.siblings}
         wanted = [named.graph, *BESIDE] if embedding else [f"{named.name}.zip"]
-        wanted += [f for f in (f"{named.graph}_data",) if f in sizes]
+        wanted += {f"{named.graph}_data"} & sizes.keys()
         absent = [file for file in wanted if file not in sizes and file != BESIDE[-1]]
         if absent:
             raise ModelUnavailableError(
                 f"{named.repository} has no {', '.join(absent)}.", pins.COMMAND
             )
         listed = tuple(PinnedFile(f, NO_SHA256, sizes[f]) for f in wanted if f in sizes)
-        if embedding:
-            revision = Revision(listing.sha, "you", listed)
-        else:
-            revision = Revision(listing.sha, "you", (), listed[0])
+        parts = (listed, None) if embedding else ((), listed[0])
+        revision = Revision(listing.sha, "you", *parts)
     return _offer(named, revision)
-
-
-def _kind(name: str) -> Kind:
-    known = pins.known_model(name) or pins.recorded(name)
-    return _catalogued(name).kind if known is None else known.kind
 
 
 def _catalogued(name: str) -> KnownModel:
@@ -253,7 +250,3 @@ def _catalogued(name: str) -> KnownModel:
 def _remedy(name: str) -> str:
     """What to do where the hub cannot be reached."""
     return REMEDY if name == DEFAULT_MODEL else f"{command_for(name)}, later"
-
-
-def _silent(file: str, done: int, total: int | None) -> None:
-    """For callers that show nothing."""

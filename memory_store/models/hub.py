@@ -87,19 +87,14 @@ def newest(repository: str, remedy: str) -> Listing:
 
 
 def fetch_file(
-    repository: str,
-    revision: str,
-    file: str,
-    target: Path,
-    *,
-    size: int | None,
-    progress: OnProgress,
-    remedy: str,
+    place: tuple[str, str, str], target: Path, size: int | None, progress: OnProgress, remedy: str
 ) -> tuple[int, str]:
     """Write a file of the hub to ``target``: its length and SHA-256.
 
-    Ends early, with an error, when more comes than ``size`` bytes.
+    ``place`` is its repository, the commit there, and its name. Ends early, with an error, when
+    more comes than ``size`` bytes.
     """
+    repository, revision, file = place
     url = f"{endpoint()}/{quote(repository)}/resolve/{quote(revision)}/{quote(file)}"
     digest, length = hashlib.sha256(), 0
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from memory_store.models.places import DEFAULT_MODEL, cached_embedder, command_f
 from memory_store.models.reranker import rerankers_folder
 
 NOT_PINNED = "not pinned"
+State = Literal["present", "absent", "refused"]
 
 
 class Held(Struct, frozen=True):
@@ -24,7 +25,7 @@ class Held(Struct, frozen=True):
 
     name: str
     kind: pins.Kind
-    state: Literal["present", "absent", "refused"]
+    state: State
     detail: str
     folder: str | None
     licence: str
@@ -45,31 +46,24 @@ def inventory() -> list[Held]:
 def _held(model: pins.KnownModel | pins.Record) -> Held:
     folder = folder_of(model.name, model.kind)
     state, detail = _state(model.name, folder)
-    revision = _revision(model)
-    sizes = [] if revision is None else [file.size for file in revision.wanted]
+    revision = model.revisions[0] if model.revisions else None
+    sizes = [file.size for file in revision.wanted] if revision else [None]
     record = pins.recorded(model.name)
-    pin = "pinned" if isinstance(model, pins.KnownModel) and model.revisions else NOT_PINNED
     return Held(
         name=model.name,
         kind=model.kind,
         state=state,
         detail=detail,
-        folder=None if folder is None else str(folder),
+        folder=str(folder) if folder else None,
         licence=model.licence,
         repository=model.repository,
-        revision=None if revision is None else revision.id,
-        size=None if None in sizes or not sizes else sum(size or 0 for size in sizes),
-        pin=pin if record is None else f"recorded on {record.recorded}",
+        revision=revision.id if revision else None,
+        size=None if None in sizes else sum(size or 0 for size in sizes),
+        pin=f"recorded on {record.recorded}" if record else "pinned" if revision else NOT_PINNED,
     )
 
 
-def _revision(model: pins.KnownModel | pins.Record) -> pins.Revision | None:
-    if isinstance(model, pins.Record):
-        return model.as_revision()
-    return model.revisions[0] if model.revisions else None
-
-
-def _state(name: str, folder: Path | None) -> tuple[Literal["present", "absent", "refused"], str]:
+def _state(name: str, folder: Path | None) -> tuple[State, str]:
     if folder is None:
         buildable = name == DEFAULT_MODEL and can_build()
         built = "built at first use from the installed package of weights"
@@ -84,10 +78,8 @@ def _state(name: str, folder: Path | None) -> tuple[Literal["present", "absent",
 def _which(name: str, found: pins.Digests) -> str:
     """Of which revision the files are, or what they were built from."""
     known, record = pins.known_model(name), pins.recorded(name)
-    revisions = [] if known is None else list(known.revisions)
-    revisions += [] if record is None else [record.as_revision()]
-    for one in revisions:
-        if all(found.get(file) == digest for file, digest in one.digests.items()):
+    for one in (revision for model in (known, record) if model for revision in model.revisions):
+        if one.digests.items() <= found.items():
             return f"revision {one.id[:12]}"
     if known is not None and known.package is not None:
         return f"built from the package {known.package.name}"

@@ -22,8 +22,6 @@ from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 
-from msgspec import Struct
-
 from memory_store.errors import ModelUnavailableError
 
 INSTALL = "pip install 'datasette-hybrid[llm]'"
@@ -32,24 +30,8 @@ _calls = threading.BoundedSemaphore(MOST_CALLS)
 _loading = threading.Lock()  # llm marks its plugins as loaded before they are
 
 
-class _Started(Struct, frozen=True):
-    """The model is loaded; ``model`` is its own name."""
-
-    model: str
-
-
-class _Failed(Struct, frozen=True):
-    """Why there is no (more) text, and the command that mends it."""
-
-    reason: str
-    remedy: str
-
-
-class _Ended:
-    """The answer is complete."""
-
-
-_Event = str | _Started | _Failed | _Ended
+_Event = str | ModelUnavailableError | None
+"""The model's name, once it is loaded; its pieces of text; None at their end; or what failed."""
 
 
 class Reply:
@@ -78,14 +60,12 @@ class Reply:
         except RuntimeError:  # as many threads as this machine allows
             _calls.release()
             raise ModelUnavailableError("no thread is to be had", _try_it(name)) from None
-        started = self._next()
-        assert isinstance(started, _Started), "the first event of every call"
-        self.model = started.model
+        self.model = self._next() or ""
 
     def __iter__(self) -> Iterator[str]:
         try:
-            while isinstance(event := self._next(), str):
-                yield event
+            while (piece := self._next()) is not None:
+                yield piece
         finally:
             self._stopped.set()
 
@@ -100,7 +80,7 @@ class Reply:
                 break
         return "".join(pieces)[:most]
 
-    def _next(self) -> _Event:
+    def _next(self) -> str | None:
         try:
             event = self._events.get(timeout=max(0.0, self._deadline - monotonic()))
         except Empty:
@@ -109,8 +89,8 @@ class Reply:
                 f"the language model did not answer within {self._seconds:.3g} seconds",
                 _try_it(self._name),
             ) from None
-        if isinstance(event, _Failed):
-            raise ModelUnavailableError(event.reason, event.remedy)
+        if isinstance(event, ModelUnavailableError):  # anew: its context may quote a prompt
+            raise ModelUnavailableError(str(event), event.remedy)
         return event
 
 
@@ -137,36 +117,35 @@ def _run(
     try:
         with _loading:
             model = _loaded(name)
-        if isinstance(model, _Failed):
-            events.put(model)
-            return
-        events.put(_Started(str(model.model_id)))
+        events.put(str(model.model_id))
         for piece in model.prompt(prompt, system=system, stream=bool(model.can_stream)):
             if stopped.is_set():
-                break  # nobody is listening: closing the stream ends a remote call, too
+                break  # the caller reads no more: closing the stream ends a remote call, too
             events.put(piece)
-        events.put(_Ended())
+        events.put(None)
+    except ModelUnavailableError as error:
+        events.put(error)
     except BaseException as error:  # noqa: BLE001 - a plugin may raise anything, SystemExit too
-        failure = f"the language model failed ({type(error).__name__})"
-        events.put(_Failed(failure, _try_it(name)))
+        reason = f"the language model failed ({type(error).__name__})"
+        events.put(ModelUnavailableError(reason, _try_it(name)))
     finally:
         _calls.release()
 
 
 def _loaded(name: str | None) -> Any:
-    """The model, or what is wrong with it."""
+    """The model. Raises :class:`ModelUnavailableError`, which quotes no exception of a plugin."""
     import llm
 
     try:
         model = llm.get_model(name)
+        model.get_key()
     except llm.UnknownModelError:
         called = "no default model" if name is None else f"no language model {name!r}"
-        return _Failed(f"llm knows {called}", "llm models")
-    try:
-        model.get_key()
+        raise ModelUnavailableError(f"llm knows {called}", "llm models") from None
     except llm.NeedsKeyException:
         key = shlex.quote(str(model.needs_key))
-        return _Failed(f"the language model {model.model_id} has no key", f"llm keys set {key}")
+        reason = f"the language model {model.model_id} has no key"
+        raise ModelUnavailableError(reason, f"llm keys set {key}") from None
     return model
 
 

@@ -81,12 +81,11 @@ def build_model(target: Path, *, int8: bool = True) -> Path:
     _check(source)
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        building = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
-        try:
+        with tempfile.TemporaryDirectory(prefix=".building-", dir=target.parent) as beside:
+            building = Path(beside, target.name)
+            building.mkdir(mode=0o700)
             _write_files(source, building, int8=int8)
             put_in_place(building, target)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
     except OSError as error:
         raise ModelUnavailableError(
             f"The model could not be written to {target}: {error.strerror}.",
@@ -150,8 +149,8 @@ def put_in_place(folder: Path, target: Path) -> None:
 class _Graph:
     """Nodes and constants of an ONNX graph under construction, named by counting."""
 
-    def __init__(self, *, int8: bool) -> None:
-        self.int8 = int8
+    def __init__(self, tensors: Tensors, epsilon: float, *, int8: bool) -> None:
+        self.tensors, self.epsilon, self.int8 = tensors, epsilon, int8
         self.nodes: list[Any] = []
         self.constants: dict[str, NDArray[Any]] = {}
 
@@ -159,6 +158,9 @@ class _Graph:
         name = f"c{len(self.constants)}"
         self.constants[name] = np.ascontiguousarray(value, dtype=dtype)
         return name
+
+    def integers(self, *values: int) -> str:
+        return self.constant(values, np.int64)
 
     def add(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
         """Append a node; the name of its output, or a list of names when there are several."""
@@ -168,18 +170,18 @@ class _Graph:
         self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
         return names[0] if outputs == 1 else names
 
-    def rows(self, table: NDArray[Any], indices: str) -> str:
+    def rows(self, table: NDArray[Any], indices: str) -> Any:
         """Rows of an embedding table [v, d], by index."""
         if not self.int8:
-            return str(self.add("Gather", self.constant(table), indices, axis=0))
+            return self.add("Gather", self.constant(table), indices, axis=0)
         values, scales = quantised(table, axis=1, levels=TABLE_LEVELS)
         picked = self.add("Gather", self.constant(values, np.int8), indices, axis=0)
         scale = self.add("Gather", self.constant(scales), indices, axis=0)
-        return str(self.add("Mul", self.add("Cast", picked, to=1), scale))
+        return self.add("Mul", self.add("Cast", picked, to=1), scale)
 
     def linear(
         self, x: str, weight: NDArray[Any], bias: NDArray[Any], minimum: float | None = None
-    ) -> str:
+    ) -> Any:
         """``x @ weight + bias`` for a weight [in, out].
 
         In int8 each row (token) of ``x`` has its own step: one step for a whole batch, as
@@ -189,9 +191,8 @@ class _Graph:
         256 levels serve what is above.
         """
         if not self.int8:
-            return str(
-                self.add("Add", self.add("MatMul", x, self.constant(weight)), self.constant(bias))
-            )
+            product = self.add("MatMul", x, self.constant(weight))
+            return self.add("Add", product, self.constant(bias))
         values, scales = quantised(weight, axis=0, levels=WEIGHT_LEVELS)
         if minimum is None:
             zero, levels, size = 128, 127, self.add("Abs", x)
@@ -212,13 +213,22 @@ class _Graph:
             zero_point,
             domain=RUNTIME_OPERATORS,
         )
-        return str(self.add("Add", self.add("Mul", product, step), self.constant(bias)))
+        return self.add("Add", self.add("Mul", product, step), self.constant(bias))
 
-    def gelu(self, x: str) -> str:
+    def dense(self, name: str, x: str, minimum: float | None = None) -> Any:
+        """The layer of that name; see :meth:`linear`."""
+        weight, bias = (self.tensors[f"{name}.{part}"] for part in ("weight", "bias"))
+        return self.linear(x, weight.T, bias, minimum)
+
+    def normalised(self, name: str, x: str) -> Any:
+        scale, shift = (self.constant(self.tensors[f"{name}.{p}"]) for p in ("weight", "bias"))
+        return self.add("LayerNormalization", x, scale, shift, axis=-1, epsilon=self.epsilon)
+
+    def gelu(self, x: str) -> Any:
         """Exact GELU, in the form that onnxruntime recognises and fuses."""
         bent = self.add("Erf", self.add("Div", x, self.constant(np.sqrt(2.0))))
         half = self.add("Mul", x, self.add("Add", bent, self.constant(1.0)))
-        return str(self.add("Mul", half, self.constant(0.5)))
+        return self.add("Mul", half, self.constant(0.5))
 
 
 def quantised(
@@ -233,37 +243,26 @@ def _bert(tensors: Tensors, config: dict[str, Any], *, int8: bool) -> bytes:
     """The serialised encoder: ``input_ids``, ``attention_mask`` [b, s] → last hidden [b, s, d]."""
     from onnx import TensorProto, helper, numpy_helper
 
-    graph = _Graph(int8=int8)
-    epsilon = config["layer_norm_eps"]
-    x = _embeddings(graph, tensors, epsilon)
+    graph = _Graph(tensors, config["layer_norm_eps"], int8=int8)
+    x = _embeddings(graph)
     mask = graph.add("Cast", "attention_mask", to=TensorProto.FLOAT)
     hidden = graph.add("Sub", graph.constant(1.0), mask)
-    penalty = graph.add(
-        "Unsqueeze",
-        graph.add("Mul", hidden, graph.constant(MASKED)),
-        graph.constant([1, 2], np.int64),
-    )
+    masked = graph.add("Mul", hidden, graph.constant(MASKED))
+    penalty = graph.add("Unsqueeze", masked, graph.integers(1, 2))
     for layer in range(config["num_hidden_layers"]):
-        prefix = f"encoder.layer.{layer}."
-        own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-        x = _layer(graph, own, x, penalty, config["num_attention_heads"], epsilon)
+        x = _layer(graph, f"encoder.layer.{layer}", x, penalty, config["num_attention_heads"])
     graph.nodes.append(helper.make_node("Identity", [x], ["last_hidden_state"]))
     shape = ["batch", "tokens"]
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, shape)
+        for name in ("input_ids", "attention_mask")
+    ]
+    output = helper.make_tensor_value_info(
+        "last_hidden_state", TensorProto.FLOAT, [*shape, config["hidden_size"]]
+    )
+    constants = [numpy_helper.from_array(v, name) for name, v in graph.constants.items()]
     model = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            "all-MiniLM-L6-v2",
-            [
-                helper.make_tensor_value_info(name, TensorProto.INT64, shape)
-                for name in ("input_ids", "attention_mask")
-            ],
-            [
-                helper.make_tensor_value_info(
-                    "last_hidden_state", TensorProto.FLOAT, [*shape, config["hidden_size"]]
-                )
-            ],
-            [numpy_helper.from_array(v, name) for name, v in graph.constants.items()],
-        ),
+        helper.make_graph(graph.nodes, "all-MiniLM-L6-v2", inputs, [output], constants),
         producer_name="memory-store",
         opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(RUNTIME_OPERATORS, 1)],
         ir_version=IR_VERSION,
@@ -271,65 +270,45 @@ def _bert(tensors: Tensors, config: dict[str, Any], *, int8: bool) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def _embeddings(graph: _Graph, tensors: Tensors, epsilon: float) -> str:
+def _embeddings(graph: _Graph) -> Any:
     """Word + position + the one segment a single text has, normalised: [b, s, d]."""
-    words = graph.rows(tensors["embeddings.word_embeddings.weight"], "input_ids")
-    tokens = graph.add(
-        "Slice",
-        graph.add("Shape", "input_ids"),
-        *(graph.constant([edge], np.int64) for edge in (1, 2)),
+    word, position, segment = (
+        graph.tensors[f"embeddings.{kind}_embeddings.weight"]
+        for kind in ("word", "position", "token_type")
     )
-    places = graph.constant(
-        tensors["embeddings.position_embeddings.weight"]
-        + tensors["embeddings.token_type_embeddings.weight"][0]
-    )
-    place = graph.add("Slice", places, graph.constant([0], np.int64), tokens)
-    x = graph.add("Add", words, place)
-    return _normalised(graph, tensors, "embeddings.LayerNorm", x, epsilon)
+    words = graph.rows(word, "input_ids")
+    shape = graph.add("Shape", "input_ids")
+    tokens = graph.add("Slice", shape, graph.integers(1), graph.integers(2))
+    places = graph.constant(position + segment[0])
+    place = graph.add("Slice", places, graph.integers(0), tokens)
+    return graph.normalised("embeddings.LayerNorm", graph.add("Add", words, place))
 
 
-def _layer(
-    graph: _Graph, tensors: Tensors, x: str, penalty: str, heads: int, epsilon: float
-) -> str:
+def _layer(graph: _Graph, name: str, x: str, penalty: str, heads: int) -> Any:
     """One encoder layer on ``x`` [b, s, d]; ``penalty`` [b, 1, 1, s] is added to the logits."""
-    size = tensors["attention.self.query.weight"].shape[0]
+    attention = f"{name}.attention"
+    size = graph.tensors[f"{attention}.self.query.weight"].shape[0]
     # Query, key and value in one product; the scale of the logits goes into the query's weights.
     scale = {"query": (size // heads) ** -0.5, "key": 1.0, "value": 1.0}
-    joined = {
-        part: np.concatenate([tensors[f"attention.self.{k}.{part}"] * s for k, s in scale.items()])
-        for part in ("weight", "bias")
-    }
-    together = graph.linear(x, joined["weight"].T, joined["bias"])
-    by_head = graph.constant([0, 0, heads, size // heads], np.int64)
+    weight, bias = (
+        np.concatenate([graph.tensors[f"{attention}.self.{k}.{p}"] * s for k, s in scale.items()])
+        for p in ("weight", "bias")
+    )
+    together = graph.linear(x, weight.T, bias)
+    by_head = graph.integers(0, 0, heads, size // heads)
     query, key, value = (
         graph.add("Reshape", part, by_head)
         for part in graph.add("Split", together, outputs=3, axis=-1)
     )
-    logits = graph.add(
-        "MatMul",
-        graph.add("Transpose", query, perm=[0, 2, 1, 3]),
-        graph.add("Transpose", key, perm=[0, 2, 3, 1]),
-    )
-    weights = graph.add("Softmax", graph.add("Add", logits, penalty), axis=-1)
+    rows = graph.add("Transpose", query, perm=[0, 2, 1, 3])
+    columns = graph.add("Transpose", key, perm=[0, 2, 3, 1])
+    logits = graph.add("Add", graph.add("MatMul", rows, columns), penalty)
+    weights = graph.add("Softmax", logits, axis=-1)
     mixed = graph.add("MatMul", weights, graph.add("Transpose", value, perm=[0, 2, 1, 3]))
-    flat = graph.add(
-        "Reshape",
-        graph.add("Transpose", mixed, perm=[0, 2, 1, 3]),
-        graph.constant([0, 0, size], np.int64),
-    )
-    attended = _dense(graph, tensors, "attention.output.dense", flat)
-    x = graph.add("Add", attended, x)
-    x = _normalised(graph, tensors, "attention.output.LayerNorm", x, epsilon)
-    wide = graph.gelu(_dense(graph, tensors, "intermediate.dense", x))
-    narrow = _dense(graph, tensors, "output.dense", wide, minimum=-GELU_MINIMUM)
-    x = graph.add("Add", narrow, x)
-    return _normalised(graph, tensors, "output.LayerNorm", x, epsilon)
-
-
-def _dense(graph: _Graph, tensors: Tensors, name: str, x: str, minimum: float | None = None) -> str:
-    return graph.linear(x, tensors[f"{name}.weight"].T, tensors[f"{name}.bias"], minimum)
-
-
-def _normalised(graph: _Graph, tensors: Tensors, name: str, x: str, epsilon: float) -> str:
-    scale, shift = (graph.constant(tensors[f"{name}.{part}"]) for part in ("weight", "bias"))
-    return str(graph.add("LayerNormalization", x, scale, shift, axis=-1, epsilon=epsilon))
+    beside = graph.add("Transpose", mixed, perm=[0, 2, 1, 3])
+    flat = graph.add("Reshape", beside, graph.integers(0, 0, size))
+    x = graph.add("Add", graph.dense(f"{attention}.output.dense", flat), x)
+    x = graph.normalised(f"{attention}.output.LayerNorm", x)
+    wide = graph.gelu(graph.dense(f"{name}.intermediate.dense", x))
+    narrow = graph.dense(f"{name}.output.dense", wide, minimum=-GELU_MINIMUM)
+    return graph.normalised(f"{name}.output.LayerNorm", graph.add("Add", narrow, x))

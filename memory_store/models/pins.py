@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
+from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, ModelUnavailableError
-from memory_store.paths import config_folder
+from memory_store.paths import config_folder, replace_file
 
 Kind = Literal["embedding", "reranking"]
 Digests = Mapping[str, str]  # file, relative to the model's folder → hex SHA-256
@@ -70,41 +69,49 @@ class Package(Struct, frozen=True):
     built: tuple[PinnedFile, ...]
 
 
-class KnownModel(Struct, frozen=True):
-    """A model named in the documents. The first of ``revisions`` is fetched; all are accepted.
-
-    Without revisions it is known but not pinned: fetching it takes your word (``--trust``).
-    """
+class Described(Struct, frozen=True):
+    """What a model is: its ``repository`` on a hub, its ``graph`` in there."""
 
     name: str
     kind: Kind
     licence: str
     repository: str
     graph: str
+
+    def described(self) -> dict[str, Any]:
+        """These fields alone."""
+        return {name: getattr(self, name) for name in Described.__struct_fields__}
+
+
+class KnownModel(Described, frozen=True):
+    """A model named in the documents. The first of ``revisions`` is fetched; all are accepted.
+
+    Without revisions it is known but not pinned: fetching it takes your word (``--trust``).
+    """
+
     revisions: tuple[Revision, ...] = ()
     package: Package | None = None
 
 
-class Record(Struct, frozen=True):
+class Record(Described, frozen=True, kw_only=True):
     """What a model's files were when you trusted them, or when they were built here."""
 
-    name: str
-    kind: Kind
-    repository: str
+    licence: str = "not known here"
     revision: str
-    graph: str
     recorded: str
     files: tuple[PinnedFile, ...]
     archive: PinnedFile | None = None
-    licence: str = "not known here"
 
     @property
     def fetchable(self) -> bool:
         """Whether a hub has it."""
         return self.revision not in (BUILT, FROM_ARCHIVE)
 
-    def as_revision(self) -> Revision:
-        return Revision(self.revision, f"recorded on {self.recorded}", self.files, self.archive)
+    @property
+    def revisions(self) -> tuple[Revision]:
+        """The one that was recorded."""
+        source = f"recorded on {self.recorded}"
+        return (Revision(self.revision, source, self.files, self.archive),)
 
 
 class Kept(Struct, frozen=True):
@@ -148,9 +155,18 @@ def recorded(name: str) -> Record | None:
     return next((one for one in kept().records if one.name.lower() == name.lower()), None)
 
 
-def keep_record(record: Record) -> None:
+def keep_record(
+    model: Described, revision: str, files: Iterable[PinnedFile], archive: PinnedFile | None = None
+) -> None:
     """Record a model's files, in the place of what was recorded of that name before."""
     now = kept()
+    record = Record(
+        **model.described(),
+        revision=revision,
+        recorded=date.today().isoformat(),
+        files=tuple(files),
+        archive=archive,
+    )
     others = tuple(one for one in now.records if one.name.lower() != record.name.lower())
     _write(replace(now, records=(*others, record)))
 
@@ -165,10 +181,7 @@ def keep_asked(name: str) -> None:
 def _write(content: Kept) -> None:
     path = config_folder() / KEPT
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{KEPT}-", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
-        os.replace(temporary, path)
+        replace_file(path, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
     except OSError as error:
         raise ModelUnavailableError(
             f"What was fetched could not be recorded in {path}: {error.strerror}.",
@@ -189,10 +202,10 @@ def command_for(name: str, default: str) -> str:
 def accepted(name: str) -> list[Digests]:
     """Every set of files that the model ``name`` may consist of; empty: nothing is known of it."""
     known, record = known_model(name), recorded(name)
-    sets = [one.digests for one in known.revisions] if known is not None else []
+    sets = [one.digests for model in (known, record) if model for one in model.revisions]
     if known is not None and known.package is not None:
         sets.append({file.name: file.sha256 for file in known.package.built})
-    return sets if record is None else [*sets, record.as_revision().digests]
+    return sets
 
 
 def check_files(name: str, folder: Path, remedy: str) -> dict[str, str]:
@@ -203,7 +216,7 @@ def check_files(name: str, folder: Path, remedy: str) -> dict[str, str]:
     """
     sets = accepted(name)
     found = digests_of(folder, dict.fromkeys(file for one in sets for file in one))
-    if not sets or any(all(found.get(n) == s for n, s in one.items()) for one in sets):
+    if not sets or any(one.items() <= found.items() for one in sets):
         return found
     closest = min(sets, key=lambda one: sum(found.get(n) != s for n, s in one.items()))
     wrong = ", ".join(n for n, s in closest.items() if found.get(n) != s)
@@ -223,3 +236,10 @@ def digest_of(file: Path) -> str:
     """The hex SHA-256 of a file."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def fingerprint(window: int, digests: Iterable[str]) -> str:
+    """Hex SHA-256 over all that decides what a model says: its window, its graph, its tokenizer."""
+    return hashlib.sha256(
+        b"".join([str(window).encode(), *map(bytes.fromhex, digests)])
+    ).hexdigest()

@@ -7,14 +7,12 @@ pinned or recorded (:mod:`memory_store.models.pins`).
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-from collections.abc import Mapping
-from datetime import date
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline, pins
@@ -107,18 +105,8 @@ def build_default() -> ModelPlace:
     names = [file.name for file in package.built]
     digests = pins.digests_of(folder, names)
     if digests not in pins.accepted(DEFAULT_MODEL):  # another onnx wrote the same graph otherwise
-        pins.keep_record(
-            pins.Record(
-                name=known.name,
-                kind=known.kind,
-                repository=package.name,
-                revision=pins.BUILT,
-                graph=known.graph,
-                recorded=date.today().isoformat(),
-                files=tuple(pins.PinnedFile(name, digest) for name, digest in digests.items()),
-                licence=known.licence,
-            )
-        )
+        files = [pins.PinnedFile(name, digest) for name, digest in digests.items()]
+        pins.keep_record(replace(known, repository=package.name), pins.BUILT, files)
     return ModelPlace(DEFAULT_MODEL, folder, known.graph, registered=DEFAULT_MODEL, ours=True)
 
 
@@ -149,17 +137,3 @@ def absent_command(name_or_folder: str | None = None) -> str:
         return ""
     asked = chosen_embedder(name_or_folder)
     return command_for(asked) if not there and "/" in asked else ""
-
-
-def fingerprint(
-    place: ModelPlace, max_tokens: int, digests: Mapping[str, str] | None = None
-) -> str:
-    """Hex SHA-256 over all that decides a vector: the graph, the tokenizer and the window.
-
-    ``digests`` are the SHA-256 of files that were read already.
-    """
-    digest = hashlib.sha256(str(max_tokens).encode())
-    for file in (place.file, "tokenizer.json"):
-        known = (digests or {}).get(file) or pins.digest_of(place.folder / file)
-        digest.update(bytes.fromhex(known))
-    return digest.hexdigest()

@@ -10,7 +10,6 @@ are those that are pinned or recorded where the folder is ours.
 from __future__ import annotations
 
 import functools
-import hashlib
 import logging
 import math
 import os
@@ -86,7 +85,7 @@ class FlashRankReranker:
         """The curve fitted to this very model, else the published one of its name."""
         for fitted in fitted_for(self.name):
             if fitted.fingerprint == self.fingerprint:
-                return fitted.calibration
+                return Calibration(fitted.centre, fitted.slope)
         return CALIBRATIONS.get(self.name)
 
     def score(
@@ -125,9 +124,7 @@ class FlashRankReranker:
         fit, which from here on is always the passage."""
         start = query[: 12 * MAX_QUERY_TOKENS]
         offsets = self._ranker.tokenizer.encode(start, add_special_tokens=False).offsets
-        return (
-            start[: offsets[MAX_QUERY_TOKENS - 1][1]] if len(offsets) > MAX_QUERY_TOKENS else start
-        )
+        return start[: offsets[:MAX_QUERY_TOKENS][-1][1]] if offsets else start
 
 
 _loaded: dict[tuple[Path, int], FlashRankReranker] = {}
@@ -145,8 +142,7 @@ def load_reranker(name_or_folder: str | None = None, *, threads: int | None = No
         if folder is None:
             asked = chosen_reranker(name_or_folder)
             raise ModelUnavailableError(
-                f"The reranker {asked} is not on this machine.",
-                pins.command_for(asked, NO_DEFAULT),
+                f"The reranker {asked} is not on this machine.", pins.command_for(asked, NO_DEFAULT)
             )
         fitted_for(folder.name)  # raises where the calibrations cannot be read
         key = (folder, threads or default_threads())
@@ -186,29 +182,20 @@ def locate_reranker(name_or_folder: str | None = None) -> Path | None:
             f"There is no reranker folder {asked!r} on this machine.", "memory-store doctor DB"
         )
     if name_or_folder is not None:
-        _refuse_unknown(asked)
+        from flashrank.Config import model_file_map
+
+        if asked not in model_file_map:
+            raise BadInputError(
+                f"reranker: {asked!r} is neither a folder nor one of {', '.join(model_file_map)}",
+                "reranker",
+            )
     return None
-
-
-def _refuse_unknown(asked: str) -> None:
-    """Raise BadInputError for a name that the caller chose and no model has."""
-    from flashrank.Config import model_file_map
-
-    if asked not in model_file_map:
-        raise BadInputError(
-            f"reranker: {asked!r} is neither a folder nor one of {', '.join(model_file_map)}",
-            "reranker",
-        )
 
 
 def fingerprint(folder: Path) -> str:
     """Hex SHA-256 over all that decides a score: the graph, the tokenizer and the window."""
-    digest = hashlib.sha256(str(MAX_TOKENS).encode())
     (graph,) = folder.glob("*.onnx")
-    for file in (graph, folder / "tokenizer.json"):
-        with file.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()
+    return pins.fingerprint(MAX_TOKENS, map(pins.digest_of, (graph, folder / "tokenizer.json")))
 
 
 def rerankers_folder(*, make: bool = True) -> Path:
@@ -233,7 +220,7 @@ def _load(folder: Path, threads: int) -> Ranker:
     quiet_runtime()
     (file,) = folder.glob("*.onnx")
     # FlashRank loads a folder only if this map names the file in it.
-    known = model_file_map.get(folder.name)
+    known = {name: one for name, one in model_file_map.items() if name == folder.name}
     model_file_map[folder.name] = file.name
     try:
         with _root_logger_untouched():
@@ -252,10 +239,8 @@ def _load(folder: Path, threads: int) -> Ranker:
             f"The reranker in {folder} cannot be loaded: {error}", "memory-store doctor DB"
         ) from error
     finally:
-        if known is None:
-            del model_file_map[folder.name]
-        else:
-            model_file_map[folder.name] = known
+        del model_file_map[folder.name]
+        model_file_map.update(known)
     return ranker
 
 

@@ -87,20 +87,14 @@ def test_no_other_curve_nearby_explains_the_judgements_better(seed: int) -> None
             for t, p in zip(targets, shares, strict=True)
         )
 
-    for other in (
-        replace(best, centre=best.centre + 0.05),
-        replace(best, centre=best.centre - 0.05),
-        replace(best, slope=best.slope * 1.02),
-        replace(best, slope=best.slope * 0.98),
-    ):
-        assert loss(best) <= loss(other)
+    for aside, steeper in ((0.05, 1), (-0.05, 1), (0, 1.02), (0, 0.98)):
+        assert loss(best) <= loss(Calibration(best.centre + aside, best.slope * steeper))
 
 
 def test_scores_that_tell_all_pairs_apart_get_a_finite_slope() -> None:
     curve = fit([raw(-9.0)] * 20 + [raw(2.0)] * 10, [False] * 20 + [True] * 10)
     assert 0 < curve.slope < 5
-    assert curve(raw(2.0)) > 0.85
-    assert curve(raw(-9.0)) < 0.1
+    assert curve(raw(2.0)) > 0.85 > 0.1 > curve(raw(-9.0))
 
 
 def test_too_few_or_senseless_judgements_are_refused() -> None:
@@ -127,17 +121,8 @@ def test_bins_hold_every_pair_once(pairs: list[tuple[float, bool]]) -> None:
 
 
 def fitted(reranker: Reranker, **changes: object) -> Fitted:
-    values = {
-        "model": reranker.name,
-        "fingerprint": reranker.fingerprint,
-        "centre": -4.0,
-        "slope": 0.7,
-        "pairs": 100,
-        "relevant": 20,
-        "fitted": "2024-05-01",
-        **changes,
-    }
-    return Fitted(**values)  # type: ignore[arg-type]
+    one = Fitted(reranker.name, reranker.fingerprint, -4.0, 0.7, 100, 20, "2024-05-01")
+    return replace(one, **changes)
 
 
 def test_a_model_uses_what_was_fitted_to_it_from_then_on(reranker: Reranker) -> None:
@@ -152,18 +137,17 @@ def test_a_model_uses_what_was_fitted_to_it_from_then_on(reranker: Reranker) -> 
     assert len(json.loads(calibrations_file().read_text())["calibrations"]) == 1
 
 
-def test_another_model_of_the_same_name_is_not_meant(reranker: Reranker) -> None:
-    store_fitted(fitted(reranker, fingerprint="0" * 64))
+def test_another_model_of_that_name_is_not_meant_and_the_file_is_private_and_holds_numbers(
+    reranker: Reranker,
+) -> None:
+    path = store_fitted(fitted(reranker, fingerprint="0" * 64))
     assert reranker.calibration is None
-
-
-def test_the_file_is_private_and_holds_numbers_alone(reranker: Reranker) -> None:
-    path = store_fitted(fitted(reranker))
     assert path.stat().st_mode & 0o077 == 0
     (row,) = json.loads(path.read_text())["calibrations"]
-    assert set(row) == {
-        "model", "fingerprint", "centre", "slope", "pairs", "relevant", "fitted"
-    }  # fmt: skip
+    assert row.keys() == {
+        *("model", "fingerprint", "centre", "slope"),
+        *("pairs", "relevant", "fitted"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -181,6 +165,4 @@ def test_a_damaged_file_is_named_and_the_model_stays_out(
 
 
 def test_a_logit_ends_where_scores_do() -> None:
-    assert logit(0.5) == 0
-    assert logit(0) == pytest.approx(-27.6, abs=0.1)
-    assert logit(1) == pytest.approx(27.6, abs=0.1)
+    assert [logit(one) for one in (0, 0.5, 1)] == pytest.approx([-27.6, 0, 27.6], abs=0.1)

@@ -34,7 +34,9 @@ def test_vectors_come_back_in_the_order_of_the_texts(embedder: Embedder) -> None
     assert vectors.dtype == np.float32
     for text, vector in zip(TEXTS, vectors, strict=True):
         assert vector == pytest.approx(embedder.embed_query(text), abs=1e-6)
+        assert not text or np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
     assert embedder.embed(TEXTS[::-1])[::-1] == pytest.approx(vectors, abs=0)
+    assert embedder.embed([]).shape == (0, embedder.dimensions)
 
 
 def test_several_queries_are_embedded_as_if_alone(embedder: Embedder) -> None:
@@ -43,15 +45,6 @@ def test_several_queries_are_embedded_as_if_alone(embedder: Embedder) -> None:
     for text, vector in zip(TEXTS, vectors, strict=True):
         assert (vector == embedder.embed_query(text)).all()
     assert embedder.embed_queries([]).shape == (0, embedder.dimensions)
-
-
-def test_vectors_have_length_one(embedder: Embedder) -> None:
-    lengths = np.linalg.norm(embedder.embed([text for text in TEXTS if text]), axis=1)
-    assert lengths == pytest.approx(np.ones(len(lengths)), abs=1e-6)
-
-
-def test_no_texts_give_no_vectors(embedder: Embedder) -> None:
-    assert embedder.embed([]).shape == (0, embedder.dimensions)
 
 
 def test_texts_of_one_meaning_are_closer_than_others(embedder: Embedder) -> None:
@@ -101,16 +94,14 @@ def test_lone_surrogates_do_not_stop_it(embedder: Embedder) -> None:
     assert embedder.token_offsets(broken)[-1] == (6, 9)
 
 
-def test_a_model_is_loaded_once_however_many_ask(tiny: Path, tmp_path: Path) -> None:
+def test_many_threads_load_a_model_once_and_get_the_vectors_one_would(
+    embedder: Embedder, tiny: Path, tmp_path: Path
+) -> None:
+    alone = embedder.embed(TEXTS)
     copy = shutil.copytree(tiny, tmp_path / "copy")
     with ThreadPoolExecutor(12) as pool:
         loaded = list(pool.map(lambda _: load_embedder(str(copy)), range(24)))
-    assert len({id(embedder) for embedder in loaded}) == 1
-
-
-def test_many_threads_get_the_vectors_one_would(embedder: Embedder) -> None:
-    alone = embedder.embed(TEXTS)
-    with ThreadPoolExecutor(8) as pool:
+        assert len({id(one) for one in loaded}) == 1
         for vectors in pool.map(lambda _: embedder.embed(TEXTS), range(40)):
             assert vectors == pytest.approx(alone, abs=1e-6)
 

@@ -45,14 +45,8 @@ def pinned(tiny: Path, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for name, digest in pins.digests_of(served, names).items()
     ]
     revision = {"id": REVISION, "source": "this test", "files": files}
-    model = {
-        "name": offline.MODEL_NAME,
-        "kind": "embedding",
-        "licence": "Apache-2.0",
-        "repository": REPOSITORY,
-        "graph": "model.onnx",
-        "revisions": [revision],
-    }
+    model = {"name": offline.MODEL_NAME, "kind": "embedding", "licence": "Apache-2.0"}
+    model |= {"repository": REPOSITORY, "graph": "model.onnx", "revisions": [revision]}
     data = tmp_path / "pins.json"
     data.write_text(json.dumps({"models": [model]}))
     monkeypatch.setattr(pins, "PINS", data)
@@ -98,11 +92,7 @@ def test_the_files_are_named_before_they_are_fetched_and_then_used(pinned: Path,
         assert pins.digest_of(file) in done.stderr
     assert load_embedder().name == offline.MODEL_NAME
     asked = [path for path in hub.asked if "/resolve/" in path]
-    assert asked == [f"/{REPOSITORY}/resolve/{REVISION}/{name}" for name in sorted_names(pinned)]
-
-
-def sorted_names(folder: Path) -> list[str]:
-    return sorted(file.name for file in folder.iterdir())
+    assert asked == [f"/{REPOSITORY}/resolve/{REVISION}/{name}" for name in sorted(left_in(pinned))]
 
 
 def test_what_is_here_and_fits_is_not_fetched_again(pinned: Path, hub: Hub) -> None:
@@ -158,35 +148,30 @@ def test_a_redirection_to_an_address_without_tls_is_not_followed(
     assert left_in(cache) == []
 
 
-def test_a_hub_without_tls_is_not_asked(
-    pinned: Path, attempts: list[object], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("variable", "value", "code", "said"),
+    [
+        ("HF_ENDPOINT", "http://hub.example", 2, "https"),
+        ("HF_ENDPOINT", "http://127.0.0.1:9", 1, "could not be fetched"),
+        ("HF_ENDPOINT", "http://127.0.0.1:9", 1, "datasette-hybrid[offline]"),
+        ("MEMORY_STORE_OFFLINE", "1", 1, "unset MEMORY_STORE_OFFLINE"),
+        ("HF_HUB_OFFLINE", "1", 1, "unset HF_HUB_OFFLINE"),
+    ],
+)
+def test_a_hub_that_may_not_or_cannot_be_asked_says_what_to_do(
+    pinned: Path,
+    hub: Hub,
+    attempts: list[object],
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    code: int,
+    said: str,
 ) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://hub.example")
+    monkeypatch.setenv(variable, value)
     done = run("get")
-    assert done.exit_code == 2
-    assert "https" in done.stderr
-    assert attempts == []
-
-
-@pytest.mark.parametrize("variable", ["MEMORY_STORE_OFFLINE", "HF_HUB_OFFLINE"])
-def test_nothing_is_asked_where_the_network_is_switched_off(
-    variable: str, pinned: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(variable, "1")
-    done = run("get")
-    assert done.exit_code == 1
-    assert f"unset {variable}" in done.stderr
-    assert hub.asked == []
-
-
-def test_an_unreachable_hub_names_the_package_that_needs_none(
-    pinned: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    done = run("get")
-    assert done.exit_code == 1
-    assert "could not be fetched" in done.stderr
-    assert "datasette-hybrid[offline]" in done.stderr
+    assert (done.exit_code, said in done.stderr) == (code, True), done.stderr
+    assert attempts == hub.asked == []
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json", "config.json"])

@@ -15,13 +15,12 @@ FOLDERS = [
     ("MEMORY_STORE_CONFIG", "XDG_CONFIG_HOME", config_folder),
     ("MEMORY_STORE_STATE", "XDG_STATE_HOME", state_folder),
 ]
-posix = pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
 
 
-@pytest.mark.parametrize(("variable", "_xdg", "folder"), FOLDERS)
-def test_a_variable_chooses_the_folder_and_it_is_made_for_its_owner_alone(
+@pytest.mark.parametrize(("variable", "xdg", "folder"), FOLDERS)
+def test_a_folder_is_the_chosen_one_or_the_systems_and_made_for_its_owner_alone(
     variable: str,
-    _xdg: str,
+    xdg: str,
     folder: Callable[[], Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -31,25 +30,14 @@ def test_a_variable_chooses_the_folder_and_it_is_made_for_its_owner_alone(
     assert folder().is_dir()
     if os.name == "posix":
         assert stat.S_IMODE(folder().stat().st_mode) == 0o700
+        monkeypatch.delenv(variable, raising=False)
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv(xdg, str(tmp_path / "base"))
+        assert folder().is_relative_to(tmp_path)
+        assert folder().name == "memory-store"
 
 
-@posix
-@pytest.mark.parametrize(("variable", "xdg", "folder"), FOLDERS)
-def test_without_a_variable_the_folder_is_where_the_system_keeps_such_files(
-    variable: str,
-    xdg: str,
-    folder: Callable[[], Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv(xdg, str(tmp_path / "base"))
-    assert folder().is_relative_to(tmp_path)
-    assert folder().name == "memory-store"
-
-
-@posix
+@pytest.mark.skipif(os.name != "posix", reason="POSIX modes")
 def test_a_folder_that_everybody_may_write_to_is_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
