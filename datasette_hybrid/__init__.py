@@ -121,7 +121,7 @@ def permission_allowed_on_open(datasette: Any, actor: Any, action: str, resource
 
     if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
         return None
-    return grants.decide_on_open(datasette, actor, action, *resource)
+    return grants.decide(datasette, actor, action, *resource, closed=False)
 
 
 @hookimpl(specname="permission_allowed", trylast=True)
@@ -132,7 +132,7 @@ def permission_allowed_on_closed(datasette: Any, actor: Any, action: str, resour
 
     if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
         return None
-    return grants.decide_on_closed(datasette, actor, action, *resource)
+    return grants.decide(datasette, actor, action, *resource, closed=True)
 
 
 @hookimpl(specname="permission_allowed", trylast=True)

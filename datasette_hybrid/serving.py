@@ -24,7 +24,6 @@ from .permissions.asker import NO_ASKER, asker
 from .permissions.grants import renewing
 from .permissions.session_cookies import ending_at_logout
 from .requests.admission import seats_in_sql, work
-from .requests.cache_headers import uncached
 from .requests.cookies import refused_cookies
 from .requests.late_bodies import lingering
 from .requests.policy import note_opened, protected, protection
@@ -90,7 +89,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
                 with requests.answering(search=OURS in path), protection():
                     await let_others_go_first()
                     await describe_new(reference())
-                    sending = protected(reference(), path, uncached(send))
+                    sending = protected(reference(), path, send)
                     await app(scope, renewing(receive), sending)
             finally:
                 page.reset(shown)

@@ -30,8 +30,7 @@ from memory_store.host import (
 from ..requests import questions
 from ..requests.admission import work
 from ..requests.frame import hybrid_path, page, render
-from ..requests.urls import absolute_url
-from ..search.api import HEADERS, answer, endpoint, safe_cell
+from ..search.api import HEADERS, absolute_url, answer, endpoint, safe_cell
 from ..search.forms import last
 from ..vaults.vault import Vault
 from .recorder import SURFACES

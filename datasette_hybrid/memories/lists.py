@@ -18,7 +18,7 @@ from memory_store.errors import BadInputError
 from memory_store.host import Scope, checked_id, checked_type, epoch
 from memory_store.records import Memory
 
-from ..requests.urls import absolute_url
+from ..search.api import absolute_url
 from ..vaults.vault import Vault
 
 LIST_FILTERS = frozenset({"collection", "type", "topic", "status", "since", "until"})

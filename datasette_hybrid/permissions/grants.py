@@ -13,7 +13,7 @@ And once more when the request's body has arrived, which may be long after its h
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -59,56 +59,47 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
     They are those of now, and not renewed: ``again`` is for code that recognises a request.
     """
     compat.forget_permissions()
-    actor_id = id_of(actor)
     vaults = vaults_of(datasette).all()
-    grants: dict[str, Grants] = {}
-    databases: dict[str, frozenset[str]] = {}
+
+    def unlocked() -> frozenset[str]:
+        found = (one for one in vaults if session_unlock(datasette, request, one, actor))
+        return frozenset(vault.database for vault in found)
+
+    names = [vault.database for vault in vaults]
+    return replace(await resolve_some(datasette, actor, names, unlocked), path=request.path)
+
+
+async def resolve_some(
+    datasette: Any,
+    actor: Any,
+    databases: Sequence[str],
+    unlocked: Callable[[], frozenset[str]] = frozenset,
+) -> Asker:
+    """Grants of an ``actor`` who need not be the request's on some vaults.
+
+    A session that ``unlocked`` one stands for the holder of its key; asked once the vaults that
+    were due have been locked.
+    """
+    actor_id = id_of(actor)
     async with remembered(datasette, actor_id) as known:
-        await compat.ask_together(datasette, actor, [vault.database for vault in vaults])
-        visible = {
-            vault.database: await compat.may_view(datasette, actor, vault.database)
-            for vault in vaults
-        }
-        unlocked = {
-            one.database for one in vaults if session_unlock(datasette, request, one, actor)
-        }
-        seen = [vault for vault in vaults if visible[vault.database]]
-        sessions = {vault.database for vault in seen if vault.database in unlocked}
-        asked = [vault.database for vault in seen if vault.database not in sessions]
-        held = await compat.held(
-            datasette, actor, {name: _known(known.get(name), actor_id) for name in asked}
-        )
-    for name in sessions:
-        grants[name], databases[name] = SESSION, frozenset(compat.ACTIONS)
-    for name in asked:
-        grants[name] = _grants(held[name], known.get(name), actor_id)
-        databases[name] = frozenset(action for action, one in held[name].items() if one.database)
+        await compat.ask_together(datasette, actor, databases)
+        visible = {name: await compat.may_view(datasette, actor, name) for name in databases}
+        seen = [name for name in databases if visible[name]]
+        sessions = unlocked().intersection(seen)
+        asked = {name: _known(known.get(name), actor_id) for name in seen if name not in sessions}
+        held = await compat.held(datasette, actor, asked)
+    grants = {name: _grants(held[name], known.get(name), actor_id) for name in held}
+    whole = {
+        name: frozenset(action for action, one in actions.items() if one.database)
+        for name, actions in held.items()
+    }
     return Asker(
-        grants,
+        grants | dict.fromkeys(sessions, SESSION),
         actor_id,
-        databases,
-        frozenset(sessions),
-        request.path,
+        whole | dict.fromkeys(sessions, frozenset(compat.ACTIONS)),
+        sessions,
         actor=actor,
         visible=visible,
-    )
-
-
-async def resolve_one(datasette: Any, actor: Any, database: str) -> Asker:
-    """Grants of an ``actor`` who need not be the request's on one vault: no cookie counts here."""
-    actor_id = id_of(actor)
-    async with remembered(datasette, actor_id) as known:
-        if not await compat.may_view(datasette, actor, database):
-            return NO_ASKER
-        membership = known.get(database)
-        held = (await compat.held(datasette, actor, {database: _known(membership, actor_id)}))[
-            database
-        ]
-    return Asker(
-        {database: _grants(held, membership, actor_id)},
-        actor_id,
-        {database: frozenset(action for action, one in held.items() if one.database)},
-        actor=actor,
     )
 
 
@@ -191,24 +182,19 @@ async def rules_by_sql(datasette: Any, actor: Any, action: str) -> Any:
     return compat.permission_rules([*on_databases, *rules(known, id_of(actor), action)])
 
 
-async def decide_on_open(
-    datasette: Any, actor: Any, action: str, database: str, collection: str
+async def decide(
+    datasette: Any, actor: Any, action: str, database: str, collection: str, *, closed: bool
 ) -> bool | None:
-    """For 0.65's ``permission_allowed`` about ``(database, id)``: what holds on the database."""
+    """For 0.65's ``permission_allowed`` about ``(database, id)``.
+
+    Of an open collection: what holds on the database. Of a ``closed`` one: what the actor's role
+    there includes, and nothing else.
+    """
     membership = (await memberships(datasette)).get(database)
-    if membership is None or collection not in membership.open:
+    if membership is None or collection not in (membership.closed if closed else membership.open):
         return None
+    within = compat.within_restrictions(actor, action, database, collection)
+    if closed:
+        return membership.lets(id_of(actor), action, collection) and within
     allowed = await datasette.permission_allowed(actor, action, database, default=False)
-    within = compat.within_restrictions(actor, action, database, collection)
     return (bool(allowed) and within) or None
-
-
-async def decide_on_closed(
-    datasette: Any, actor: Any, action: str, database: str, collection: str
-) -> bool | None:
-    """The same of a closed collection: what the actor's role there includes, and nothing else."""
-    membership = (await memberships(datasette)).get(database)
-    if membership is None or collection not in membership.closed:
-        return None
-    within = compat.within_restrictions(actor, action, database, collection)
-    return membership.lets(id_of(actor), action, collection) and within

@@ -46,13 +46,8 @@ class Membership:
 
     def for_actor(self, actor_id: str | None) -> Membership:
         """The open collections, and the closed ones of which an actor is a member."""
-        return Membership(
-            {
-                one: members
-                for one, members in self.members.items()
-                if not members or actor_id in members
-            }
-        )
+        kept = self.members.items()
+        return Membership({one: them for one, them in kept if not them or actor_id in them})
 
     def role(self, collection: str, actor_id: str | None) -> str | None:
         """What an actor is in a closed collection; ``None``: nothing."""

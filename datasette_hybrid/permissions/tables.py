@@ -8,7 +8,6 @@ permission hooks here do for pages and the download. Tables that are no vault's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
@@ -16,7 +15,7 @@ from memory_store.host import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from .. import compat
 from .asker import NO_ASKER, Asker, asker
-from .grants import resolve_one
+from .grants import resolve_some
 
 
 class Access(IntEnum):
@@ -72,14 +71,9 @@ def needed(table: str) -> Access:
 async def decide(datasette: Any, actor: Any, action: str, resource: Any) -> bool | None:
     """For 0.65's ``permission_allowed``: a denial, or ``None`` for no opinion."""
     database, table = resource if isinstance(resource, tuple) else (resource, None)
-    if database not in _vaults(datasette):
+    if database not in _vaults_with_a_say(datasette, action):
         return None
-    if action == VIEW_TABLE:
-        least = needed(str(table))
-    elif action == DOWNLOAD or not _guarded(datasette, database):
-        least = Access.ALL
-    else:
-        return None
+    least = needed(str(table)) if action == VIEW_TABLE else Access.ALL
     if least is Access.NONE or await _access(datasette, actor, database) >= least:
         return None
     return False
@@ -88,31 +82,25 @@ async def decide(datasette: Any, actor: Any, action: str, resource: Any) -> bool
 async def rules_by_sql(datasette: Any, actor: Any, action: str) -> Any:
     """The same for 1.0's ``permission_resources_sql``: denials alone."""
     rules = []
-    for database in _vaults(datasette):
-        if action == EXECUTE_SQL and _guarded(datasette, database):
-            continue
+    tables: tuple[str | None, ...] = (None,)
+    if action == VIEW_TABLE:
+        tables = (*MEMORY_TABLES, *VAULT_TABLES, *LATER_TABLES)
+    for database in _vaults_with_a_say(datasette, action):
         access = await _access(datasette, actor, database)
-        denied: Iterable[str | None]
-        if action == VIEW_TABLE:
-            tables = (*MEMORY_TABLES, *VAULT_TABLES, *LATER_TABLES)
-            denied = [table for table in tables if access < needed(table)]
-        else:
-            denied = [None] if access < Access.ALL else []
+        denied = [one for one in tables if access < (needed(one) if one else Access.ALL)]
         reason = "closed to everyone without a grant on the vault"
         rules += [compat.Rule(database, table, False, reason) for table in denied]
     return compat.permission_rules(rules)
 
 
-def _vaults(datasette: Any) -> list[str]:
-    from ..vaults.registry import names_found
+def _vaults_with_a_say(datasette: Any, action: str) -> list[str]:
+    """The databases with a vault; SQL is decided about where its connections are not guarded."""
+    from ..vaults.registry import names_found, vaults_of
 
-    return names_found(datasette)
-
-
-def _guarded(datasette: Any, database: str) -> bool:
-    from ..vaults.registry import vaults_of
-
-    return database not in vaults_of(datasette).unguarded
+    names = names_found(datasette)
+    if action != EXECUTE_SQL:
+        return names
+    return [name for name in names if name in vaults_of(datasette).unguarded]
 
 
 async def _access(datasette: Any, actor: Any, database: str) -> Access:
@@ -121,11 +109,9 @@ async def _access(datasette: Any, actor: Any, database: str) -> Access:
     Datasette asks of each table whether an anonymous visitor might see it, too.
     """
     known = asker.get()
-    if known is NO_ASKER:
-        return access_of(await resolve_one(datasette, actor, database), database)
-    if actor == known.actor:
-        return access_of(known, database)
-    key = (repr(actor), database)
-    if key not in known.others:
-        known.others[key] = await resolve_one(datasette, actor, database)
-    return access_of(known.others[key], database)
+    if known is NO_ASKER or actor != known.actor:
+        others, key = known.others if known is not NO_ASKER else {}, (repr(actor), database)
+        if key not in others:
+            others[key] = await resolve_some(datasette, actor, [database])
+        known = others[key]
+    return access_of(known, database)

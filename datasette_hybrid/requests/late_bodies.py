@@ -12,7 +12,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from .cache_headers import Send
+from .policy import Send
 
 MOST = 256 * 1024**2
 """Bytes that are dropped at most: more than anything that one may send here."""

@@ -7,6 +7,10 @@ of templates as they are compiled, before any data is in them; a tag that data b
 Our own pages always say so. Datasette's own do where text was opened for them, by a cell or by SQL,
 and where they are of a vault's tables. Its other pages of a database with a vault may hold a form
 that writes, or the link to one: an actor with a grant there gets them in no frame.
+
+And no cache keeps them: Datasette lets every proxy keep a table or an answer to SQL for a few
+seconds. Where the asker holds a grant on some vault, the same address says different things to
+different people.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import base64
 import hashlib
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -32,6 +36,7 @@ from ..vaults.registry import names_found
 SCRIPT = re.compile(r"""(?<!["'`\\])<script\b(?![^>]*\bnonce=)""")
 HANDLER = re.compile(r"""\son[a-z]+="([^"{]+)\"""")
 UNFRAMED = "frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
+CACHE_CONTROL = b"cache-control"
 FORMAT = re.compile(r"\.\w+$")
 
 Send = Callable[[Any], Awaitable[None]]
@@ -112,23 +117,26 @@ def protected(datasette: Any, path: str, send: Send) -> Send:
 
     async def sent(message: Any) -> None:
         if message["type"] == "http.response.start":
-            policy = _policy(datasette, path, dict(message["headers"]))
+            headers = [*message["headers"]]
+            policy = _policy(datasette, path, {name.lower(): value for name, value in headers})
             if policy is not None:
-                added = [
+                headers += [
                     (b"content-security-policy", policy.encode()),
                     (b"x-frame-options", b"DENY"),
                     (b"x-content-type-options", b"nosniff"),
                     (b"referrer-policy", b"no-referrer"),
                 ]
-                message = {**message, "headers": [*message["headers"], *added]}
+            if any(asker.get().grants.values()):
+                headers = [pair for pair in headers if pair[0].lower() != CACHE_CONTROL]
+                headers.append((CACHE_CONTROL, b"no-store"))
+            message = {**message, "headers": headers}
         await send(message)
 
     return sent
 
 
-def _policy(datasette: Any, path: str, headers: dict[bytes, bytes]) -> str | None:
+def _policy(datasette: Any, path: str, said: Mapping[bytes, bytes]) -> str | None:
     """What one answer needs; ``None``: nothing, or it says so itself."""
-    said = {name.lower(): value for name, value in headers.items()}
     if not said.get(b"content-type", b"").startswith(b"text/html"):
         return None
     if b"content-security-policy" in said:

@@ -20,14 +20,13 @@ from datasette import Response
 from memory_store.access import Grants
 from memory_store.host import Scope
 
-from .. import compat
 from ..permissions.asker import asker
 from ..permissions.grants import may_see
 from ..search import forms
 from ..search.addresses import address, pairs_of
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
-from . import questions
+from . import cookies, questions
 from .admission import work
 from .frame import hybrid_path
 
@@ -75,14 +74,7 @@ async def led_to(
     if name is None:
         return None
     response = see(address(path, [(NAME, name)]))
-    response.set_cookie(
-        VISITOR,
-        visitor,
-        path=datasette.setting("base_url"),
-        httponly=True,
-        samesite="strict",
-        secure=compat.is_https(datasette, request),
-    )
+    cookies.give(datasette, request, response, VISITOR, visitor)
     return response
 
 

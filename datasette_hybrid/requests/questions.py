@@ -53,8 +53,19 @@ QUESTION_KEPT = "datasette-hybrid question"  # there, too: what a name in the ad
 
 Answer = TypeVar("Answer")
 
+
+class TooLargeError(BadInputError):
+    """The request's body is longer than anything this server is meant to read (HTTP 413)."""
+
+
+class TooSlowError(BadInputError):
+    """The request's body did not arrive in time (HTTP 408)."""
+
+
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (UnreadableVaultError, 503),
+    (TooLargeError, 413),
+    (TooSlowError, 408),
     (BadInputError, 400),
     (NotFoundError, 404),
     (NotAVaultError, 404),
@@ -78,14 +89,6 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
 REFUSALS = tuple(kind for kind, _ in STATUS)
 
 
-class TooLargeError(BadInputError):
-    """The request's body is longer than anything this server is meant to read (HTTP 413)."""
-
-
-class TooSlowError(BadInputError):
-    """The request's body did not arrive in time (HTTP 408)."""
-
-
 @dataclass(frozen=True)
 class Question:
     """A search as asked, and the parameters it was read from."""
@@ -96,11 +99,14 @@ class Question:
 
 def status_of(error: Exception) -> int:
     """The HTTP status of a refusal."""
-    if isinstance(error, TooLargeError):
-        return 413
-    if isinstance(error, TooSlowError):
-        return 408
     return next(status for kind, status in STATUS if isinstance(error, kind))
+
+
+def retry_after(error: Exception) -> dict[str, str]:
+    """The header that says when a refused request may be sent again, where that is known."""
+    if isinstance(error, TooManyAttemptsError):
+        return {"Retry-After": str(error.seconds)}
+    return {"Retry-After": "1"} if isinstance(error, QueueFullError) else {}
 
 
 async def vault_for(

@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from time import monotonic
 
 PATIENCE = 0.15
@@ -28,8 +29,8 @@ class Requests:
         self._searches = 0
         self._others = 0
         self._places: asyncio.Semaphore | None = None
-        self._no_others = asyncio.Event()
-        self._no_others.set()
+        self.no_others = asyncio.Event()
+        self.no_others.set()
 
     @contextmanager
     def answering(self, *, search: bool) -> Iterator[None]:
@@ -51,20 +52,14 @@ class Requests:
             return
         self._others += one
         if self._others:
-            self._no_others.clear()
+            self.no_others.clear()
         else:
-            self._no_others.set()
+            self.no_others.set()
 
     @property
     def should_wait(self) -> bool:
         """Whether something else is being answered, and several searches are."""
         return self._searches > 1 and self._others > 0
-
-    async def no_others(self, seconds: float) -> None:
-        """Wait until nothing else is being answered, if several searches are."""
-        if self.should_wait:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._no_others.wait(), seconds)
 
     def places(self, at_once: int) -> asyncio.Semaphore:
         """Of the searches that run ``at_once``; how many that is does not change."""
@@ -72,33 +67,12 @@ class Requests:
         return self._places
 
 
+@dataclass
 class Turn:
-    """One request, and how long it still waits for others."""
+    """One request, and for how many seconds it still waits for others."""
 
-    def __init__(self, requests: Requests, patience: float) -> None:
-        self._requests = requests
-        self._left = patience
-
-    async def let_others_go_first(self) -> None:
-        """See :func:`let_others_go_first`."""
-        if self._left > 0:
-            begun = monotonic()
-            await self._requests.no_others(self._left)
-            self._left -= monotonic() - begun
-
-    @asynccontextmanager
-    async def to_search(self, at_once: int) -> AsyncIterator[None]:
-        """See :func:`turn_to_search`."""
-        places = self._requests.places(at_once)
-        await places.acquire()
-        while self._left > 0 and self._requests.should_wait:
-            places.release()  # all who wait lose their patience at the same time
-            await self.let_others_go_first()
-            await places.acquire()
-        try:
-            yield
-        finally:
-            places.release()
+    requests: Requests
+    left: float
 
 
 _turn: ContextVar[Turn | None] = ContextVar("hybrid_turn", default=None)
@@ -107,8 +81,11 @@ _turn: ContextVar[Turn | None] = ContextVar("hybrid_turn", default=None)
 async def let_others_go_first() -> None:
     """To be awaited before a piece of work that keeps the server's thread for milliseconds."""
     turn = _turn.get()
-    if turn is not None:
-        await turn.let_others_go_first()
+    if turn is not None and turn.left > 0 and turn.requests.should_wait:
+        begun = monotonic()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(turn.requests.no_others.wait(), turn.left)
+        turn.left -= monotonic() - begun
 
 
 @asynccontextmanager
@@ -118,5 +95,13 @@ async def turn_to_search(at_once: int) -> AsyncIterator[None]:
     if turn is None:
         yield
         return
-    async with turn.to_search(at_once):
+    places = turn.requests.places(at_once)
+    await places.acquire()
+    while turn.left > 0 and turn.requests.should_wait:
+        places.release()  # all who wait lose their patience at the same time
+        await let_others_go_first()
+        await places.acquire()
+    try:
         yield
+    finally:
+        places.release()

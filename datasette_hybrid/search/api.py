@@ -21,8 +21,6 @@ from memory_store.host import whole_characters, write_json
 from memory_store.records import RESULT_COLUMNS, SearchResponse
 
 from ..requests import questions
-from ..requests.admission import QueueFullError, TooManyAttemptsError
-from ..requests.urls import absolute_url
 from ..vaults.vault import Vault
 
 HEADERS = {
@@ -75,14 +73,10 @@ def endpoint(*methods: str) -> Callable[[View], View]:
 def refused(error: Exception) -> Response:
     """The JSON answer to a refusal."""
     extra: dict[str, Any] = {}
-    headers = {}
     if isinstance(error, BadInputError) and error.parameter:
         extra["parameter"] = "q" if error.parameter == "query" else error.parameter
-    if isinstance(error, QueueFullError):
-        headers["Retry-After"] = "1"
-    if isinstance(error, TooManyAttemptsError):
-        headers["Retry-After"] = str(error.seconds)
-    return refusal(str(error), questions.status_of(error), extra, headers)
+    status, headers = questions.status_of(error), questions.retry_after(error)
+    return refusal(str(error), status, extra, headers)
 
 
 def refusal(
@@ -160,6 +154,14 @@ def compact(response: SearchResponse, rows: Iterable[Mapping[str, Any]]) -> list
 async def nowhere(datasette: Any, request: Any) -> Response:
     """Any other address below the search page that ends in ``.json``."""
     raise NotFound("there is no such address")
+
+
+def absolute_url(datasette: Any, request: Any, path: str) -> str:
+    """The whole address of a path; the path alone where the request's Host is no address."""
+    try:
+        return str(datasette.absolute_url(request, path))
+    except ValueError:  # "[", as of an IPv6 address, that is never closed
+        return path
 
 
 def _rows(response: SearchResponse, vault: Vault, *, titled: bool = False) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ it is configured otherwise, so what it made of that header counts no more than t
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import time
@@ -15,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
-from itsdangerous import BadSignature
-
-from .. import compat
 from ..configuration import UNIX, Proxies
 from ..permissions.session_cookies import identity
+from ..requests import cookies
+from ..vaults.registry import vaults_of
 from .attempts import Client
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 NAMESPACE = "hybrid-known"
 KNOWN_DAYS = 180
 BROWSER_BYTES = 16
-NAME_DIGITS = 16
 IPV6_BITS = 64  # a household has all addresses of such a network
 FORWARDED = "forwarded by a proxy that is not configured"
 TRUSTED_BY_SERVER = "FORWARDED_ALLOW_IPS"  # uvicorn's own variable, and what it is without
@@ -36,9 +33,9 @@ TRUSTED_WITHOUT = "127.0.0.1"
 SHOWN = 64  # characters of what is no address
 
 
-def client_of(datasette: Any, request: Any, vault: Vault, proxies: Proxies) -> Client:
+def client_of(datasette: Any, request: Any, vault: Vault) -> Client:
     """Whose attempt a request is. An actor who is signed in is counted apart from others there."""
-    where = address_of(request.scope, proxies)
+    where = address_of(request.scope, vaults_of(datasette).proxies)
     actor = identity(request.actor)
     name = where if actor is None else f"{where} {actor}"
     return Client(name, _browser(datasette, request, vault))
@@ -101,36 +98,22 @@ def _parsed(host: str) -> IPv4Address | IPv6Address | None:
 # -- browsers that unlocked before ------------------------------------------------------
 
 
-def cookie_name(vault: Vault) -> str:
-    """One for each database."""
-    named = hashlib.sha256(vault.database.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"ds_hybrid_known_{named[:NAME_DIGITS]}"
-
-
 def remember(datasette: Any, request: Any, response: Any, vault: Vault) -> None:
     """Know this browser again: it unlocked the vault, so its attempts come first from now on."""
     browser = _browser(datasette, request, vault) or secrets.token_urlsafe(BROWSER_BYTES)
     lifetime = KNOWN_DAYS * 86_400
     value = {"database": vault.database, "browser": browser, "until": time.time() + lifetime}
-    response.set_cookie(
-        cookie_name(vault),
-        datasette.sign(value, NAMESPACE),
-        path=datasette.setting("base_url"),
-        max_age=lifetime,
-        httponly=True,
-        samesite="strict",
-        secure=compat.is_https(datasette, request),
-    )
+    signed = datasette.sign(value, NAMESPACE)
+    cookies.give(datasette, request, response, _cookie_name(vault), signed, lifetime)
 
 
 def _browser(datasette: Any, request: Any, vault: Vault) -> str | None:
-    signed = request.cookies.get(cookie_name(vault))
-    try:
-        value = datasette.unsign(signed, NAMESPACE) if signed else None
-    except BadSignature:
-        return None
-    if not isinstance(value, dict) or value.get("database") != vault.database:
-        return None
+    name = _cookie_name(vault)
+    value = cookies.signed(datasette, request.cookies, name, NAMESPACE, vault.database)
     until, browser = value.get("until"), value.get("browser")
     fresh = isinstance(until, int | float) and time.time() < until
     return browser if fresh and isinstance(browser, str) else None
+
+
+def _cookie_name(vault: Vault) -> str:
+    return cookies.cookie_name("ds_hybrid_known", vault.database)

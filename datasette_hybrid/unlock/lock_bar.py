@@ -7,7 +7,6 @@ of them who may lock it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from datasette.utils import tilde_decode
@@ -17,7 +16,7 @@ from memory_store.errors import NotAVaultError
 from .. import compat
 from ..permissions.asker import asker
 from ..vaults.registry import vaults_of
-from ..vaults.vault import Closing, Vault
+from ..vaults.vault import Vault
 
 MINUTE, HOUR = 60, 3600  # seconds
 
@@ -59,19 +58,15 @@ def lockbar(datasette: Any, request: Any) -> LockBar | None:
     return LockBar(vault.database, action, sentence(vault.closing()), links, session)
 
 
-def sentence(closing: Closing | None) -> str:
+def sentence(closing: tuple[float | None, float | None] | None) -> str:
     """When the vault locks itself, in words; empty when it does not."""
     if closing is None:
         return ""
-    parts = []
-    if closing.idle_seconds is not None:
-        parts.append(f"in {_span(closing.idle_seconds)} of no use")
-    if closing.at is not None:
-        left = (closing.at - datetime.now(UTC)).total_seconds()
+    idle, left = closing
+    parts = [] if idle is None else [f"in {_span(idle)} of no use"]
+    if left is not None:
         parts.append(f"in {_span(left)}{' in any case' if parts else ''}")
-    if not parts:
-        return "Stays unlocked until it is locked."
-    return f"Locks {', and '.join(parts)}."
+    return f"Locks {', and '.join(parts)}." if parts else "Stays unlocked until it is locked."
 
 
 def _span(seconds: float) -> str:

@@ -17,7 +17,6 @@ from ..permissions.session_cookies import end_session, grant_session
 from ..requests import questions
 from ..requests.admission import TooManyAttemptsError, locksmith
 from ..requests.frame import hybrid_path, page, render, unlock_page
-from ..vaults.registry import vaults_of
 from ..vaults.vault import AnotherKeyError, Vault
 from .attempts import attempts_of
 from .clients import client_of, remember
@@ -25,6 +24,10 @@ from .errands import Errand, from_form, told
 from .lock_bar import may_lock
 
 SECRET_LIMIT = 4096  # characters
+DOES_NOT_OPEN = "That does not open this vault. Check for a missing or extra character."
+OPEN_WITH_ANOTHER = (
+    "This vault is open with another key. Once it is locked, yours opens what is shared with you."
+)
 LACKS_DEVICE_KEY = (
     "A passphrase of this vault also needs its device key, which this server does not have. Use "
     "the recovery code or a key file, or have the device key put here: memory-store keys device "
@@ -42,54 +45,25 @@ async def unlock(datasette: Any, request: Any) -> Response:
     secret = (given.get("secret") or [""])[-1]
     if not isinstance(secret, str) or len(secret) > SECRET_LIMIT:
         raise BadInputError("secret: this is too long to be one", "secret")
-    errand = from_form(given)
-    if not secret.strip():
-        problem = "Nothing was entered."
-        return await unlock_page(
-            datasette, request, vault, status=400, problem=problem, errand=errand
-        )
-    return await _try(datasette, request, vault, secret, errand)
-
-
-async def _try(datasette: Any, request: Any, vault: Vault, secret: str, errand: Errand) -> Response:
-    client = client_of(datasette, request, vault, vaults_of(datasette).proxies)
+    errand, client = from_form(given), client_of(datasette, request, vault)
+    status, problem, headers = 400, "" if secret.strip() else "Nothing was entered.", {}
     try:
-        await attempts_of(datasette).judge(
-            client, lambda: locksmith.run(lambda: vault.unlock(secret))
-        )
+        if not problem:
+            await attempts_of(datasette).judge(
+                client, lambda: locksmith.run(lambda: vault.unlock(secret))
+            )
     except TooManyAttemptsError as error:
-        return await unlock_page(
-            datasette,
-            request,
-            vault,
-            status=429,
-            problem=f"Too many wrong secrets. Try again in {error.seconds} seconds.",
-            headers={"Retry-After": str(error.seconds)},
-            errand=errand,
-        )
+        status, headers = 429, {"Retry-After": str(error.seconds)}
+        problem = f"Too many wrong secrets. Try again in {error.seconds} seconds."
     except (WrongKeyError, BadInputError) as error:
         vault.audit.note("failed unlock")
-        problem = "That does not open this vault. Check for a missing or extra character."
+        status, problem = 403, DOES_NOT_OPEN
         if isinstance(error, DeviceKeyError):
             problem = LACKS_DEVICE_KEY
-        return await unlock_page(
-            datasette,
-            request,
-            vault,
-            status=403,
-            problem=problem,
-            errand=errand,
-        )
     except AnotherKeyError:
-        return await unlock_page(
-            datasette,
-            request,
-            vault,
-            status=409,
-            problem="This vault is open with another key. Once it is locked, yours "
-            "opens what is shared with you.",
-            errand=errand,
-        )
+        status, problem = 409, OPEN_WITH_ANOTHER
+    if problem:
+        return await unlock_page(datasette, request, vault, status, problem, headers, errand)
     vault.audit.note("unlock", session=True)
     response = await _onward(datasette, request, vault, errand)
     grant_session(datasette, request, response, vault)

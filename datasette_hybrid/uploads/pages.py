@@ -22,8 +22,7 @@ from ..requests import questions
 from ..requests.admission import work
 from ..requests.cross_site import comes_from_elsewhere, is_forged
 from ..requests.frame import hybrid_path, page, render
-from ..requests.urls import absolute_url
-from ..search.api import answer, endpoint
+from ..search.api import absolute_url, answer, endpoint
 from ..search.forms import last, values
 from ..vaults.vault import Vault
 from .files import FILES_LIMIT, UPLOAD_LIMIT, Upload, read_upload, sources, taken

@@ -6,7 +6,7 @@ Boundary: a vault whose members cannot be read grants nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -48,12 +48,10 @@ async def remembered(
 async def _read(datasette: Any) -> Mapping[str, Membership]:
     """In a thread: a vault may be opening, and its settings are looked at in the file."""
     vaults = vaults_of(datasette).all()
-    return await asyncio.to_thread(_of_all, vaults) if vaults else {}
-
-
-def _of_all(vaults: Iterable[Vault]) -> Mapping[str, Membership]:
-    known = {vault.database: _of(vault) for vault in vaults}
-    return {database: found for database, found in known.items() if found is not None}
+    if not vaults:
+        return {}
+    known = zip(vaults, await asyncio.to_thread(lambda: [*map(_of, vaults)]), strict=True)
+    return {vault.database: found for vault, found in known if found is not None}
 
 
 def _of(vault: Vault) -> Membership | None:
@@ -61,10 +59,6 @@ def _of(vault: Vault) -> Membership | None:
     try:
         return vault.membership()
     except Exception as error:  # noqa: BLE001 - others' vaults have permissions of their own
-        problem = (
-            f"its members cannot be read, so no permission is granted ({type(error).__name__})"
-        )
-    if vault.problem != problem:
-        vault.problem = problem
-        vault.tell(problem)
-    return None
+        kind = type(error).__name__
+        vault.note_problem(f"its members cannot be read, so no permission is granted ({kind})")
+        return None

@@ -8,7 +8,6 @@ the environment is for everybody, and may belong to another vault.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,11 +40,14 @@ from memory_store.host import (
 from .. import configuration
 from ..configuration import DatabaseSettings
 
-Read = Callable[[], list[Secret]]
-
 LOOK_PATIENCE = 0.5
 """Seconds that a look waits for another program: as long as one takes to close the file, and not
 as long as one may keep it to itself, since every request looks."""
+
+NO_SECRETS: dict[str, Any] = {
+    **dict.fromkeys(("key_file", "passphrase", "recovery_code")),
+    "keyring": False,
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Opened:
 
 def may_be_opened(settings: DatabaseSettings) -> bool:
     """Whether there is any key to try. Reads none."""
-    return bool(_is_configured(settings) or _in_environment())
+    return bool(_configured(settings)) or key_in_environment()
 
 
 def open_configured(path: Path, settings: DatabaseSettings, access: FileAccess) -> Opened | None:
@@ -67,16 +69,21 @@ def open_configured(path: Path, settings: DatabaseSettings, access: FileAccess) 
     Raises what the first configured key was refused with, when none of them fits.
     """
     refusals: list[MemoryStoreError] = []
-    demanded = _is_configured(settings)
-    sources = _configured(path, settings) if demanded else _environment(path)
-    for source, read in sources:
+    configured = _configured(settings)
+    found = configured or [
+        (f"the key file of {KEY_FILE_VARIABLE}", "key_file", os.environ.get(KEY_FILE_VARIABLE)),
+        (PASSPHRASE_VARIABLE, "passphrase", os.environ.get(PASSPHRASE_VARIABLE)),
+    ]
+    for source, kind, given in found:
         try:
-            return Opened(opened(path, read(), access), source)
-        except WrongKeyError as refusal:
-            if demanded or isinstance(refusal, DeviceKeyError):
-                refusals.append(refusal)
+            if given:
+                return Opened(opened(path, _secrets(path, kind, given), access), source)
         except MemoryStoreError as refusal:
-            refusals.append(refusal)
+            fits_another = isinstance(refusal, WrongKeyError) and not isinstance(
+                refusal, DeviceKeyError
+            )
+            if configured or not fits_another:
+                refusals.append(refusal)
     if refusals:
         raise refusals[0]
     return None
@@ -130,54 +137,20 @@ def _looking_into(path: Path, access: FileAccess) -> closing[Storage]:
     return closing(Storage.open(path, read_only=True, access=access, patience=LOOK_PATIENCE))
 
 
-def _is_configured(settings: DatabaseSettings) -> bool:
-    return bool(settings.key_file or settings.passphrase or settings.keyring)
+def _configured(settings: DatabaseSettings) -> list[tuple[str, str, Any]]:
+    """The keys that the configuration names: what each is, its kind, and where it is kept."""
+    named = [
+        ("the configured key file", "key_file", settings.key_file),
+        ("the configured passphrase", "passphrase", settings.passphrase),
+        ("the key in the OS keyring", "keyring", settings.keyring),
+    ]
+    return [one for one in named if one[2]]
 
 
-def _in_environment() -> bool:
-    return bool(os.environ.get(KEY_FILE_VARIABLE) or os.environ.get(PASSPHRASE_VARIABLE))
-
-
-def _configured(path: Path, settings: DatabaseSettings) -> Iterator[tuple[str, Read]]:
-    if settings.key_file is not None:
-        yield "the configured key file", lambda: _key_file(path, settings.key_file)
-    if settings.passphrase is not None:
-        yield "the configured passphrase", lambda: _passphrase(path, settings.passphrase)
-    if settings.keyring:
-        yield "the key in the OS keyring", lambda: _secrets(path, keyring=True)
-
-
-def _environment(path: Path) -> Iterator[tuple[str, Read]]:
-    named = os.environ.get(KEY_FILE_VARIABLE)
-    if named:
-        yield f"the key file of {KEY_FILE_VARIABLE}", lambda: _secrets(path, key_file=named)
-    passphrase = os.environ.get(PASSPHRASE_VARIABLE)
-    if passphrase:
-        yield PASSPHRASE_VARIABLE, lambda: _secrets(path, passphrase=passphrase)
-
-
-def _key_file(path: Path, reference: Any) -> list[Secret]:
-    return _secrets(path, key_file=_resolved(reference, "key-file"))
-
-
-def _passphrase(path: Path, reference: Any) -> list[Secret]:
-    return _secrets(path, passphrase=_resolved(reference, "passphrase"))
-
-
-def _resolved(reference: Any, option: str) -> str:
-    named = configuration.resolved(reference)
-    if named is None:
-        raise BadInputError(f"{option}: its variable or file is missing", option)
-    return named
-
-
-def _secrets(
-    path: Path,
-    *,
-    key_file: str | None = None,
-    passphrase: str | None = None,
-    keyring: bool = False,
-) -> list[Secret]:
-    return secrets_to_open(
-        path, key_file=key_file, passphrase=passphrase, recovery_code=None, keyring=keyring
-    )
+def _secrets(path: Path, kind: str, given: Any) -> list[Secret]:
+    if kind != "keyring":
+        given = configuration.resolved(given)
+        if given is None:
+            option = kind.replace("_", "-")
+            raise BadInputError(f"{option}: its variable or file is missing", option)
+    return secrets_to_open(path, **{**NO_SECRETS, kind: given})

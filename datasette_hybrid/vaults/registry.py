@@ -7,11 +7,12 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memory_store.errors import MemoryStoreError, NotAVaultError
-from memory_store.host import FileAccess, file_access, is_vault, says_vault
+from memory_store.host import file_access, is_vault, says_vault
 
 from .. import configuration
 from ..configuration import DatabaseSettings
@@ -88,17 +89,25 @@ class Vaults:
         return max([usual, *(one.search_processes for one in self.settings.values())])
 
     def rest_where_due(self) -> None:
-        """Apply the time-outs to every vault; lock those that Datasette no longer serves."""
+        """Apply the time-outs to every vault; lock those that Datasette no longer serves.
+
+        A failure with one does not stop the clock for the others.
+        """
         datasette = self._datasette()
         served = {} if datasette is None else datasette.databases
         with self._lock:
             gone = [self._found.pop(name) for name in [*self._found] if name not in served]
-            self._changed(len(gone))
+            _changed(len(gone))
             found = list(self._found.values())
         for vault in gone:
             vault.lock()
         for vault in found:
-            _look_after(vault)
+            try:
+                vault.follow_file()
+                vault.rest_if_due()
+                vault.write_audit()
+            except Exception as error:  # noqa: BLE001 - a watch that ends leaves keys in memory
+                vault.note_problem(f"its time-outs are tried again ({type(error).__name__})")
 
     def lock_all(self) -> None:
         """Wipe every key: the server is stopping."""
@@ -107,11 +116,6 @@ class Vaults:
             found = list(self._found.values())
         for vault in found:
             vault.lock()
-
-    @staticmethod
-    def _changed(times: int) -> None:
-        global changes
-        changes += times
 
     def _each(self, only: str | None = None) -> Iterator[Vault]:
         datasette = self._datasette()
@@ -125,7 +129,9 @@ class Vaults:
 
     def _note_problem(self, name: str, path: Path, error: Exception) -> None:
         """Remember why a vault cannot be looked at, and say it once. Other databases are none."""
-        problem = _said(path, error)
+        problem = f"{path.name} cannot be looked at ({type(error).__name__})"
+        if isinstance(error, MemoryStoreError):  # fit for every actor who may see the database
+            problem = str(error).replace(str(path), path.name)
         if "is locked" not in problem and says_vault(path) and self._problems.get(name) != problem:
             self._problems[name] = problem
             with suppress(OSError, ValueError):  # standard error is closed
@@ -145,10 +151,7 @@ class Vaults:
             if self._not_vaults.get(name) == stamp:
                 return None
             nolock = bool(getattr(self._datasette(), "nolock", False))
-
-            def choose() -> FileAccess:
-                return file_access(path, immutable=immutable, nolock=nolock)
-
+            choose = partial(file_access, path, immutable=immutable, nolock=nolock)
             try:
                 access = choose()
                 there = is_vault(path, access, patience=0.0)  # every request asks
@@ -163,7 +166,7 @@ class Vaults:
                 threading.Thread(target=known.lock, name="hybrid-lock").start()
             settings = self.settings.get(name) or DatabaseSettings(name)
             vault = self._found[name] = Vault(name, path, settings, access, choose)
-            self._changed(1)
+            _changed(1)
             if self._started:
                 vault.open_when_used()
             if self._serving:
@@ -171,11 +174,9 @@ class Vaults:
             return vault
 
 
-def _said(path: Path, error: Exception) -> str:
-    """What went wrong, fit for every actor who may see the database."""
-    if isinstance(error, MemoryStoreError):
-        return str(error).replace(str(path), path.name)
-    return f"{path.name} cannot be looked at ({type(error).__name__})"
+def _changed(times: int) -> None:
+    global changes
+    changes += times
 
 
 _registry: weakref.WeakKeyDictionary[Any, Vaults] = weakref.WeakKeyDictionary()
@@ -193,19 +194,6 @@ def names_found(datasette: Any) -> list[str]:
     """The databases known to hold a vault; none before the configuration was read, nor a look."""
     vaults = _registry.get(datasette)
     return [] if vaults is None else vaults.names()
-
-
-def _look_after(vault: Vault) -> None:
-    """Apply one vault's time-outs. A failure there does not stop the clock for the others."""
-    try:
-        vault.follow_file()
-        vault.rest_if_due()
-        vault.write_audit()
-    except Exception as error:  # noqa: BLE001 - a watch that ends would leave keys in memory
-        problem = f"its time-outs are tried again ({type(error).__name__})"
-        if vault.problem != problem:
-            vault.problem = problem
-            vault.tell(problem)
 
 
 def _watch(vaults: weakref.ref[Vaults], stopped: threading.Event) -> None:

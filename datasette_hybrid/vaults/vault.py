@@ -15,8 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from memory_store.access import STRICT
@@ -59,14 +57,6 @@ class Moment:
     def elapsed(self) -> float:
         """Seconds since, by whichever clock says more: one stands still in suspend."""
         return max(time.monotonic() - self.monotonic, time.time() - self.wall)
-
-
-@dataclass(frozen=True)
-class Closing:
-    """When an open vault locks itself: after so many seconds of no use, and in any case at."""
-
-    idle_seconds: float | None
-    at: datetime | None
 
 
 class Vault:
@@ -197,7 +187,7 @@ class Vault:
         """
         outdated = False
         if self._rests_now():
-            stored = self._stored()
+            stored = opening.revision(self.path, self.access)
             if stored is None:
                 return None
             outdated = stored != self._revision
@@ -235,11 +225,10 @@ class Vault:
             try:
                 access = self._choose()
                 found = opening.open_configured(self.path, self.settings, access)
-            except MemoryStoreError as error:
-                self.note_problem(str(error))
-                return
             except Exception as error:  # noqa: BLE001 - other vaults are served all the same
-                self.note_problem(f"{self.path.name} cannot be opened ({type(error).__name__})")
+                unforeseen = f"{self.path.name} cannot be opened ({type(error).__name__})"
+                known = isinstance(error, MemoryStoreError)
+                self.note_problem(f"locked: {error if known else unforeseen}")
                 return
             with self._held():
                 unchanged = times == self._times_locked and _is_same(file, _stamp(self.path))
@@ -259,11 +248,12 @@ class Vault:
         """Leave the opening with a configured key, if there is one, to the first granted use."""
         self._resting = opening.may_be_opened(self.settings)
 
-    def note_problem(self, problem: str) -> None:
-        """Say why it is not open: once on standard error, and on its page."""
+    def note_problem(self, line: str) -> None:
+        """Say what is wrong: once on standard error, and on its page."""
+        problem = line.removeprefix("locked: ")
         if self.problem != problem:
             self.problem = problem
-            self.tell(f"locked: {problem}")
+            self.tell(line)
 
     def tell(self, line: str) -> None:
         """Say something about this vault on standard error, if that is open. Never a secret."""
@@ -332,65 +322,49 @@ class Vault:
         too_idle = bool(idle) and self._used.elapsed() >= idle
         return too_idle or (bool(absolute) and self._opened.elapsed() >= absolute)
 
-    def closing(self) -> Closing | None:
-        """When it locks itself; ``None`` where it is locked, or opens itself again."""
+    def closing(self) -> tuple[float | None, float | None] | None:
+        """In how many seconds of no use it locks itself, and in how many in any case.
+
+        ``None`` for either that is never; for both where it is locked, or opens itself again.
+        """
         if self._store is None or self._resting:
             return None
         idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
-        left = max(0.0, idle - self._used.elapsed()) if idle else None
-        rest = timedelta(seconds=absolute - self._opened.elapsed())
-        return Closing(left, datetime.now(UTC) + rest if absolute else None)
+        return (
+            max(0.0, idle - self._used.elapsed()) if idle else None,
+            absolute - self._opened.elapsed() if absolute else None,
+        )
 
     def follow_file(self) -> None:
         """Wipe the keys when another file was put in place of the one they belong to.
 
-        A write to the same vault in the same file is no such exchange. A file that
-        another program keeps to itself is looked at again the next time.
+        A write to the same vault in the same file is no such exchange. A file that another program
+        keeps to itself is looked at again the next time. The keys are wiped, too, when the one that
+        opened the vault was replaced or removed meanwhile, and when another program wrote to a file
+        that was read without locks. A configured key that still fits opens it at the next use.
         """
         with self._held():
             if self.access.outdated(self.path):
-                self._read_anew()
+                try:
+                    self.access = self._choose()
+                except StorageError as error:
+                    self.note_problem(f"locked: {error}")
+                self._wipe("another program wrote to its file, which was read without locks")
             before, now = self._file, _stamp(self.path)
             if now == before:
                 return
             try:
-                same = _is_same(before, now) and self._is_in_file()
+                same = _is_same(before, now) and (
+                    opening.vault_in(self.path, self.access) == self.vault_id
+                )
             except StorageError:
                 return
             self._file = now
-            if same:
-                self._follow_keys()
-                return
-            self.strict = True  # what may be shown of the new one is not known before it is open
-            was_open = self._store is not None
-            self._wipe(exchanged=True)  # who were members of the other one, too
-            if was_open:
-                self.tell("locked: its file was exchanged or is gone")
-
-    def _read_anew(self) -> None:
-        """Wipe the keys: the file was read without locks, and another program wrote to it.
-
-        With a configured key it is opened again at the next use, and read as can be done then.
-        """
-        try:
-            self.access = self._choose()
-        except StorageError as error:
-            self.note_problem(str(error))
-        if self._store is not None:
-            self._wipe()
-            self.tell("locked: another program wrote to its file, which was read without locks")
-
-    def _is_in_file(self) -> bool:
-        return opening.vault_in(self.path, self.access) == self.vault_id
-
-    def _follow_keys(self) -> None:
-        """Wipe the keys when the one that opened the vault was replaced or removed meanwhile.
-
-        A configured key opens it again at the next use, where it still does.
-        """
-        if self._store is not None and self._store.keys.superseded():
-            self._wipe()
-            self.tell("locked: the key that opened it was replaced or removed")
+            if not same:
+                self.strict = True  # what may be shown of the new one is known when it is open
+                self._wipe("its file was exchanged or is gone", exchanged=True)
+            elif self._store is not None and self._store.keys.superseded():
+                self._wipe("the key that opened it was replaced or removed")
 
     def write_audit(self) -> None:
         """Write what was heard meanwhile, where the vault is open."""
@@ -421,8 +395,11 @@ class Vault:
             self._searchers = Searchers(store, self._processes, self.tell)
             store.search_through(self._searchers.ask)
 
-    def _wipe(self, *, exchanged: bool = False) -> None:
-        """Let go of the store. What belongs to an ``exchanged`` file goes into no other one."""
+    def _wipe(self, reason: str = "", *, exchanged: bool = False) -> None:
+        """Let go of the store, and say for what ``reason``.
+
+        What belongs to an ``exchanged`` file, members too, goes into no other one.
+        """
         store, self._store, self.unlock_id = self._store, None, None
         searchers, self._searchers = self._searchers, None
         self._membership = self._revision = None
@@ -433,12 +410,16 @@ class Vault:
             self._to_close.callback(store.close)
         if searchers is not None:
             self._to_close.callback(searchers.stop)
-        if store is not None and exchanged:
+        if store is None:
+            return
+        if exchanged:
             self.audit.forget()
-        elif store is not None:
+        else:
             if self._resting:
                 self._remember_members(store)
             self.audit.write(store)
+        if reason:
+            self.tell(f"locked: {reason}")
 
     def _members(self, store: MemoryStore) -> Membership | None:
         """Who is a member of which collection, as the owner's settings say.
@@ -449,17 +430,12 @@ class Vault:
         """
         return None if self._members_unknown else Membership(store.collections.membership())
 
-    def _stored(self) -> int | None:
-        return opening.revision(self.path, self.access)
-
     def _remember_members(self, store: MemoryStore) -> None:
         """Know who is a member while the keys rest. What cannot be read is read at the next use."""
-        revision = self._stored()
-        try:
+        revision = opening.revision(self.path, self.access)
+        with suppress(MemoryStoreError, sqlite3.Error):
             self._membership = self._members(store)
-        except (MemoryStoreError, sqlite3.Error):
-            return
-        self._revision = revision
+            self._revision = revision
 
 
 def _warm(store: MemoryStore) -> None:
