@@ -41,7 +41,7 @@ from memory_store.text.canonical import canonical_text, normalise_topic, whole_c
 from memory_store.text.identifiers import CODE
 from memory_store.text.plain_json import read_json, write_json
 from memory_store.titles import shown_title
-from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
+from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE, key_in_environment
 from memory_store.vault.audit_events import ACTIONS, SERVER, AuditEvent
 from memory_store.vault.members import OWNER_ROLE, ROLES
 from memory_store.vault.settings import read_vault_id

@@ -52,21 +52,17 @@ class Asked:
     def switched(self, name: str, value: str) -> str:
         """The same search with one value of a parameter added or taken away."""
         pair = (name, value)
-        known = self._switched.get(pair)
-        if known is None:
-            known = self._switched[pair] = self._with_or_without(pair)
-        return known
-
-    def _with_or_without(self, pair: tuple[str, str]) -> str:
+        if pair in self._switched:
+            return self._switched[pair]
         if pair in self.pairs:
-            return address(self.base, [kept for kept in self.pairs if kept != pair])
-        before = f"{self._first_page}&" if self.pairs else ""
-        return f"{self.base}?{before}{quote_plus(pair[0])}={_quoted(pair[1])}"
-
-
-def _quoted(value: str) -> str:
-    """A ``facet:value`` in an address; in two pieces, since a plain word takes a third as long."""
-    return "%3A".join(map(quote_plus, value.split(":")))
+            there = address(self.base, [kept for kept in self.pairs if kept != pair])
+        else:
+            before = f"{self._first_page}&" if self.pairs else ""
+            # a facet:value in two pieces, since a plain word takes a third as long
+            quoted = "%3A".join(map(quote_plus, value.split(":")))
+            there = f"{self.base}?{before}{quote_plus(name)}={quoted}"
+        self._switched[pair] = there
+        return there
 
 
 def changed(given: Mapping[str, Any], path: str, **changes: str | None) -> str:

@@ -53,21 +53,12 @@ class ValueView:
 
 @dataclass(frozen=True)
 class FacetView:
-    """A facet: its first values, and the others to unfold."""
+    """A facet: its first values, chosen ones among them, and the others to unfold."""
 
     facet: str
     heading: str
-    values: Sequence[ValueView]
-
-    @property
-    def first(self) -> Sequence[ValueView]:
-        """What is shown at once; chosen values are among it."""
-        return self.values[:SHOWN_AT_ONCE]
-
-    @property
-    def more(self) -> Sequence[ValueView]:
-        """What unfolds."""
-        return self.values[SHOWN_AT_ONCE:]
+    first: Sequence[ValueView]
+    more: Sequence[ValueView]
 
 
 def found(response: SearchResponse, given: Mapping[str, Any]) -> str:
@@ -115,9 +106,11 @@ def facets(response: SearchResponse, given: Mapping[str, Any], asked: Asked) -> 
     for facet, heading in HEADINGS.items():
         counts = response.facets.get(facet, {})
         chosen = _chosen(given, facet)
-        if chosen or _divides(facet, counts, response):
+        # of several values a memory may have, even one leaves others out
+        if chosen or (any(counts.values()) if facet in MANY_VALUED else len(counts) > 1):
             shown = list(_values(facet, counts, chosen, asked, _is_part(response)))
-            views.append(FacetView(facet, heading, shown))
+            first, more = shown[:SHOWN_AT_ONCE], shown[SHOWN_AT_ONCE:]
+            views.append(FacetView(facet, heading, first, more))
     return views
 
 
@@ -139,7 +132,9 @@ def relaxed(given: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     for chip in chips(given, ""):
         if chip.name != "like":
             kept = [one for one in pairs_of(given, ("continue",)) if one != (chip.name, chip.value)]
-            ways.append((_without(chip), _grouped(kept)))
+            label = f"without {chip.kind} {chip.label}"
+            label = "whenever it was written" if chip.kind == "written" else label
+            ways.append((label, _grouped(kept)))
     query = last(given, "q")
     if '"' in query:
         ways.append(("without the quotation marks", {**given, "q": [query.replace('"', " ")]}))
@@ -151,12 +146,6 @@ def cleared(given: Mapping[str, Any], path: str) -> str:
     return changed(given, path, continue_=None, like=None, narrow=None, **dict.fromkeys(FILTERS))
 
 
-def _without(chip: Chip) -> str:
-    if chip.kind == "written":
-        return "whenever it was written"
-    return f"without {chip.kind} {chip.label}"
-
-
 def _is_part(response: SearchResponse) -> bool:
     """Whether only the rows of the page were counted, and there are more."""
     counted = sum(response.facets.get("status", {}).values())
@@ -166,13 +155,6 @@ def _is_part(response: SearchResponse) -> bool:
 def _chosen(given: Mapping[str, Any], facet: str) -> list[str]:
     pairs = (value.partition(":") for value in values(given, "narrow"))
     return [value for name, _, value in pairs if name == facet]
-
-
-def _divides(facet: str, counts: Mapping[str, int], response: SearchResponse) -> bool:
-    """Whether choosing a value would leave anything out."""
-    if facet in MANY_VALUED:
-        return any(counts.values())
-    return len(counts) > 1
 
 
 def _values(

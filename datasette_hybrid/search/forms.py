@@ -6,7 +6,6 @@ Boundary: names of collections are offered only to those who may read them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from memory_store.access import UNREAD_MODES, Grants
@@ -46,9 +45,14 @@ Choice = tuple[str, str, bool]
 """Of a select: the value (empty for the default), the label, whether it is chosen."""
 
 
-@dataclass(frozen=True)
-class Form:
-    """What the search form shows besides the query.
+def form(
+    given: Mapping[str, Any],
+    grants: Grants,
+    *,
+    collections: Sequence[str] = (),
+    strict: bool = False,
+) -> dict[str, Any]:
+    """What the form for a search as asked shows besides the query, in a vault that is ``strict``.
 
     ``plain`` fields show what was typed, also where that was refused; ``ticked`` names boxes.
     ``others`` are options without a field, each a box to untick; ``hidden`` is chosen elsewhere on
@@ -56,58 +60,31 @@ class Form:
     and ``statuses`` where they would be refused, as ``dated`` says of times. ``in_use`` counts the
     options that are folded away.
     """
-
-    modes: Sequence[Choice]
-    recipes: Sequence[Choice]
-    statuses: Sequence[Choice]
-    types: Sequence[Choice]
-    collections: Sequence[Choice]
-    collection: str
-    topic: str
-    plain: Mapping[str, str]
-    ticked: Sequence[str]
-    others: Sequence[tuple[str, str]]
-    hidden: Sequence[tuple[str, str]]
-    in_use: int
-    dated: bool = True
-
-
-def form(
-    given: Mapping[str, Any],
-    grants: Grants,
-    *,
-    collections: Iterable[str] = (),
-    strict: bool = False,
-) -> Form:
-    """The form for a search as asked, in a vault that is ``strict`` or not."""
     refused = SEALED_WHERE_STRICT if strict and not grants.decrypt else frozenset()
-    chosen, types, topics = (values(given, name) for name in ("collection", "type", "topic"))
-    collection = chosen[0] if chosen else ""
-    others = [
-        *(("collection", name) for name in chosen[1:]),
-        *(("type", name) for name in types[1:] if not refused),
-        *(("topic", name) for name in topics[1:]),
-        *_without_field(given, refused),
-    ]
+    several = {name: values(given, name) for name in ("collection", "type", "topic")}
+    first = {name: (chosen or [""])[0] for name, chosen in several.items()}
+    shown = {*FIELDS, *SHOWN_ELSEWHERE} - refused
+    others = [(name, one) for name in several if name in shown for one in several[name][1:]]
+    others += [pair for pair in carried(given) if pair[0] not in shown]
     ticked = [name for name in BOXES if last(given, name).lower() in YES]
     folded = sum(bool(values(given, name)) for name in FOLDED if name not in refused)
-    return Form(
-        modes=_choices(_modes(grants), last(given, "mode"), "hybrid", MODE_NAMES),
-        recipes=_choices(RECIPES, last(given, "recipe"), "default", {"default": "Default"}),
-        statuses=[]
-        if refused
-        else _choices(STATUS_NAMES, last(given, "status"), "all", STATUS_NAMES),
-        types=[] if refused else _any_of(TYPES, types[0] if types else "", "Any"),
-        collections=_any_of(list(collections), collection, "All"),
-        collection=collection,
-        topic=topics[0] if topics else "",
-        plain={name: last(given, name) for name in PLAIN},
-        ticked=ticked,
-        others=others,
-        hidden=[(name, value) for name in SHOWN_ELSEWHERE for value in values(given, name)],
-        in_use=folded + len(others) + len({"deep", "sealed"}.intersection(ticked)),
-        dated=not refused,
-    )
+    modes = [one for one in (MODES if grants.decrypt else UNREAD_MODES) if one not in LATER]
+    statuses = _choices(STATUS_NAMES, last(given, "status"), "all", STATUS_NAMES)
+    return {
+        "modes": _choices(modes, last(given, "mode"), "hybrid", MODE_NAMES),
+        "recipes": _choices(RECIPES, last(given, "recipe"), "default", {"default": "Default"}),
+        "statuses": [] if refused else statuses,
+        "types": [] if refused else _any_of(TYPES, first["type"], "Any"),
+        "collections": _any_of(collections, first["collection"], "All"),
+        "collection": first["collection"],
+        "topic": first["topic"],
+        "plain": {name: last(given, name) for name in PLAIN},
+        "ticked": ticked,
+        "others": others,
+        "hidden": [(name, value) for name in SHOWN_ELSEWHERE for value in values(given, name)],
+        "in_use": folded + len(others) + len({"deep", "sealed"}.intersection(ticked)),
+        "dated": not refused,
+    }
 
 
 def understood(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,16 +120,6 @@ def values(given: Mapping[str, Any], name: str) -> list[str]:
 def last(given: Mapping[str, Any], name: str) -> str:
     """The value of a parameter that counts when it was said several times; empty if never."""
     return (values(given, name) or [""])[-1]
-
-
-def _without_field(given: Mapping[str, Any], refused: frozenset[str]) -> list[tuple[str, str]]:
-    shown = {*FIELDS, *SHOWN_ELSEWHERE} - refused
-    return [pair for pair in carried(given) if pair[0] not in shown]
-
-
-def _modes(grants: Grants) -> Sequence[str]:
-    offered = MODES if grants.decrypt else UNREAD_MODES
-    return [mode for mode in offered if mode not in LATER]
 
 
 def _choices(

@@ -1,19 +1,23 @@
 """The HTML pages: parse → grant → memory_store → render.
 
 Boundary: these pages may show opened text; :mod:`datasette_hybrid.requests.frame` protects them.
+They know of a vault only what :mod:`datasette_hybrid.requests.questions` lets through.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datasette import NotFound, Response
 from msgspec.structs import replace
 
-from memory_store.errors import BadInputError, MemoryStoreError
-from memory_store.records import SearchRequest
+from memory_store import access
+from memory_store.access import Grants
+from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
+from memory_store.host import CODE, shown_title, words
+from memory_store.records import SearchRequest, SearchResponse
 
 from ..permissions.asker import asker
 from ..permissions.grants import may_see
@@ -24,10 +28,14 @@ from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import facets, forms, result_views
 from .addresses import Asked, changed
-from .contents import answered, looked_up, page_context
+from .explanation import slopes, why_view
+from .understood import examples, understood
 from .welcome import welcome
 
 PER_VAULT = 5  # results of each database on the page across all of them
+MOST_RELAXED = 4  # further searches, unread, after one that found nothing
+
+Refusal = BadInputError | access.NotPermittedError
 
 
 @page("GET", "HEAD", "POST")
@@ -36,14 +44,24 @@ async def search(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid``: the search page of one vault."""
     vault, grants = await questions.vault_for(datasette, request, "search")
     given = forms.understood(await questions.parameters(request))
-    asked, wrong = _asked(given)
-    found = await questions.in_turn(lambda: looked_up(vault, grants, asked))
-    refusal = wrong or found.refusal
-    context = page_context(datasette, vault, grants, given, found.collections)
+    asked, refusal = _asked(given)
+
+    def look() -> tuple[Sequence[tuple[str, str]], SearchResponse | Refusal | None]:
+        """The names that may be read, with their analysers, and the answer: one wait for both."""
+        named = vault.use(grants.decrypt).collections.analysers() if grants.decrypt else ()
+        try:
+            return named, questions.answer(vault, grants, asked) if asked.request.asks else None
+        except (BadInputError, access.NotPermittedError) as error:
+            return named, error
+
+    collections, found = await questions.in_turn(look)
+    context = _frame(datasette, vault, grants, given, collections)
+    if isinstance(found, Exception):
+        refusal = found
     if refusal is not None:
         context["refusal"] = sentence(str(refusal))
-    elif found.response is not None:
-        context |= await answered(vault, grants, asked, found.response, context)
+    elif isinstance(found, SearchResponse):
+        context |= await _answered(vault, grants, asked, found, context)
     else:
         context["welcome"] = await welcome(vault, grants, context["path"])
     if grants.decrypt:
@@ -58,8 +76,7 @@ async def search(datasette: Any, request: Any) -> Response:
 async def across(datasette: Any, request: Any) -> Response:
     """``/-/hybrid``: the same question to every vault the asker may search."""
     given = forms.understood(await questions.parameters(request))
-    asked, wrong = _asked(given)
-    refusal = sentence(str(wrong)) if wrong else None
+    asked, refusal = _asked(given)
     shown = [
         vault
         for vault in vaults_of(datasette).all()
@@ -68,12 +85,13 @@ async def across(datasette: Any, request: Any) -> Response:
     # one vault that keeps queries out of addresses is enough: the question goes to all of them
     private = any(vault.settings.private_queries for vault in shown)
     sections = [await _section(datasette, vault, asked, private) for vault in shown]
+    path = datasette.urls.path("/-/hybrid")
     context = {
         "q": forms.last(given, "q"),
         "sections": sections,
-        "chips": facets.chips(given, datasette.urls.path("/-/hybrid")),
-        "clear_href": facets.cleared(given, datasette.urls.path("/-/hybrid")),
-        "refusal": refusal,
+        "chips": facets.chips(given, path),
+        "clear_href": facets.cleared(given, path),
+        "refusal": sentence(str(refusal)) if refusal else None,
         "no_reranker": next((one["no_reranker"] for one in sections if one["no_reranker"]), None),
         "private_queries": private,
         "hidden": forms.carried(given),
@@ -82,7 +100,13 @@ async def across(datasette: Any, request: Any) -> Response:
     return await render(datasette, request, "hybrid_across.html", context, status)
 
 
-def _asked(given: Mapping[str, Any]) -> tuple[questions.Question, BadInputError | None]:
+@page("GET", "HEAD", "POST")
+async def nowhere(datasette: Any, request: Any) -> Response:
+    """Any other address below the search page."""
+    raise NotFound("there is no such page")
+
+
+def _asked(given: Mapping[str, Any]) -> tuple[questions.Question, Refusal | None]:
     """What is asked; nothing, and why not, where the parameters do not say it."""
     try:
         return questions.question(given, strict=False), None
@@ -103,10 +127,6 @@ async def _section(
         "locked": vault.locked,
         "searchable": grants.search and not vault.locked,
         "all_href": changed(given, path),
-        "results": [],
-        "refusal": None,
-        "response": None,
-        "nearest": None,
         "degraded": [],
         "no_reranker": None,
     }
@@ -126,7 +146,97 @@ async def _section(
     return section
 
 
-@page("GET", "HEAD", "POST")
-async def nowhere(datasette: Any, request: Any) -> Response:
-    """Any other address below the search page."""
-    raise NotFound("there is no such page")
+def _frame(
+    datasette: Any,
+    vault: Vault,
+    grants: Grants,
+    given: dict[str, Any],
+    collections: Sequence[tuple[str, str]],
+) -> dict[str, Any]:
+    """What the page shows whatever becomes of the question."""
+    names = [name for name, _ in collections]
+    path = hybrid_path(datasette, vault.database)
+    return {
+        "database": vault.database,
+        "path": path,
+        "grants": grants,
+        "private_queries": vault.settings.private_queries,
+        "q": forms.last(given, "q"),
+        "form": forms.form(given, grants, collections=names, strict=vault.strict),
+        "code_collections": {name for name, analyser in collections if analyser == CODE},
+        "chips": facets.chips(given, path),
+        "examples": examples(path, names),
+        "clear_href": facets.cleared(given, path),
+        **dict.fromkeys(("response", "welcome", "older", "refusal", "nearest")),
+        "degraded": [],
+    }
+
+
+async def _answered(
+    vault: Vault,
+    grants: Grants,
+    asked: questions.Question,
+    response: SearchResponse,
+    context: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The answer to a question, the same search in other shapes, and ways out of an empty one."""
+    given, path, like = asked.given, context["path"], asked.request.like
+    # in a private search nothing of the question may stand in an address
+    addresses = Asked(path, {} if context["private_queries"] else given)
+    explaining = asked.request.explain
+    results = result_views.results(response, grants, addresses, context["code_collections"])
+    following = response.next and changed(given, path, continue_=response.next)
+    more = {
+        "response": response,
+        "results": results,
+        "found": facets.found(response, given),
+        "holding": facets.holding(response),
+        "understood": understood(response.query, response.mode, asked.request.mode),
+        "continued": forms.last(given, "continue"),
+        **result_views.remarks(response, grants),
+        "facets": facets.facets(response, given, addresses),
+        "widened_href": facets.widened(given, path),
+        "stages": [*map(words.stage_words, response.explain)] if explaining else [],
+        "slopes": slopes(results) if explaining else None,
+        "why": why_view(response.why),
+        "explaining": explaining,
+        "explain_href": changed(given, path, explain=None if explaining else "1"),
+        "json_href": changed(given, f"{path}.json"),
+        "csv_href": changed(given, f"{path}.csv", explain=None),
+        "first_href": changed(given, path, continue_=None),
+        "next_href": following or None,
+    }
+    if like and grants.decrypt:
+        title = await work.run(lambda: _title_of(vault, grants, like))
+        more["chips"] = facets.chips(given, path, title)
+    if not response.rows:
+        more["ways_out"] = await work.run(lambda: _ways_out(vault, grants, given, path))
+    return more
+
+
+def _ways_out(
+    vault: Vault, grants: Grants, asked: Mapping[str, Any], path: str
+) -> list[tuple[str, str, str]]:
+    """What to leave out for results: a label, the address, and how many there would be."""
+    ways = []
+    store = vault.use(grants.search)
+    for label, given in facets.relaxed(asked)[:MOST_RELAXED]:
+        try:
+            wider = questions.question(given, strict=False).request
+            one = replace(wider, limit=1, rerank=False, explain=False)
+            response = access.search(store, grants, one)
+        except MemoryStoreError:  # nothing is left to search for
+            continue
+        if response.rows:
+            count = facets.found(response, given)
+            ways.append((label, changed(given, path, continue_=None), count))
+    return ways
+
+
+def _title_of(vault: Vault, grants: Grants, like: str) -> str:
+    """What the memory is called that others should be like; empty if it is not to be read."""
+    try:
+        found = vault.use(grants.decrypt).get(like, refs=False)
+    except NotFoundError:
+        return ""
+    return shown_title(found.title, found.text)

@@ -60,22 +60,18 @@ class ValueLink:
 
 @dataclass(frozen=True)
 class ResultView:
-    """One result, ready to print."""
+    """One result, ready to print: its row, and what a page makes of it."""
 
-    rank: int
-    id: str
+    row: SearchResult
     href: str
     title: Markup
     score: int
-    band: str | None
     date: str
     links: tuple[ValueLink, ...]
     like_href: str
     first: Excerpt
     more: tuple[Excerpt, ...]
-    complete: bool
     sealed: bool
-    row: SearchResult
     account: AccountView | None = None
 
 
@@ -129,82 +125,54 @@ def results(
     the way back, and its type, collection and topics narrow the result. ``code`` names the
     collections of source code.
     """
-    ways = account_views(response)
-    return [
-        _result(
-            row,
-            asked,
-            ways.get(row.id),
-            readable=bool(grants.decrypt and row.collection),
-            code=row.collection in code,
+    ways, views = account_views(response), []
+    for row in response.rows:
+        readable = bool(grants.decrypt and row.collection)  # else nothing shows that is sealed
+        is_code = row.collection in code or row.type.removesuffix(DONE_SUFFIX) == CODE_TYPE
+        title, excerpts = Markup(""), [Excerpt(Markup(""))]
+        if readable:
+            title = marked(row.shown_title or "Untitled", row.title_highlights)
+            passages = row.passages or (Passage(0, len(row.preview), row.preview),)
+            excerpts = [_excerpt(one, row.title, is_code) for one in passages]
+        views.append(
+            ResultView(
+                row=row,
+                href=asked.memory(row.id),
+                title=title,
+                score=round(row.score * 100),
+                date=row.created[:10],
+                links=tuple(_links(row, asked, readable)),
+                like_href=asked.like(row.id),
+                first=excerpts[0],
+                more=tuple(excerpts[1:]),
+                sealed=not readable,
+                account=ways.get(row.id),
+            )
         )
-        for row in response.rows
-    ]
+    return views
 
 
 def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLink]:
     """What a result has in common with others: each a value to narrow the search to."""
     plain_type = row.type.removesuffix(DONE_SUFFIX)
-    if plain_type:
-        style = f"hy-type hy-type-{to_css_class(plain_type)}"
-        yield _link(asked, "type", plain_type, style, done=plain_type != row.type)
-    if row.collection and row.collection != PERSONAL:
-        yield _link(asked, "collection", row.collection, "hy-collection")
-    for topic in row.topics if readable else ():
-        yield _link(asked, "topic", topic, "hy-topic")
-
-
-def _link(asked: Asked, facet: str, name: str, style: str, *, done: bool = False) -> ValueLink:
-    value = f"{facet}:{name}"
-    return ValueLink(name, value, asked.switched("narrow", value), style, done)
-
-
-def _result(
-    row: SearchResult,
-    asked: Asked,
-    account: AccountView | None,
-    *,
-    readable: bool,
-    code: bool,
-) -> ResultView:
-    """A row; of one that is not ``readable`` nothing shows that is sealed."""
-    code = code or row.type.removesuffix(DONE_SUFFIX) == CODE_TYPE
-    first, *rest = _excerpts(row, code) if readable else [Excerpt(Markup(""))]
-    return ResultView(
-        rank=row.rank,
-        id=row.id,
-        href=asked.memory(row.id),
-        title=_title(row) if readable else Markup(""),
-        score=round(row.score * 100),
-        band=row.band,
-        date=row.created[:10],
-        links=tuple(_links(row, asked, readable)),
-        like_href=asked.like(row.id),
-        first=first,
-        more=tuple(rest),
-        complete=row.complete,
-        sealed=not readable,
-        row=row,
-        account=account,
-    )
-
-
-def _title(row: SearchResult) -> Markup:
-    """The title, or the first words of what is shown of the text; the words looked for marked."""
-    return marked(row.shown_title or "Untitled", row.title_highlights)
-
-
-def _excerpts(row: SearchResult, code: bool) -> list[Excerpt]:
-    """What to show of a memory: the best passage first, the others to unfold."""
-    passages = row.passages or (Passage(0, len(row.preview), row.preview),)
-    return [_excerpt(passage, row.title, code) for passage in passages]
+    named = [("type", plain_type, f"hy-type hy-type-{to_css_class(plain_type)}")]
+    if row.collection != PERSONAL:
+        named.append(("collection", row.collection or "", "hy-collection"))
+    named += (("topic", topic, "hy-topic") for topic in row.topics if readable)
+    for facet, name, style in named:
+        if name:
+            value, done = f"{facet}:{name}", facet == "type" and plain_type != row.type
+            yield ValueLink(name, value, asked.switched("narrow", value), style, done)
 
 
 def _excerpt(passage: Passage, title: str, code: bool) -> Excerpt:
     text = passage.text.rstrip()
     headed = after_heading(text, title)
-    lead = headed or _blank_lines(text)
-    code = code or _ends_a_block(passage)
+    # else the empty lines before the first one with words
+    lead = headed or text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+    fences = FENCE.findall(passage.text)
+    # a passage that closes a fence that it has not opened begins within fenced code
+    code = code or (passage.start > 0 and len(fences) % 2 == 1 and not fences[0].strip())
     if not code:
         lead += len(text[lead:]) - len(text[lead:].lstrip())
     shown = text[lead:]
@@ -213,17 +181,6 @@ def _excerpt(passage: Passage, title: str, code: bool) -> Excerpt:
     # a passage from the middle says so, unless it begins with a heading or a list
     inside = passage.start > 0 and not headed and shown[:1].isalnum()
     return Excerpt(Markup("… " if inside else "") + html, code)
-
-
-def _ends_a_block(passage: Passage) -> bool:
-    """Whether a passage begins within fenced code: it closes a fence that it has not opened."""
-    fences = FENCE.findall(passage.text)
-    return passage.start > 0 and len(fences) % 2 == 1 and not fences[0].strip()
-
-
-def _blank_lines(text: str) -> int:
-    """How many characters of ``text`` are empty lines before the first one with words."""
-    return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
 
 
 def remarks(response: SearchResponse, grants: Grants) -> dict[str, Any]:

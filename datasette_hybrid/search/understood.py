@@ -5,10 +5,10 @@ Boundary: repeats what the caller typed, to the caller alone; the templates esca
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from memory_store.errors import BadInputError
-from memory_store.host import ParsedQuery, parse
+from memory_store.host import parse
 from memory_store.records import TYPES, SearchRequest
 
 from .addresses import address
@@ -49,30 +49,18 @@ def understood(query: str, mode: str, asked: str) -> list[str]:
         parsed = parse(SearchRequest(query))
     except BadInputError:
         return []
-    parts = list(_parts(parsed))
-    if not parts:
-        return []
+    of = {"type": parsed.types, "in": parsed.collections}
+    parts = [
+        *(f"must hold “{_short(phrase.text)}”" for phrase in parsed.required),
+        *(f"must not hold “{_short(phrase.text)}”" for phrase in parsed.excluded),
+        *(f"topic {_short(topic)}" for topic in parsed.topics),
+        *(f"{kind} {' or '.join(map(_short, names))}" for kind, names in of.items() if names),
+        *([f"since {_short(parsed.since)}"] if parsed.since else ()),
+        *([f"until {_short(parsed.until)}"] if parsed.until else ()),
+        *([_counted(len(parsed.variants), "further wording")] if parsed.variants else ()),
+    ]
     words = len(parsed.words) - sum(len(phrase.words) for phrase in parsed.required)
-    return [_counted(words, "word"), *parts] if words > 0 else parts
-
-
-def _parts(parsed: ParsedQuery) -> Iterator[str]:
-    yield from (f"must hold “{_short(phrase.text)}”" for phrase in parsed.required)
-    yield from (f"must not hold “{_short(phrase.text)}”" for phrase in parsed.excluded)
-    yield from (f"topic {_short(topic)}" for topic in parsed.topics)
-    yield from _any_of("type", parsed.types)
-    yield from _any_of("in", parsed.collections)
-    if parsed.since:
-        yield f"since {_short(parsed.since)}"
-    if parsed.until:
-        yield f"until {_short(parsed.until)}"
-    if parsed.variants:
-        yield f"{_counted(len(parsed.variants), 'further wording')}"
-
-
-def _any_of(kind: str, names: tuple[str, ...]) -> Iterator[str]:
-    if names:
-        yield f"{kind} {' or '.join(map(_short, names))}"
+    return [_counted(words, "word"), *parts] if parts and words > 0 else parts
 
 
 def _counted(number: int, noun: str) -> str:

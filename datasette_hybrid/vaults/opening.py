@@ -28,6 +28,7 @@ from memory_store.host import (
     MemoryStore,
     Secret,
     Storage,
+    key_in_environment,
     open_vault,
     plain_cause,
     read_vault_id,
