@@ -10,29 +10,15 @@ import asyncio
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from datasette import Forbidden, NotFound
 from datasette.utils import tilde_decode
 
-from memory_store import access
+from memory_store import access, errors
 from memory_store.access import Grants
-from memory_store.errors import (
-    BadInputError,
-    ConflictError,
-    FormatError,
-    LockedError,
-    MemoryStoreError,
-    ModelMismatchError,
-    ModelUnavailableError,
-    NotAVaultError,
-    NotFoundError,
-    ReadOnlyError,
-    StorageError,
-    WrongKeyError,
-)
+from memory_store.errors import BadInputError
 from memory_store.host import read_json
 from memory_store.records import OPTION_NAMES, SearchRequest, SearchResponse, read_request
 
@@ -67,34 +53,26 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (TooLargeError, 413),
     (TooSlowError, 408),
     (BadInputError, 400),
-    (NotFoundError, 404),
-    (NotAVaultError, 404),
+    (errors.NotFoundError, 404),
+    (errors.NotAVaultError, 404),
     (NotFound, 404),
-    (WrongKeyError, 403),
-    (ReadOnlyError, 403),
+    (errors.WrongKeyError, 403),
+    (errors.ReadOnlyError, 403),
     (Forbidden, 403),
     (access.NotPermittedError, 403),
-    (ConflictError, 409),
-    (FormatError, 409),
-    (LockedError, 423),
+    (errors.ConflictError, 409),
+    (errors.FormatError, 409),
+    (errors.LockedError, 423),
     (QueueFullError, 429),
     (TooManyAttemptsError, 429),
-    (ModelMismatchError, 409),
-    (ModelUnavailableError, 503),
-    (StorageError, 503),
-    (MemoryStoreError, 500),
+    (errors.ModelMismatchError, 409),
+    (errors.ModelUnavailableError, 503),
+    (errors.StorageError, 503),
+    (errors.MemoryStoreError, 500),
 )
 """What a refusal is in HTTP; the first class that fits."""
 
 REFUSALS = tuple(kind for kind, _ in STATUS)
-
-
-@dataclass(frozen=True)
-class Question:
-    """A search as asked, and the parameters it was read from."""
-
-    request: SearchRequest
-    given: Mapping[str, Any]
 
 
 def status_of(error: Exception) -> int:
@@ -121,24 +99,19 @@ async def vault_for(
     the database, since the way out is to unlock it.
     """
     if request.method not in WITHOUT_BODY and BODY_KEPT not in request.scope:
-        await refuse_early(datasette, request, *needed, any_of=any_of)
+        await vault_now(datasette, request, *needed, any_of=any_of)
         await read_body(request)
-    return await _held(datasette, request, needed, any_of)
+    return await vault_now(datasette, request, *needed, any_of=any_of)
 
 
-async def refuse_early(datasette: Any, request: Any, *needed: str, any_of: bool = False) -> Vault:
-    """The vault alone, or what :func:`vault_for` would raise, before any of the body is read."""
-    vault, _ = await _held(datasette, request, needed, any_of)
-    return vault
-
-
-async def _held(
-    datasette: Any, request: Any, needed: tuple[str, ...], any_of: bool
+async def vault_now(
+    datasette: Any, request: Any, *needed: str, any_of: bool = False
 ) -> tuple[Vault, Grants]:
+    """What :func:`vault_for` returns or raises, before any of the body is read."""
     vault = await visible_vault(datasette, request)
     grants = asker.get().on(vault.database)
     if vault.locked:
-        raise LockedError(f"{vault.database} is locked: unlock it first")
+        raise errors.LockedError(f"{vault.database} is locked: unlock it first")
     held = [getattr(grants, name) for name in needed]
     if not (any(held) if any_of else all(held)):
         missing = [name for name in needed if not getattr(grants, name)]
@@ -229,7 +202,7 @@ def json_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def question(given: Mapping[str, Any], *, strict: bool) -> Question:
+def question(given: Mapping[str, Any], *, strict: bool) -> SearchRequest:
     """The search that parameters ask for. ``strict`` refuses names that mean nothing.
 
     Names that start with an underscore are Datasette's and the endpoint's own.
@@ -245,10 +218,10 @@ def question(given: Mapping[str, Any], *, strict: bool) -> Question:
             for name, value in named.items()
             if name in OPTION_NAMES
         }
-    return Question(read_request({**named, "q": query}), given)
+    return read_request({**named, "q": query})
 
 
-async def search(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
+async def search(vault: Vault, grants: Grants, asked: SearchRequest) -> SearchResponse:
     """The answer as the asker may see it, worked out in our own threads.
 
     Raises :class:`NotPermittedError`, and what the store raises.
@@ -266,10 +239,10 @@ async def in_turn(call: Callable[[], Answer]) -> Answer:
     return found
 
 
-def answer(vault: Vault, grants: Grants, asked: Question) -> SearchResponse:
+def answer(vault: Vault, grants: Grants, asked: SearchRequest) -> SearchResponse:
     """The answer as the asker may see it, for :func:`in_turn`."""
     store = vault.use(grants.search, readable=grants.decrypt)
-    return access.search(store, grants, asked.request)
+    return access.search(store, grants, asked)
 
 
 def report_fault(error: Exception) -> str:

@@ -50,7 +50,7 @@ async def search(datasette: Any, request: Any) -> Response:
         """The names that may be read, with their analysers, and the answer: one wait for both."""
         named = vault.use(grants.decrypt).collections.analysers() if grants.decrypt else ()
         try:
-            return named, questions.answer(vault, grants, asked) if asked.request.asks else None
+            return named, questions.answer(vault, grants, asked) if asked.asks else None
         except (BadInputError, access.NotPermittedError) as error:
             return named, error
 
@@ -61,7 +61,7 @@ async def search(datasette: Any, request: Any) -> Response:
     if refusal is not None:
         context["refusal"] = sentence(str(refusal))
     elif isinstance(found, SearchResponse):
-        context |= await _answered(vault, grants, asked, found, context)
+        context |= await _answered(vault, grants, given, asked, found, context)
     else:
         context["welcome"] = await welcome(vault, grants, context["path"])
     if grants.decrypt:
@@ -84,7 +84,7 @@ async def across(datasette: Any, request: Any) -> Response:
     ]
     # one vault that keeps queries out of addresses is enough: the question goes to all of them
     private = any(vault.settings.private_queries for vault in shown)
-    sections = [await _section(datasette, vault, asked, private) for vault in shown]
+    sections = [await _section(datasette, vault, given, asked, private) for vault in shown]
     path = datasette.urls.path("/-/hybrid")
     context = {
         "q": forms.last(given, "q"),
@@ -106,19 +106,19 @@ async def nowhere(datasette: Any, request: Any) -> Response:
     raise NotFound("there is no such page")
 
 
-def _asked(given: Mapping[str, Any]) -> tuple[questions.Question, Refusal | None]:
+def _asked(given: Mapping[str, Any]) -> tuple[SearchRequest, Refusal | None]:
     """What is asked; nothing, and why not, where the parameters do not say it."""
     try:
         return questions.question(given, strict=False), None
     except BadInputError as error:
-        return questions.Question(SearchRequest(), given), error
+        return SearchRequest(), error
 
 
 async def _section(
-    datasette: Any, vault: Vault, asked: questions.Question, private: bool
+    datasette: Any, vault: Vault, given: Mapping[str, Any], asked: SearchRequest, private: bool
 ) -> dict[str, Any]:
     """One database's part of the page across all of them."""
-    given = {} if private else {**asked.given, "continue": []}
+    linked = {} if private else {**given, "continue": []}
     grants = asker.get().on(vault.database)
     path = hybrid_path(datasette, vault.database)
     section: dict[str, Any] = {
@@ -126,22 +126,22 @@ async def _section(
         "path": path,
         "locked": vault.locked,
         "searchable": grants.search and not vault.locked,
-        "all_href": changed(given, path),
+        "all_href": changed(linked, path),
         "degraded": [],
         "no_reranker": None,
     }
-    if section["searchable"] and not asked.request.asks:
+    if section["searchable"] and not asked.asks:
         section["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
     elif section["searchable"]:
-        few = questions.Question(replace(asked.request, limit=PER_VAULT), asked.given)
+        few = replace(asked, limit=PER_VAULT)
         try:
             response = await asyncio.wait_for(questions.search(vault, grants, few), timeout=30)
         except (MemoryStoreError, QueueFullError, TimeoutError) as error:
             section["refusal"] = sentence(str(error) or "this took too long")
         else:
             section["response"] = response
-            section["found"] = facets.found(response, asked.given)
-            section["results"] = result_views.results(response, grants, Asked(path, given))
+            section["found"] = facets.found(response, given)
+            section["results"] = result_views.results(response, grants, Asked(path, linked))
             section |= result_views.remarks(response, grants)
     return section
 
@@ -175,15 +175,15 @@ def _frame(
 async def _answered(
     vault: Vault,
     grants: Grants,
-    asked: questions.Question,
+    given: Mapping[str, Any],
+    asked: SearchRequest,
     response: SearchResponse,
     context: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The answer to a question, the same search in other shapes, and ways out of an empty one."""
-    given, path, like = asked.given, context["path"], asked.request.like
+    path, like, explaining = context["path"], asked.like, asked.explain
     # in a private search nothing of the question may stand in an address
     addresses = Asked(path, {} if context["private_queries"] else given)
-    explaining = asked.request.explain
     results = result_views.results(response, grants, addresses, context["code_collections"])
     following = response.next and changed(given, path, continue_=response.next)
     more = {
@@ -191,7 +191,7 @@ async def _answered(
         "results": results,
         "found": facets.found(response, given),
         "holding": facets.holding(response),
-        "understood": understood(response.query, response.mode, asked.request.mode),
+        "understood": understood(response.query, response.mode, asked.mode),
         "continued": forms.last(given, "continue"),
         **result_views.remarks(response, grants),
         "facets": facets.facets(response, given, addresses),
@@ -222,7 +222,7 @@ def _ways_out(
     store = vault.use(grants.search)
     for label, given in facets.relaxed(asked)[:MOST_RELAXED]:
         try:
-            wider = questions.question(given, strict=False).request
+            wider = questions.question(given, strict=False)
             one = replace(wider, limit=1, rerank=False, explain=False)
             response = access.search(store, grants, one)
         except MemoryStoreError:  # nothing is left to search for

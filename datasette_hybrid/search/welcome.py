@@ -67,9 +67,8 @@ def _kept(vault: Vault, grants: Grants, path: str) -> Welcome:
 
 
 def _made(vault: Vault, grants: Grants, path: str) -> Welcome:
-    question = questions.Question(SearchRequest(EVERYTHING, limit=OPENED), {})
     try:
-        response = questions.answer(vault, grants, question)
+        response = questions.answer(vault, grants, SearchRequest(EVERYTHING, limit=OPENED))
     except MemoryStoreError:  # times are sealed in a strict vault
         return Welcome(vault.use(grants.search).stats()["memories"])
     counted = dict(response.facets)

@@ -109,9 +109,9 @@ async def _widely(
     if not sized:
         wide = replace(asked, deep=True, limit=LIMIT_DEEP)
         try:
-            return await questions.search(vault, grants, questions.Question(wide, {}))
+            return await questions.search(vault, grants, wide)
         except BadInputError as error:
             if error.parameter != "deep":
                 raise
         asked = replace(asked, limit=LIMIT_STANDARD)
-    return await questions.search(vault, grants, questions.Question(asked, {}))
+    return await questions.search(vault, grants, asked)

@@ -38,7 +38,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 @page("GET", "HEAD", "POST")
 async def import_page(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/import``: the form, and where it is sent to."""
-    vault = await questions.refuse_early(datasette, request, "write")
+    vault, _ = await questions.vault_now(datasette, request, "write")
     path = hybrid_path(datasette, vault.database)
     given: Mapping[str, Any] = questions.arguments(request)
     status, refusal = 200, vault.access.read_only and "nothing can be written to this vault"
@@ -73,7 +73,7 @@ async def import_page(datasette: Any, request: Any) -> Response:
 @endpoint("POST")
 async def import_json(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/import.json``: a multipart form, or one file and its ``name``."""
-    vault = await questions.refuse_early(datasette, request, "write")
+    vault, _ = await questions.vault_now(datasette, request, "write")
     with jobs_of(datasette).receiving(vault):
         upload = await _received(request)
         job = await _begin(datasette, request, upload)

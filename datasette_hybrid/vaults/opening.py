@@ -13,30 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_store.errors import (
-    BadInputError,
-    DeviceKeyError,
-    MemoryStoreError,
-    NotAVaultError,
-    StorageError,
-    WrongKeyError,
-)
-from memory_store.host import (
-    KEY_FILE_VARIABLE,
-    PASSPHRASE_VARIABLE,
-    FileAccess,
-    MemoryStore,
-    Secret,
-    Storage,
-    key_in_environment,
-    open_vault,
-    plain_cause,
-    read_vault_id,
-    secret_from_key_text,
-    secrets_to_open,
-    sqlite3,
-    vault_faults,
-)
+from memory_store import errors, host
+from memory_store.errors import MemoryStoreError
+from memory_store.host import FileAccess, MemoryStore
 
 from .. import configuration
 from ..configuration import DatabaseSettings
@@ -61,7 +40,7 @@ class Opened:
 
 def may_be_opened(settings: DatabaseSettings) -> bool:
     """Whether there is any key to try. Reads none."""
-    return bool(_configured(settings)) or key_in_environment()
+    return bool(_configured(settings)) or host.key_in_environment()
 
 
 def open_configured(path: Path, settings: DatabaseSettings, access: FileAccess) -> Opened | None:
@@ -71,19 +50,18 @@ def open_configured(path: Path, settings: DatabaseSettings, access: FileAccess) 
     """
     refusals: list[MemoryStoreError] = []
     configured = _configured(settings)
+    file, passphrase = host.KEY_FILE_VARIABLE, host.PASSPHRASE_VARIABLE
     found = configured or [
-        (f"the key file of {KEY_FILE_VARIABLE}", "key_file", os.environ.get(KEY_FILE_VARIABLE)),
-        (PASSPHRASE_VARIABLE, "passphrase", os.environ.get(PASSPHRASE_VARIABLE)),
+        (f"the key file of {file}", "key_file", os.environ.get(file)),
+        (passphrase, "passphrase", os.environ.get(passphrase)),
     ]
     for source, kind, given in found:
         try:
             if given:
                 return Opened(opened(path, _secrets(path, kind, given), access), source)
         except MemoryStoreError as refusal:
-            fits_another = isinstance(refusal, WrongKeyError) and not isinstance(
-                refusal, DeviceKeyError
-            )
-            if configured or not fits_another:
+            another = isinstance(refusal, errors.WrongKeyError)
+            if configured or not another or isinstance(refusal, errors.DeviceKeyError):
                 refusals.append(refusal)
     if refusals:
         raise refusals[0]
@@ -92,23 +70,23 @@ def open_configured(path: Path, settings: DatabaseSettings, access: FileAccess) 
 
 def open_typed(path: Path, typed: str, access: FileAccess) -> MemoryStore:
     """Try the readings of a pasted secret, the quick and certain ones first."""
-    key = secret_from_key_text(typed)
-    return opened(path, [*([key] if key is not None else ()), *Secret.typed(typed)], access)
+    key = host.secret_from_key_text(typed)
+    return opened(path, [*([key] if key is not None else ()), *host.Secret.typed(typed)], access)
 
 
-def opened(path: Path, secrets: list[Secret], access: FileAccess) -> MemoryStore:
+def opened(path: Path, secrets: list[host.Secret], access: FileAccess) -> MemoryStore:
     """The vault, opened with one of the secrets. Raises :class:`MemoryStoreError` of some kind.
 
     Anything that a hostile or damaged file makes go wrong is such an error, named by its kind.
     """
     try:
-        with vault_faults(path):
-            return MemoryStore(open_vault(path, secrets, access))
+        with host.vault_faults(path):
+            return MemoryStore(host.open_vault(path, secrets, access))
     except MemoryStoreError:
         raise
     except Exception as error:  # noqa: BLE001 - other vaults are served all the same
-        said = str(error) if isinstance(error, sqlite3.Error) else type(error).__name__
-        raise StorageError(f"{path.name} cannot be opened ({said})") from None
+        said = str(error) if isinstance(error, host.sqlite3.Error) else type(error).__name__
+        raise errors.StorageError(f"{path.name} cannot be opened ({said})") from None
 
 
 def vault_in(path: Path, access: FileAccess) -> str | None:
@@ -118,10 +96,10 @@ def vault_in(path: Path, access: FileAccess) -> str | None:
     """
     try:
         with _looking_into(path, access) as connection:
-            return read_vault_id(connection).hex()
-    except (sqlite3.Error, NotAVaultError) as error:
+            return host.read_vault_id(connection).hex()
+    except (host.sqlite3.Error, errors.NotAVaultError) as error:
         if "is locked" in str(error):
-            raise StorageError(f"{path.name}: {plain_cause(error)}") from None
+            raise errors.StorageError(f"{path.name}: {host.plain_cause(error)}") from None
         return None
 
 
@@ -130,12 +108,12 @@ def revision(path: Path, access: FileAccess) -> int | None:
     try:
         with _looking_into(path, access) as connection:
             return connection.settings.revision()
-    except sqlite3.Error:
+    except host.sqlite3.Error:
         return None
 
 
-def _looking_into(path: Path, access: FileAccess) -> closing[Storage]:
-    return closing(Storage.open(path, read_only=True, access=access, patience=LOOK_PATIENCE))
+def _looking_into(path: Path, access: FileAccess) -> closing[host.Storage]:
+    return closing(host.Storage.open(path, read_only=True, access=access, patience=LOOK_PATIENCE))
 
 
 def _configured(settings: DatabaseSettings) -> list[tuple[str, str, Any]]:
@@ -148,10 +126,10 @@ def _configured(settings: DatabaseSettings) -> list[tuple[str, str, Any]]:
     return [one for one in named if one[2]]
 
 
-def _secrets(path: Path, kind: str, given: Any) -> list[Secret]:
+def _secrets(path: Path, kind: str, given: Any) -> list[host.Secret]:
     if kind != "keyring":
         given = configuration.resolved(given)
         if given is None:
             option = kind.replace("_", "-")
-            raise BadInputError(f"{option}: its variable or file is missing", option)
-    return secrets_to_open(path, **{**NO_SECRETS, kind: given})
+            raise errors.BadInputError(f"{option}: its variable or file is missing", option)
+    return host.secrets_to_open(path, **{**NO_SECRETS, kind: given})

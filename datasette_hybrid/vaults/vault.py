@@ -17,17 +17,10 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from memory_store import host
 from memory_store.access import STRICT
 from memory_store.errors import LockedError, MemoryStoreError, StorageError
-from memory_store.host import (
-    EVERYTHING,
-    WRITABLE,
-    FileAccess,
-    MemoryStore,
-    Scope,
-    Searchers,
-    sqlite3,
-)
+from memory_store.host import EVERYTHING, FileAccess, MemoryStore, Scope, Searchers
 
 from .. import background
 from ..audit.recorder import Recorder
@@ -75,8 +68,8 @@ class Vault:
         database: str,
         path: Path,
         settings: DatabaseSettings,
-        access: FileAccess = WRITABLE,
-        choose: Callable[[], FileAccess] = lambda: WRITABLE,
+        access: FileAccess = host.WRITABLE,
+        choose: Callable[[], FileAccess] = lambda: host.WRITABLE,
     ) -> None:
         self.database = database
         self.path = path
@@ -433,7 +426,7 @@ class Vault:
     def _remember_members(self, store: MemoryStore) -> None:
         """Know who is a member while the keys rest. What cannot be read is read at the next use."""
         revision = opening.revision(self.path, self.access)
-        with suppress(MemoryStoreError, sqlite3.Error):
+        with suppress(MemoryStoreError, host.sqlite3.Error):
             self._membership = self._members(store)
             self._revision = revision
 
