@@ -39,10 +39,14 @@ Refusal = BadInputError | access.NotPermittedError
 
 
 @page("GET", "HEAD", "POST")
-@private_searches.in_one_vault
 async def search(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid``: the search page of one vault."""
     vault, grants = await questions.vault_for(datasette, request, "search")
+    path = hybrid_path(datasette, vault.database)
+    private = [vault] if vault.settings.private_queries else []
+    away = await private_searches.led_away(datasette, request, path, private)
+    if away is not None:
+        return away
     given = forms.understood(await questions.parameters(request))
     asked, refusal = _asked(given)
 
@@ -55,7 +59,21 @@ async def search(datasette: Any, request: Any) -> Response:
             return named, error
 
     collections, found = await questions.in_turn(look)
-    context = _frame(datasette, vault, grants, given, collections)
+    names = [name for name, _ in collections]
+    context: dict[str, Any] = {
+        "database": vault.database,
+        "path": path,
+        "grants": grants,
+        "private_queries": bool(private),
+        "q": forms.last(given, "q"),
+        "form": forms.form(given, grants, collections=names, strict=vault.strict),
+        "code_collections": {name for name, analyser in collections if analyser == CODE},
+        "chips": facets.chips(given, path),
+        "examples": examples(path, names),
+        "clear_href": facets.cleared(given, path),
+        **dict.fromkeys(("response", "welcome", "older", "refusal", "nearest")),
+        "degraded": [],
+    }
     if isinstance(found, Exception):
         refusal = found
     if refusal is not None:
@@ -63,7 +81,7 @@ async def search(datasette: Any, request: Any) -> Response:
     elif isinstance(found, SearchResponse):
         context |= await _answered(vault, grants, given, asked, found, context)
     else:
-        context["welcome"] = await welcome(vault, grants, context["path"])
+        context["welcome"] = await welcome(vault, grants, path)
     if grants.decrypt:
         on_start = context["welcome"] is not None
         context["older"] = await work.run(lambda: vault.older(again=on_start))
@@ -72,20 +90,25 @@ async def search(datasette: Any, request: Any) -> Response:
 
 
 @page("GET", "HEAD", "POST")
-@private_searches.in_all_vaults
 async def across(datasette: Any, request: Any) -> Response:
     """``/-/hybrid``: the same question to every vault the asker may search."""
-    given = forms.understood(await questions.parameters(request))
-    asked, refusal = _asked(given)
+    if request.method == "POST":
+        await questions.read_body(request)  # may take long; who may do what is settled by then
     shown = [
         vault
         for vault in vaults_of(datasette).all()
         if await may_see(datasette, request.actor, vault.database)
     ]
     # one vault that keeps queries out of addresses is enough: the question goes to all of them
-    private = any(vault.settings.private_queries for vault in shown)
-    sections = [await _section(datasette, vault, given, asked, private) for vault in shown]
+    private = [vault for vault in shown if vault.settings.private_queries]
+    open_to = [one for one in private if asker.get().on(one.database).search and not one.locked]
     path = datasette.urls.path("/-/hybrid")
+    away = await private_searches.led_away(datasette, request, path, open_to)
+    if away is not None:
+        return away
+    given = forms.understood(await questions.parameters(request))
+    asked, refusal = _asked(given)
+    sections = [await _section(datasette, vault, given, asked, bool(private)) for vault in shown]
     context = {
         "q": forms.last(given, "q"),
         "sections": sections,
@@ -93,7 +116,7 @@ async def across(datasette: Any, request: Any) -> Response:
         "clear_href": facets.cleared(given, path),
         "refusal": sentence(str(refusal)) if refusal else None,
         "no_reranker": next((one["no_reranker"] for one in sections if one["no_reranker"]), None),
-        "private_queries": private,
+        "private_queries": bool(private),
         "hidden": forms.carried(given),
     }
     status = 400 if refusal else 200
@@ -144,32 +167,6 @@ async def _section(
             section["results"] = result_views.results(response, grants, Asked(path, linked))
             section |= result_views.remarks(response, grants)
     return section
-
-
-def _frame(
-    datasette: Any,
-    vault: Vault,
-    grants: Grants,
-    given: dict[str, Any],
-    collections: Sequence[tuple[str, str]],
-) -> dict[str, Any]:
-    """What the page shows whatever becomes of the question."""
-    names = [name for name, _ in collections]
-    path = hybrid_path(datasette, vault.database)
-    return {
-        "database": vault.database,
-        "path": path,
-        "grants": grants,
-        "private_queries": vault.settings.private_queries,
-        "q": forms.last(given, "q"),
-        "form": forms.form(given, grants, collections=names, strict=vault.strict),
-        "code_collections": {name for name, analyser in collections if analyser == CODE},
-        "chips": facets.chips(given, path),
-        "examples": examples(path, names),
-        "clear_href": facets.cleared(given, path),
-        **dict.fromkeys(("response", "welcome", "older", "refusal", "nearest")),
-        "degraded": [],
-    }
 
 
 async def _answered(
