@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 from datasette.app import Datasette
 
+from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
 from .browsing import CHROMIUM, DESKTOP, PATIENCE, PHONE, SQL_TIME_LIMIT, opened, serving
@@ -38,6 +41,17 @@ class Served:
     def base(self) -> str:
         """The search page's path."""
         return f"/{self.database}/-/hybrid"
+
+    @property
+    def vault(self) -> Any:
+        """What the plugin knows of the vault."""
+        return vaults_of(self.datasette).of(self.database)
+
+    @property
+    def store(self) -> MemoryStore:
+        """The open vault as the holder of its key uses it."""
+        store: MemoryStore = self.vault.use(EVERYTHING)
+        return store
 
     def by(self, actor: Any) -> Served:
         """The same Datasette asked by an actor: an id, a whole actor, or ``None``."""
@@ -89,6 +103,11 @@ class Served:
         return path if path.startswith("/") and path.count("/") > 1 else self.base + path
 
 
+def soup(response: Any) -> BeautifulSoup:
+    """The page of an answer."""
+    return BeautifulSoup(response.text, "html.parser")
+
+
 def unmarked(html: str) -> str:
     """A page without the marks around the words that were looked for."""
     return html.replace("<mark>", "").replace("</mark>", "")
@@ -108,6 +127,11 @@ class Filled:
     path: Path
     key_file: Path
     recovery_code: str
+
+    def options(self, **more: Any) -> dict[str, Any]:
+        """The plugin's options that open it at start, and others, by database."""
+        others = {name.replace("_", "-"): value for name, value in more.items()}
+        return {"notes": {"key-file": str(self.key_file), **others}}
 
 
 @pytest.fixture(scope="session")
@@ -205,8 +229,6 @@ def serve(model: Path) -> Any:
         return Served(datasette, paths[0].stem if paths else "_memory")
 
     yield start
-    from datasette_hybrid.vaults.registry import vaults_of
-
     for datasette in started:
         vaults_of(datasette).lock_all()
 
@@ -222,8 +244,19 @@ def plain_datasette(paths: tuple[Path, ...], configuration: dict[str, Any], **mo
 @pytest.fixture
 async def served(filled: Filled, serve: Serve) -> Served:
     """The vault opened at start by its configured key file, with grants for several actors."""
-    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
-    return await serve(filled.path, options={"notes": settings})
+    return await serve(filled.path, options=filled.options(allow=ALLOW))
+
+
+@pytest.fixture
+async def closed(filled: Filled, serve: Serve) -> Served:
+    """The vault locked, with nothing configured."""
+    return await serve(filled.path)
+
+
+@pytest.fixture
+async def private(filled: Filled, serve: Serve) -> Served:
+    """Opened at start, its queries kept out of addresses, asked by the actor root."""
+    return (await serve(filled.path, options=filled.options(private_queries=True))).by("root")
 
 
 @pytest.fixture

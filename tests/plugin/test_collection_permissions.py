@@ -45,9 +45,7 @@ def parts(filled: Filled) -> Parts:
 
 @pytest.fixture
 async def shared(filled: Filled, parts: Parts, serve: Serve) -> Served:
-    return await serve(
-        filled.path, options={"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    )
+    return await serve(filled.path, options=filled.options(allow=ALLOW))
 
 
 async def found(asked: Served, query: str = "plums") -> dict[str, str | None]:
@@ -225,7 +223,7 @@ async def test_core_answers_about_databases_and_collections_alike(
 @only_next
 async def test_root_gets_into_no_closed_collection(filled: Filled, parts: Parts) -> None:
     """Not even with ``--root``, which allows that actor everything else."""
-    options = {"notes": {"key-file": str(filled.key_file)}}
+    options = filled.options()
     datasette = plain_datasette(
         (filled.path,), {"plugins": {"datasette-hybrid": {"databases": options}}}
     )
@@ -238,7 +236,7 @@ async def test_root_gets_into_no_closed_collection(filled: Filled, parts: Parts)
 async def test_permissions_blocks_hold_for_a_database_and_for_a_collection(
     filled: Filled, parts: Parts
 ) -> None:
-    options = {"notes": {"key-file": str(filled.key_file)}}
+    options = filled.options()
     configuration = {
         "plugins": {"datasette-hybrid": {"databases": options}},
         "databases": {
@@ -326,7 +324,7 @@ async def test_tokens_of_datasette_auth_tokens(
 ) -> None:
     monkeypatch.setenv("BOT_TOKEN", "the bot's secret")
     bot = {"id": "wanda", "_r": {"r": {"notes": {parts.closed: ["hybrid-write"]}}}}
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    options = filled.options(allow=ALLOW)
     configuration = {
         "plugins": {
             "datasette-hybrid": {"databases": options},

@@ -9,9 +9,8 @@ import pytest
 from bs4 import BeautifulSoup
 
 from datasette_hybrid.unlock.errands import BELOW, POSTED
-from datasette_hybrid.vaults.registry import vaults_of
 
-from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, unmarked
+from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, soup, unmarked
 
 BASE = "/notes/-/hybrid"
 ONE = f"{BASE}/memories/00000000-0000-4000-8000-000000000001"
@@ -24,9 +23,7 @@ class Page:
         self.served = served
         self.response = response
         self.cookies = {**served.cookies, **dict(response.cookies)}
-        form = BeautifulSoup(response.text, "html.parser").find("main, section") or BeautifulSoup(
-            response.text, "html.parser"
-        )
+        form = soup(response).find("main, section") or BeautifulSoup(response.text, "html.parser")
         self.form = form.select_one(".hy-card form") or form.select_one("form.hy-form")
 
     @property
@@ -133,11 +130,10 @@ FORGED = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
 )
 @pytest.mark.parametrize("headers", [FORGED, {"Origin": "https://evil.example"}])
 async def test_nothing_that_another_site_sends_is_carried_or_shown(
-    filled: Filled, serve: Serve, below: str, fields: dict[str, str], headers: dict[str, str]
+    closed: Served, below: str, fields: dict[str, str], headers: dict[str, str]
 ) -> None:
     """Without cookies, as a browser sends it: Datasette 0.65 lets such a form pass."""
-    served = await serve(filled.path)
-    refused = await served.datasette.client.post(BASE + below, data=fields, headers=headers)
+    refused = await closed.datasette.client.post(BASE + below, data=fields, headers=headers)
     assert refused.status_code == 403
     assert "planted" not in refused.text
     assert "secret" not in refused.text  # no form to unlock with, which would carry it
@@ -152,14 +148,13 @@ async def test_nothing_that_another_site_sends_is_carried_or_shown(
     ],
 )
 async def test_what_is_to_be_sent_is_named_before_it_is_sent(
-    filled: Filled, serve: Serve, below: str, fields: dict[str, str], told: list[str]
+    closed: Served, below: str, fields: dict[str, str], told: list[str]
 ) -> None:
-    served = await serve(filled.path)
     data = [(BELOW, below), (POSTED, "1"), *fields.items()]
-    page = Page(served, await served.get("/unlock"))
+    page = Page(closed, await closed.get("/unlock"))
     between = await page.send(secret=PASSPHRASE, **dict(data))
     assert between.response.status_code == 200
-    text = BeautifulSoup(between.response.text, "html.parser").select_one(".hy-card").text
+    text = soup(between.response).select_one(".hy-card").text
     assert "Send it now" in text
     for words in told:
         assert words in text
@@ -172,13 +167,12 @@ async def test_only_who_writes_audits_or_unlocked_may_lock_for_everybody(
     filled: Filled, serve: Serve
 ) -> None:
     allow = {**ALLOW, "hybrid-search": True, "hybrid-audit": {"id": "bob"}}
-    settings = {"key-file": str(filled.key_file), "allow": allow}
-    served = await serve(filled.path, options={"notes": settings})
-    vault = vaults_of(served.datasette).of("notes")
+    served = await serve(filled.path, options=filled.options(allow=allow))
+    vault = served.vault
     for who, may in ((None, False), ("alice", False), ("bob", True), ("wanda", True)):
         vault.unlock(PASSPHRASE)
         asked = served.by(who)
-        page = BeautifulSoup((await asked.get("?q=tomatoes")).text, "html.parser")
+        page = soup(await asked.get("?q=tomatoes"))
         assert "notes is unlocked" in page.select_one(".hy-lock").text
         assert bool(page.select(".hy-lock button")) is may
         answer = await asked.submit("/lock", {}, page="?q=tomatoes")
@@ -200,19 +194,15 @@ async def test_only_who_writes_audits_or_unlocked_may_lock_for_everybody(
         ".elsewhere.example/",
     ],
 )
-async def test_no_address_leads_elsewhere(filled: Filled, serve: Serve, target: str) -> None:
-    served = await serve(filled.path)
-    page = Page(served, await served.get("/unlock", params={"_to": target}))
+async def test_no_address_leads_elsewhere(closed: Served, target: str) -> None:
+    page = Page(closed, await closed.get("/unlock", params={"_to": target}))
     right = await page.send(secret=PASSPHRASE, _to=target)
     assert right.response.headers["location"] == "/notes/-/hybrid"
 
 
-async def test_every_page_of_an_open_vault_has_the_lock_and_says_when(
-    filled: Filled, serve: Serve
-) -> None:
-    served = await serve(filled.path)
-    unlocked = await Page(served, await served.get("/unlock")).send(secret=PASSPHRASE)
-    session = Served(served.datasette, "notes", unlocked.cookies)
+async def test_every_page_of_an_open_vault_has_the_lock_and_says_when(closed: Served) -> None:
+    unlocked = await Page(closed, await closed.get("/unlock")).send(secret=PASSPHRASE)
+    session = Served(closed.datasette, "notes", unlocked.cookies)
     for address in (
         "",
         "?q=tomatoes",
@@ -220,10 +210,10 @@ async def test_every_page_of_an_open_vault_has_the_lock_and_says_when(
         f"{BASE}/memories/nothing-of-that-name",
         "?q=a&since=never",
     ):
-        page = BeautifulSoup((await session.get(address)).text, "html.parser")
+        page = soup(await session.get(address))
         bar = page.select_one("form.hy-lock")
         assert bar["action"] == "/notes/-/hybrid/lock"
         assert len(page.select("form.hy-lock")) == 1
         assert bar.select_one("button").text == "Lock"
         assert "Locks in 15 minutes of no use, and in 12 hours in any case." in bar.text
-    assert "hy-lock" not in (await served.get("?q=tomatoes")).text  # nothing to lock for strangers
+    assert "hy-lock" not in (await closed.get("?q=tomatoes")).text  # nothing to lock for strangers

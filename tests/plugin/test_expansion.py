@@ -22,8 +22,7 @@ async def expanding(
 ) -> tuple[Served, Any]:
     """A Datasette whose configuration names a model, and the model."""
     model = language_models.add("gardener", "lex: tomatoes water\nvec: watering tomatoes\n")
-    settings = {"key-file": str(filled.key_file), "allow": ALLOW, "expander": "gardener"}
-    return await serve(filled.path, options={"notes": settings}), model
+    return await serve(filled.path, options=filled.options(allow=ALLOW, expander="gardener")), model
 
 
 async def stage(served: Served, actor: str, **options: str) -> dict[str, Any]:

@@ -111,7 +111,7 @@ async def test_searching_without_reading_gives_ids_and_scores_and_no_text(
 async def test_root_has_every_grant_unless_configured_otherwise(
     filled: Filled, serve: Serve
 ) -> None:
-    served = await serve(filled.path, options={"notes": {"key-file": str(filled.key_file)}})
+    served = await serve(filled.path, options=filled.options())
     assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
     assert (await served.by("alice").get(".json?q=tomatoes")).status_code == 403
 
@@ -226,7 +226,7 @@ async def test_other_plugins_may_grant(filled: Filled, serve: Serve) -> None:
 
             return PermissionSQL.allow(reason="carol may")
 
-    served = await serve(filled.path, options={"notes": {"key-file": str(filled.key_file)}})
+    served = await serve(filled.path, options=filled.options())
     plugin = Sharing()
     pm.register(plugin)
     try:

@@ -24,7 +24,7 @@ async def shared(filled: Filled, serve: Serve) -> Served:
         store.collections.create("diary", owner="dora")
         store.collections.change_members("diary", {"carol": "reader"})
         store.add("The tomatoes want water", title="Diary", collection="diary", id=DIARY)
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    options = filled.options(allow=ALLOW)
     return await serve(filled.path, options=options)
 
 

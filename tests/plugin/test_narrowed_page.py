@@ -8,20 +8,15 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 
-from .conftest import Filled, Serve, Served
-
-
-def soup(response: Any) -> BeautifulSoup:
-    return BeautifulSoup(response.text, "html.parser")
+from .conftest import Served, soup
 
 
 @pytest.fixture
 async def garden(served: Served) -> Served:
     """A vault in which each facet has several values, asked by somebody who may read."""
-    store = vaults_of(served.datasette).of(served.database).use(EVERYTHING, creating=True)
+    store = served.vault.use(EVERYTHING, creating=True)
     for number in range(1, 8):
         memory = store.add(
             f"Tomato plant number {number} wants a cane",
@@ -158,12 +153,10 @@ async def test_the_explanation_draws_every_way(garden: Served) -> None:
     assert told.count("final") == len(titles)
 
 
-async def test_a_private_search_keeps_every_control(filled: Filled, serve: Serve) -> None:
-    settings = {"key-file": str(filled.key_file), "private-queries": True}
-    served = (await serve(filled.path, options={"notes": settings})).by("root")
+async def test_a_private_search_keeps_every_control(private: Served) -> None:
 
     async def asked(fields: dict[str, str]) -> Any:
-        return soup(await served.submit("", fields, follow_redirects=True))
+        return soup(await private.submit("", fields, follow_redirects=True))
 
     page = await asked({"q": "tomatoes", "explain": "1", "limit": "1"})
     assert not [link for link in page.select("a[href]") if "tomatoes" in link["href"]]
@@ -179,9 +172,9 @@ async def test_a_private_search_keeps_every_control(filled: Filled, serve: Serve
     fields = {"q": "tomatoes", "explain": "1", "limit": "1", following["name"]: following["value"]}
     second = await asked(fields)
     assert second.select_one(".hy-rank").get_text(" ", strip=True) == "Result 2"
-    like = soup(await served.get(page.select_one("a.hy-like")["href"]))
+    like = soup(await private.get(page.select_one("a.hy-like")["href"]))
     assert like.select_one("button.hy-chip")["value"].startswith("like=")
-    data = await served.submit(".json", {"q": "tomatoes"}, page="?")
+    data = await private.submit(".json", {"q": "tomatoes"}, page="?")
     assert data.json()["query"] == "tomatoes"
-    rows = await served.submit(".csv", {"q": "tomatoes", "topic": ""}, page="?")
+    rows = await private.submit(".csv", {"q": "tomatoes", "topic": ""}, page="?")
     assert rows.text.startswith("rank,id,")

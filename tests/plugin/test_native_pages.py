@@ -70,8 +70,7 @@ async def test_pages_carry_a_search_box_for_those_who_may_search(served: Served,
 
 @only_1
 async def test_boxes_post_where_queries_are_private(filled: Filled, serve: Serve) -> None:
-    options = {"key-file": str(filled.key_file), "allow": ALLOW, "private-queries": True}
-    served = await serve(filled.path, options={"notes": options})
+    served = await serve(filled.path, options=filled.options(allow=ALLOW, private_queries=True))
     for page in ("/", "/notes", "/notes/memories"):
         (box,) = soup(await at(served, "bob", page)).select("form.hybrid-box")
         assert box["method"] == "post"

@@ -6,16 +6,14 @@ import json
 import shutil
 from typing import Any
 
-from bs4 import BeautifulSoup
-
-from .conftest import Filled, Serve, Served
+from .conftest import Filled, Serve, Served, soup
 
 SAID = "No memory holds any of these words; these are the nearest in meaning."
 NONSENSE = "q=xyzzy+plugh+frobnicate"
 
 
 def notes_on(response: Any) -> list[str]:
-    page = BeautifulSoup(response.text, "html.parser")
+    page = soup(response)
     return [note.get_text(" ", strip=True) for note in page.select("#hy-answer [role=note]")]
 
 

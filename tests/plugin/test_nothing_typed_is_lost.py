@@ -6,16 +6,15 @@ import pytest
 
 from datasette_hybrid.memories import memory_form
 from datasette_hybrid.requests import cross_site
-from datasette_hybrid.vaults.registry import vaults_of
 
-from .conftest import HOSTILE, Served
-from .test_writing_pages import NEW, ONE, fields, sent, soup, store, stored
+from .conftest import HOSTILE, Served, soup
+from .test_writing_pages import NEW, ONE, fields, sent, store, stored
 
 
 async def test_what_was_typed_survives_a_lock(served: Served) -> None:
     root, path = served.by("root"), f"/memories/{ONE}/edit"
     typed = {**fields(await root.get(served.base + path)), "text": f"Long thoughts. {HOSTILE}"}
-    vault = vaults_of(served.datasette).of("notes")
+    vault = served.vault
     token = await root.get(f"{served.base}/unlock")
     vault.lock()
     locked = await root.submit(served.base + path, typed, f"{served.base}/unlock")

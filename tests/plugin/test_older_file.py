@@ -7,8 +7,6 @@ import shutil
 import pytest
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.vaults.registry import vaults_of
-from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, Filled, Serve, Served
@@ -27,8 +25,7 @@ async def put_back(filled: Filled, serve: Serve) -> Served:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.add("Written after the backup")
     shutil.copy(before, filled.path)
-    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
-    return await serve(filled.path, options={"notes": settings})
+    return await serve(filled.path, options=filled.options(allow=ALLOW))
 
 
 async def test_the_start_page_tells_it_until_it_is_accepted_and_results_tell_it_once(
@@ -42,7 +39,7 @@ async def test_the_start_page_tells_it_until_it_is_accepted_and_results_tell_it_
         OLDER in line for line in (await root.get(".json?q=tomatoes")).json()["degraded"]
     )
     assert capsys.readouterr().err.count(OLDER) == 1
-    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    store = served.store
     store.add("Written by the server meanwhile")
     store.add("And once more")
     assert told((await root.get("")).text)

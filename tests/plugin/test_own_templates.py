@@ -50,8 +50,7 @@ async def with_templates(serve: Serve, filled: Filled, folder: Path, **files: st
     folder.mkdir()
     for name, text in files.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
-    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
-    served = await serve(filled.path, options={"notes": settings}, template_dir=str(folder))
+    served = await serve(filled.path, options=filled.options(allow=ALLOW), template_dir=str(folder))
     return served.by("bob")
 
 
@@ -80,8 +79,7 @@ async def test_the_page_around_the_parts_can_be_somebody_elses(
 async def test_a_part_is_what_including_it_would_be(
     serve: Serve, filled: Filled, tmp_path: Path
 ) -> None:
-    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
-    as_it_is = await serve(filled.path, options={"notes": settings})
+    as_it_is = await serve(filled.path, options=filled.options(allow=ALLOW))
     text = "{# nobody's but mine #}" + (TEMPLATES / RESULT).read_text(encoding="utf-8")
     own = await with_templates(serve, filled, tmp_path / "own", _hybrid_result=text)
     for path in (

@@ -10,18 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup
 
 from datasette_hybrid.requests import admission
 
-from .conftest import HOSTILE, Filled, Serve, Served
+from .conftest import HOSTILE, Filled, Serve, Served, soup
 
 ONE = "00000000-0000-4000-8000-000000000001"
 HOSTILE_ID = "00000000-0000-4000-8000-000000000003"
-
-
-def soup(response: Any) -> BeautifulSoup:
-    return BeautifulSoup(response.text, "html.parser")
 
 
 async def test_the_page_shows_ranked_results_and_how_many_were_opened(served: Served) -> None:
@@ -222,21 +217,19 @@ async def test_a_database_without_a_vault_says_how_to_make_one(serve: Serve, tmp
     assert "holds no vault" in answer
 
 
-async def test_private_queries_stand_in_no_address(filled: Filled, serve: Serve) -> None:
-    settings = {"key-file": str(filled.key_file), "private-queries": True}
-    served = (await serve(filled.path, options={"notes": settings})).by("root")
-    form = soup(await served.get("")).select_one("form.hy-form")
+async def test_private_queries_stand_in_no_address(private: Served) -> None:
+    form = soup(await private.get("")).select_one("form.hy-form")
     assert form["method"] == "post"
-    response = await served.submit("", {"q": "tomatoes"}, follow_redirects=True)
+    response = await private.submit("", {"q": "tomatoes"}, follow_redirects=True)
     page = soup(response)
     assert response.status_code == 200
     assert "tomatoes" not in str(response.url)
     assert page.select_one(".hy-result h2").get_text().strip() == "Watering the tomatoes"
     assert not [link for link in page.select("a[href]") if "tomatoes" in link["href"]]
-    narrowed = await served.submit("", {"q": "tomatoes", "topic": "garden"}, follow_redirects=True)
+    narrowed = await private.submit("", {"q": "tomatoes", "topic": "garden"}, follow_redirects=True)
     narrowed = soup(narrowed)
     assert len(narrowed.select(".hy-result")) == 1
-    across = await served.submit("/-/hybrid", {"q": "tomatoes"}, follow_redirects=True)
+    across = await private.submit("/-/hybrid", {"q": "tomatoes"}, follow_redirects=True)
     assert "tomatoes" not in str(across.url)
     across = soup(across)
     assert across.select_one("form.hy-form")["method"] == "post"

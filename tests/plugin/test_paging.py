@@ -8,16 +8,14 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.records import MemoryDraft
-from memory_store.scopes import EVERYTHING
 
-from .conftest import Filled, Serve, Served
+from .conftest import Served, soup
 
 
 def write(served: Served, count: int, text: str = "tomatoes in row {}") -> None:
     """Somebody adds memories to the served vault."""
-    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    store = served.store
     store.add_many(MemoryDraft(text.format(n), topics=("garden",)) for n in range(count))
 
 
@@ -66,11 +64,11 @@ async def test_posted_queries_go_on_by_next(served: Served) -> None:
 async def test_the_page_s_own_link_leads_on(served: Served) -> None:
     bob = served.by("bob")
     write(served, 12)
-    first = BeautifulSoup((await bob.get("?q=tomatoes&limit=5")).text, "html.parser")
+    first = soup(await bob.get("?q=tomatoes&limit=5"))
     link = first.select_one("a.hy-next")["href"]
     assert len(link) < 1_000
     write(served, 3, "fresh tomatoes {}")
-    second = BeautifulSoup((await bob.get(link)).text, "html.parser")
+    second = soup(await bob.get(link))
     assert len(shown(first)) == len(shown(second)) == 5
     assert not set(shown(first)) & set(shown(second))
 
@@ -78,21 +76,19 @@ async def test_the_page_s_own_link_leads_on(served: Served) -> None:
 async def test_a_page_without_rows_leads_on_too(served: Served) -> None:
     bob = served.by("bob")
     write(served, 12, "tomatoes at great length " * 6 + "{}")
-    empty = BeautifulSoup((await bob.get("?q=great+length&limit=5&budget=1")).text, "html.parser")
+    empty = soup(await bob.get("?q=great+length&limit=5&budget=1"))
     assert not empty.select(".hy-result")
     assert "Nothing found" not in empty.text
     assert empty.select_one("a.hy-next") is not None
 
 
-async def test_private_queries_are_leafed_through_by_posting(filled: Filled, serve: Serve) -> None:
-    settings = {"key-file": str(filled.key_file), "private-queries": True}
-    served = (await serve(filled.path, options={"notes": settings})).by("root")
-    write(served, 12)
+async def test_private_queries_are_leafed_through_by_posting(private: Served) -> None:
+    write(private, 12)
 
     async def asked(path: str, fields: dict[str, str]) -> BeautifulSoup:
-        answer = await served.submit(path, fields, follow_redirects=True)
+        answer = await private.submit(path, fields, follow_redirects=True)
         assert "tomatoes" not in str(answer.url)
-        return BeautifulSoup(answer.text, "html.parser")
+        return soup(answer)
 
     first = await asked("", {"q": "tomatoes", "limit": "5"})
     button = first.select_one("button.hy-next")
@@ -104,8 +100,8 @@ async def test_private_queries_are_leafed_through_by_posting(filled: Filled, ser
     way = second.select_one(".hy-result h2 button")
     fields[way["name"]] = way["value"]
     opened = await asked(way["formaction"], fields)
-    again = await served.get(opened.select_one(".hy-back a")["href"])
-    assert shown(BeautifulSoup(again.text, "html.parser")) == shown(second)
+    again = await private.get(opened.select_one(".hy-back a")["href"])
+    assert shown(soup(again)) == shown(second)
 
 
 @pytest.mark.parametrize("token", ["AQAAAAFNBZvi", "rubbish", "%F0%9F%8D%85", "A" * 9_000])

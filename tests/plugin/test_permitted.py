@@ -8,12 +8,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from bs4 import BeautifulSoup
 
 from memory_store.search.explain.verdict import IDS_ONLY
 from memory_store.store import MemoryStore
 
-from .conftest import ALLOW, Filled, Serve, Served
+from .conftest import ALLOW, Filled, Serve, Served, soup
 
 ONE = "00000000-0000-4000-8000-000000000001"
 TWO = "00000000-0000-4000-8000-000000000002"
@@ -173,13 +172,13 @@ async def test_a_strict_vault_offers_a_searcher_no_field_that_it_refuses(
     served = await filed(filled, serve, "strict", model)
     sealed = ("type", "status", "since", "until")
     for actor, offered in (("bob", True), ("alice", False)):
-        page = BeautifulSoup((await served.by(actor).get("?q=tomatoes")).text, "html.parser")
+        page = soup(await served.by(actor).get("?q=tomatoes"))
         assert page.select_one(".hy-form [name=mode]")
         for name in sealed:
             assert bool(page.select(f".hy-form [name={name}]")) is offered, (actor, name)
     asked = await served.by("alice").get("?q=tomatoes&type=task&since=7d")
     assert asked.status_code == 403
-    form = BeautifulSoup(asked.text, "html.parser")
+    form = soup(asked)
     boxes = form.select(".hy-form [type=checkbox][checked]")  # to untick
     assert {(box["name"], box["value"]) for box in boxes} == {("type", "task"), ("since", "7d")}
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
 from datasette_hybrid.search.plain_text import plainly
-from datasette_hybrid.vaults.registry import vaults_of
-from memory_store.scopes import EVERYTHING
 
-from .conftest import Served
+from .conftest import Served, soup
 
 PIECES = [
     "# ",
@@ -80,7 +77,7 @@ async def test_a_preview_shows_words_and_marks_those_looked_for(served: Served) 
         "# Ferry notes\n\n## Out\n\nThe **ferry to Hook** leaves\nat six; the "
         "`ferry --early` at five.\n\n| ferry | when |\n|---|---|\n| early | five |"
     )
-    store = vaults_of(served.datasette).of(served.database).use(EVERYTHING)
+    store = served.store
     store.add(text, title="Ferry notes")
     bob = served.by("bob")
     preview = _preview(await bob.get("?q=ferry+hook"))
@@ -95,4 +92,4 @@ async def test_a_preview_shows_words_and_marks_those_looked_for(served: Served) 
 
 
 def _preview(response: Any) -> Any:
-    return BeautifulSoup(response.text, "html.parser").select_one(".hy-result .hy-preview")
+    return soup(response).select_one(".hy-result .hy-preview")

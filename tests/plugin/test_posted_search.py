@@ -7,12 +7,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from bs4 import BeautifulSoup
 
 from datasette_hybrid.vaults.questions import LONGEST, MOST, Questions
-from datasette_hybrid.vaults.registry import vaults_of
 
-from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
+from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, soup
 
 ONE = "00000000-0000-4000-8000-000000000001"
 PAGE = f"/notes/-/hybrid/memories/{ONE}"
@@ -22,8 +20,9 @@ SEARCH = {"q": "tomatoes", "type": "note"}
 @pytest.fixture
 async def private(filled: Filled, serve: Serve) -> Served:
     """The vault, whose queries stand in no address."""
-    settings = {"key-file": str(filled.key_file), "private-queries": True, "allow": ALLOW}
-    return (await serve(filled.path, options={"notes": settings})).by("root")
+    return (await serve(filled.path, options=filled.options(private_queries=True, allow=ALLOW))).by(
+        "root"
+    )
 
 
 async def pressed(served: Served, below: str, fields: dict[str, str], page: str = PAGE) -> Any:
@@ -43,14 +42,14 @@ def below(response: Any) -> str:
 
 def link(response: Any, words: str) -> str:
     """Where a link leads."""
-    found = BeautifulSoup(response.text, "html.parser").find("a", string=words)
+    found = soup(response).find("a", string=words)
     assert found is not None, response.text
     return str(found["href"])
 
 
 def fields_of(response: Any) -> dict[str, str]:
     """What the search form of a page says."""
-    form = BeautifulSoup(response.text, "html.parser").select_one("#hy-form")
+    form = soup(response).select_one("#hy-form")
     assert form is not None, response.text
     typed = {one["name"]: one["value"] for one in form.select("input[name=q]")}
     chosen = {
@@ -88,8 +87,9 @@ async def test_where_nobody_logs_in_a_browser_finds_its_own_questions_and_no_oth
     filled: Filled, serve: Serve
 ) -> None:
     everybody = {"hybrid-search": True, "hybrid-decrypt": True}
-    settings = {"key-file": str(filled.key_file), "private-queries": True, "allow": everybody}
-    served = (await serve(filled.path, options={"notes": settings})).by(None)
+    served = (
+        await serve(filled.path, options=filled.options(private_queries=True, allow=everybody))
+    ).by(None)
     asked = await served.submit("", SEARCH)
     assert asked.status_code == 303
     address, get = str(asked.headers["location"]), served.datasette.client.get
@@ -103,7 +103,7 @@ async def test_where_nobody_logs_in_a_browser_finds_its_own_questions_and_no_oth
 
 async def test_a_lock_forgets_what_was_asked(private: Served) -> None:
     address = below(await pressed(private, "", SEARCH, ""))
-    vault = vaults_of(private.datasette).of("notes")
+    vault = private.vault
     vault.lock()
     assert (await private.get(address)).status_code == 423
     vault.unlock(PASSPHRASE)
@@ -196,7 +196,7 @@ async def test_what_is_left_is_searched_again_after_a_deletion(private: Served) 
 async def test_across_databases_it_has_an_address_too(private: Served) -> None:
     found = await pressed(private, "/-/hybrid", {"q": "tomatoes"}, "/-/hybrid")
     assert "Watering" in (await private.get(below(found))).text
-    vaults_of(private.datasette).of("notes").lock()
+    private.vault.lock()
     assert "Watering" not in (await private.get(below(found))).text
 
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 from bs4 import BeautifulSoup
 
-from .conftest import Filled, Serve, Served
+from .conftest import Served, soup
 
 ONE = "00000000-0000-4000-8000-000000000001"
-
-
-def soup(response: Any) -> BeautifulSoup:
-    return BeautifulSoup(response.text, "html.parser")
 
 
 def submitted(page: BeautifulSoup) -> list[tuple[str, str]]:
@@ -48,13 +43,9 @@ async def test_a_refused_option_stays_in_the_form_to_be_mended(served: Served) -
         assert set(expected) <= set(submitted(soup(response)))
 
 
-async def test_a_private_search_carries_its_options_and_each_filter_once(
-    filled: Filled, serve: Serve
-) -> None:
-    settings = {"key-file": str(filled.key_file), "private-queries": True}
-    served = (await serve(filled.path, options={"notes": settings})).by("root")
+async def test_a_private_search_carries_its_options_and_each_filter_once(private: Served) -> None:
     asked = {"q": "tomatoes", "topic": "garden", "budget": "900"}
-    page = soup(await served.submit("", asked, follow_redirects=True))
+    page = soup(await private.submit("", asked, follow_redirects=True))
     fields = submitted(page)
     assert ("budget", "900") in fields
     assert fields.count(("topic", "garden")) == 1

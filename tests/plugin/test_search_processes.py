@@ -101,8 +101,7 @@ def test_a_server_searches_by_itself_where_it_is_told_to(filled: Filled, tmp_pat
 async def test_nothing_is_started_for_requests_without_a_server(
     filled: Filled, serve: Serve
 ) -> None:
-    settings = {"key-file": str(filled.key_file), "allow": EVERYBODY}
-    datasette = await serve(filled.path, options={"notes": settings})
+    datasette = await serve(filled.path, options=filled.options(allow=EVERYBODY))
     found = await datasette.by("root").get("/notes/-/hybrid.json?q=tomatoes")
     assert found.json()["rows"]
     assert searching() == set()

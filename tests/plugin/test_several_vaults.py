@@ -104,14 +104,13 @@ async def test_a_vault_added_at_runtime_is_found_and_opened_by_its_configured_ke
 
 
 async def test_a_vault_added_at_runtime_without_a_key_can_be_unlocked(
-    filled: Filled, make: Make, serve: Serve
+    make: Make, closed: Served
 ) -> None:
-    served = await serve(filled.path)
-    datasette = served.datasette
+    datasette = closed.datasette
     datasette.add_database(
         Database(datasette, path=str(make("work")), is_mutable=True), name="late"
     )
-    late = at(served, "late")
+    late = at(closed, "late")
     assert (await late.get("?q=storks")).status_code == 423
     assert await titles(await unlocked(late, OTHER_PASSPHRASE), "storks") == ["Storks of work"]
 
@@ -151,7 +150,7 @@ async def test_what_cannot_be_written_to_is_searched_and_says_why(
     filled: Filled, serve: Serve, way: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     connect(filled.path).execute("pragma journal_mode = delete")
-    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    settings = filled.options(allow=ALLOW)
     more: dict[str, Any] = {"nolock": True} if way == "nolock" else {}
     paths = (filled.path,)
     if way == "immutable":
@@ -178,7 +177,7 @@ async def test_what_cannot_be_written_to_is_searched_and_says_why(
 async def test_queries_across_databases_read_each_vault_by_its_own_grants(
     filled: Filled, make: Make, serve: Serve
 ) -> None:
-    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    settings = filled.options(allow=ALLOW)
     served = await serve(filled.path, make("work", "work.db"), options=settings, crossdb=True)
     crossing = at(served.by("bob"), "_memory")
     rows = await crossing.sql(

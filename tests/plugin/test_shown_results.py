@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.vaults.registry import vaults_of
-from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
-from .conftest import ALLOW, HOSTILE, Filled, Serve, Served
-
-
-def soup(response: Any) -> BeautifulSoup:
-    return BeautifulSoup(response.text, "html.parser")
+from .conftest import ALLOW, HOSTILE, Filled, Serve, Served, soup
 
 
 def ranks(page: BeautifulSoup) -> list[str]:
@@ -23,7 +15,7 @@ def ranks(page: BeautifulSoup) -> list[str]:
 
 
 def store(served: Served) -> MemoryStore:
-    return vaults_of(served.datasette).of(served.database).use(EVERYTHING)
+    return served.store
 
 
 async def test_results_are_numbered_also_on_later_pages(served: Served) -> None:
@@ -88,7 +80,7 @@ async def test_the_page_says_how_many_hold_a_word_where_that_is_more(
             store.add(f"Harvest number {number} of the orchard", title=f"Harvest {number}")
         store.collections.create("closed", owner="wanda")
         store.add("A harvest that nobody else knows of", collection="closed")
-    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    settings = filled.options(allow=ALLOW)
     served = await serve(filled.path, options=settings)
     told = "70 memories hold a word of it"
     asked = "?q=harvest&mode=keyword"

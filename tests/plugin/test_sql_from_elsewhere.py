@@ -33,7 +33,7 @@ async def test_a_trigger_elsewhere_copies_nothing(
     database = sqlite3.connect(trap)
     database.executescript(TRAP)
     database.close()
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
+    options = filled.options(allow=ALLOW)
     write = {"sql": "insert into t (x) values ('a')", "write": True}
     settings = {"num_sql_threads": 0}  # so that a write runs in the request's own context
     queries = {"trap": {"queries": {"w": write}}}

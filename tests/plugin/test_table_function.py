@@ -244,8 +244,7 @@ async def test_a_statement_that_takes_too_long_is_interrupted(filled: Filled, se
 
 
 async def test_the_configuration_may_leave_the_table_out(filled: Filled, serve: Serve) -> None:
-    settings = {"key-file": str(filled.key_file), "allow": ALLOW, "table-function": "off"}
-    served = await serve(filled.path, options={"notes": settings})
+    served = await serve(filled.path, options=filled.options(allow=ALLOW, table_function="off"))
     response = await query(served.by("bob"), TOMATOES, "json")
     assert response.status_code == 400
     assert "no such table: hybrid_search" in response.text

@@ -9,17 +9,15 @@ import time
 from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup
 
 from datasette_hybrid.permissions import sessions
 from datasette_hybrid.requests import admission
 from datasette_hybrid.unlock import attempts
 from datasette_hybrid.unlock import pages as unlocking
-from datasette_hybrid.vaults.registry import vaults_of
 from datasette_hybrid.vaults.vault import Moment
 from memory_store.scopes import EVERYTHING
 
-from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, unmarked
+from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, soup, unmarked
 
 
 async def unlocked(served: Served, secret: str = PASSPHRASE) -> Served:
@@ -30,18 +28,17 @@ async def unlocked(served: Served, secret: str = PASSPHRASE) -> Served:
     return Served(served.datasette, served.database, {**served.cookies, **cookies})
 
 
-async def test_a_locked_vault_says_how_to_open_it(filled: Filled, serve: Serve) -> None:
-    served = await serve(filled.path)
-    page = await served.get("?q=tomatoes")
+async def test_a_locked_vault_says_how_to_open_it(closed: Served) -> None:
+    page = await closed.get("?q=tomatoes")
     assert page.status_code == 423
     assert "notes is locked" in page.text
     assert 'action="/notes/-/hybrid/unlock"' in page.text
     assert 'value="tomatoes"' in page.text  # the question is not lost
-    data = await served.get(".json?q=tomatoes")
+    data = await closed.get(".json?q=tomatoes")
     assert data.status_code == 423
     assert data.json()["ok"] is False
     assert "locked" in data.json()["error"]
-    rows = await served.by("root").sql("select hybrid_search('x') s, memory_text('y') t")
+    rows = await closed.by("root").sql("select hybrid_search('x') s, memory_text('y') t")
     assert rows == [{"s": "[]", "t": None}]
 
 
@@ -65,52 +62,49 @@ async def test_each_secret_unlocks_for_this_browser_alone(
     assert (await served.by("mallory").get(".json?q=tomatoes")).status_code == 403
 
 
-async def test_the_session_cookie_is_guarded(filled: Filled, serve: Serve) -> None:
-    served = await serve(filled.path)
-    response = await served.submit("/unlock", {"secret": PASSPHRASE})
+async def test_the_session_cookie_is_guarded(closed: Served) -> None:
+    response = await closed.submit("/unlock", {"secret": PASSPHRASE})
     cookie = response.headers["set-cookie"]
     assert cookie.startswith("ds_hybrid_")
     assert "HttpOnly" in cookie
     assert "samesite=strict" in cookie.lower()
     assert PASSPHRASE not in cookie
-    forged = Served(served.datasette, "notes", {re.split("=", cookie)[0]: "forged"})
+    forged = Served(closed.datasette, "notes", {re.split("=", cookie)[0]: "forged"})
     assert (await forged.get("?q=tomatoes")).status_code == 403
 
 
-async def test_a_token_does_not_borrow_the_browser_session(filled: Filled, serve: Serve) -> None:
-    session = await unlocked(await serve(filled.path))
+async def test_a_token_does_not_borrow_the_browser_session(closed: Served) -> None:
+    session = await unlocked(closed)
     headers = {"Authorization": "Bearer something"}
     assert (await session.get(".json?q=tomatoes", headers=headers)).status_code == 403
     assert (await session.get(".json?q=tomatoes")).status_code == 200
 
 
-async def test_a_wrong_secret_is_refused_and_never_repeated(filled: Filled, serve: Serve) -> None:
-    served = await serve(filled.path)
-    response = await served.submit("/unlock", {"secret": "five small grey herons"})
+async def test_a_wrong_secret_is_refused_and_never_repeated(closed: Served) -> None:
+    response = await closed.submit("/unlock", {"secret": "five small grey herons"})
     assert response.status_code == 403
     assert "does not open this vault" in response.text
     assert "herons" not in response.text
     assert "set-cookie" not in response.headers or "ds_hybrid" not in response.headers["set-cookie"]
-    assert (await served.submit("/unlock", {"secret": " "})).status_code == 400
-    assert (await served.submit("/unlock", {"secret": "x" * 5000})).status_code == 400
+    assert (await closed.submit("/unlock", {"secret": " "})).status_code == 400
+    assert (await closed.submit("/unlock", {"secret": "x" * 5000})).status_code == 400
 
 
-async def test_guessing_is_slowed_down(filled: Filled, serve: Serve) -> None:
-    served = await serve(filled.path)
+async def test_guessing_is_slowed_down(closed: Served) -> None:
     for number in range(attempts.FREE):
-        refused = await served.submit("/unlock", {"secret": f"guess number {number}"})
+        refused = await closed.submit("/unlock", {"secret": f"guess number {number}"})
         assert refused.status_code == 403
     began = time.monotonic()
-    right = await served.submit("/unlock", {"secret": PASSPHRASE})
+    right = await closed.submit("/unlock", {"secret": PASSPHRASE})
     assert right.status_code == 303, "a delay, and no wall"
     assert time.monotonic() - began > attempts.FIRST_DELAY / 2
-    assert (await served.by("root").get("?q=tomatoes")).status_code == 200
+    assert (await closed.by("root").get("?q=tomatoes")).status_code == 200
 
 
 async def test_locking_waits_for_nobody_who_tries_to_unlock(
-    filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
+    closed: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = await unlocked(await serve(filled.path))
+    session = await unlocked(closed)
     queue = admission.WorkQueue(workers=1, waiting=1)
     monkeypatch.setattr(unlocking, "locksmith", queue)
     release = threading.Event()
@@ -121,7 +115,7 @@ async def test_locking_waits_for_nobody_who_tries_to_unlock(
         assert full.status_code == 429
         locked = await session.submit("/lock", {}, page="?q=tomatoes")
         assert locked.status_code == 303
-        assert vaults_of(session.datasette).of("notes").locked
+        assert session.vault.locked
     finally:
         release.set()
         await asyncio.gather(*busy)
@@ -137,18 +131,15 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("headers", ELSEWHERE)
-async def test_another_site_cannot_lock_or_unlock(
-    filled: Filled, serve: Serve, headers: dict[str, str]
-) -> None:
-    served = await serve(filled.path)
+async def test_another_site_cannot_lock_or_unlock(closed: Served, headers: dict[str, str]) -> None:
     secret = {"secret": PASSPHRASE}
-    refused = await served.datasette.client.post(
-        served.full("/unlock"), data=secret, headers=headers
+    refused = await closed.datasette.client.post(
+        closed.full("/unlock"), data=secret, headers=headers
     )
     assert refused.status_code == 403
     assert "set-cookie" not in refused.headers
-    assert vaults_of(served.datasette).of("notes").locked
-    session = await unlocked(served)
+    assert closed.vault.locked
+    session = await unlocked(closed)
     response = await session.datasette.client.post(
         session.full("/lock"), data={}, cookies=session.cookies, headers=headers
     )
@@ -156,26 +147,20 @@ async def test_another_site_cannot_lock_or_unlock(
     assert (await session.get("?q=tomatoes")).status_code == 200
 
 
-async def test_the_same_site_unlocks_with_the_headers_of_a_browser(
-    filled: Filled, serve: Serve
-) -> None:
-    served = await serve(filled.path)
+async def test_the_same_site_unlocks_with_the_headers_of_a_browser(closed: Served) -> None:
     headers = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
-    response = await served.submit("/unlock", {"secret": PASSPHRASE}, headers=headers)
+    response = await closed.submit("/unlock", {"secret": PASSPHRASE}, headers=headers)
     assert response.status_code == 303
 
 
-async def test_the_button_locks_for_everybody_and_ends_the_sessions(
-    filled: Filled, serve: Serve
-) -> None:
-    served = await serve(filled.path)
-    session = await unlocked(served)
-    assert (await served.by("root").get("?q=tomatoes")).status_code == 200
-    assert (await served.submit("/lock", {}, page="/unlock")).status_code == 403
+async def test_the_button_locks_for_everybody_and_ends_the_sessions(closed: Served) -> None:
+    session = await unlocked(closed)
+    assert (await closed.by("root").get("?q=tomatoes")).status_code == 200
+    assert (await closed.submit("/lock", {}, page="/unlock")).status_code == 403
     assert (await session.submit("/lock", {}, page="?q=x")).status_code == 303
     assert (await session.get("?q=tomatoes")).status_code == 423
-    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 423
-    again = await unlocked(served)
+    assert (await closed.by("root").get(".json?q=tomatoes")).status_code == 423
+    again = await unlocked(closed)
     assert (await again.get("?q=tomatoes")).status_code == 200
     assert (await session.get("?q=tomatoes")).status_code == 403  # the old cookie is worth nothing
 
@@ -211,7 +196,7 @@ async def test_a_quiet_while_locks(filled: Filled, serve: Serve, clock: Clock) -
         assert (await session.get("?q=tomatoes")).status_code == 200
     clock.forward(minutes=20)
     assert (await session.get("?q=tomatoes")).status_code == 423
-    assert not vaults_of(served.datasette).of("notes").is_open
+    assert not served.vault.is_open
 
 
 async def test_an_absolute_time_locks_however_busy(
@@ -247,7 +232,7 @@ async def test_a_session_ends_absolutely_though_the_vault_stays_open(
     monkeypatch.setattr(sessions.time, "time", lambda: now + 3_601)
     monkeypatch.setattr(Moment, "elapsed", lambda moment: 0.0)  # used all the time
     assert (await session.get("?q=tomatoes")).status_code == 403
-    assert vaults_of(served.datasette).of("notes").is_open
+    assert served.vault.is_open
 
 
 async def test_only_granted_requests_count_as_use(
@@ -266,9 +251,8 @@ async def test_only_granted_requests_count_as_use(
 async def test_a_configured_vault_rests_and_comes_back_for_those_with_a_grant(
     filled: Filled, serve: Serve, clock: Clock
 ) -> None:
-    settings = {"key-file": str(filled.key_file), "idle-minutes": 20, "allow": ALLOW}
-    served = await serve(filled.path, options={"notes": settings})
-    vault = vaults_of(served.datasette).of("notes")
+    served = await serve(filled.path, options=filled.options(idle_minutes=20, allow=ALLOW))
+    vault = served.vault
     assert (await served.by("bob").get("?q=tomatoes")).status_code == 200
     clock.forward(minutes=20)
     assert (await served.by("mallory").get("?q=tomatoes")).status_code == 403
@@ -279,8 +263,8 @@ async def test_a_configured_vault_rests_and_comes_back_for_those_with_a_grant(
 
 
 async def test_stopping_the_server_wipes_the_keys(filled: Filled, serve: Serve) -> None:
-    served = await serve(filled.path, options={"notes": {"key-file": str(filled.key_file)}})
-    vault = vaults_of(served.datasette).of("notes")
+    served = await serve(filled.path, options=filled.options())
+    vault = served.vault
     store = vault.use(EVERYTHING)
     messages = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
 
@@ -321,10 +305,9 @@ async def test_who_is_refused_reads_what_is_missing_and_where_they_may_go(
     offered: dict[str, str],
 ) -> None:
     allow = {**ALLOW, "hybrid-write": {"id": ["wanda", "wim"]}}
-    settings = {"key-file": str(filled.key_file), "allow": allow}
-    served = await serve(filled.path, options={"notes": settings})
+    served = await serve(filled.path, options=filled.options(allow=allow))
     shown = await served.by(actor).get(served.base + page)
-    card = BeautifulSoup(shown.text, "html.parser").select_one(".hy-card")
+    card = soup(shown).select_one(".hy-card")
     said = card.get_text(" ", strip=True)
     assert re.findall(r"hybrid-\w+", said) == ([missing] if missing else [])
     assert {a.get_text(): a["href"] for a in card.select("a")} == {

@@ -106,7 +106,7 @@ async def test_while_a_keyring_asks_its_owner_other_pages_come_and_the_vault_can
     made, _ = MemoryStore.create(tmp_path / "vaults" / "notes.db", keyring=True)
     made.close()
     served = await serve(made.path, options={"notes": {"keyring": True}})
-    vault = vaults_of(served.datasette).of("notes")
+    vault = served.vault
     assert (await served.by("root").get(SEARCH)).status_code == 200
     asked, answered, usual = threading.Event(), threading.Event(), keyring.get_keyring()
 
@@ -137,8 +137,8 @@ async def test_while_a_keyring_asks_its_owner_other_pages_come_and_the_vault_can
 async def test_a_lock_that_waits_for_a_batch_holds_up_no_other_page(
     filled: Filled, serve: Serve, tmp_path: Path
 ) -> None:
-    served = await serve(filled.path, options={"notes": {"key-file": str(filled.key_file)}})
-    vault = vaults_of(served.datasette).of("notes")
+    served = await serve(filled.path, options=filled.options())
+    vault = served.vault
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "note.md").write_text("Peas climb whatever stands beside them.")
     begun, go_on = threading.Event(), threading.Event()
@@ -165,11 +165,11 @@ async def test_a_lock_that_waits_for_a_batch_holds_up_no_other_page(
 async def test_a_clock_that_nobody_hears_goes_on(
     filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    served = await serve(filled.path, options={"notes": {"key-file": str(filled.key_file)}})
+    served = await serve(filled.path, options=filled.options())
     closed = io.StringIO()
     closed.close()
     filled.path.rename(filled.path.with_suffix(".away"))
     with monkeypatch.context() as silent:
         silent.setattr("sys.stderr", closed)
         vaults_of(served.datasette).rest_where_due()
-    assert not vaults_of(served.datasette).of("notes").is_open
+    assert not served.vault.is_open

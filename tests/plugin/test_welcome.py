@@ -7,12 +7,10 @@ from typing import Any
 
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.records import MemoryDraft
-from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
-from .conftest import Filled, Served
+from .conftest import Filled, Served, soup
 from .uploads import BEARER
 
 
@@ -20,7 +18,7 @@ async def welcomed(served: Served) -> BeautifulSoup:
     """The page as somebody sees it."""
     page = await served.get("")
     assert page.status_code == 200, page.text
-    return BeautifulSoup(page.text, "html.parser")
+    return soup(page)
 
 
 def number(page: BeautifulSoup) -> int:
@@ -98,7 +96,7 @@ async def test_each_sees_what_is_theirs_whoever_looked_before(served: Served) ->
 
 async def test_it_is_kept_until_the_lock_and_told_to_the_trail(served: Served) -> None:
     root = served.by("root")
-    vault = vaults_of(served.datasette).of("notes")
+    vault = served.vault
     for _ in range(3):
         await welcomed(root)
     assert len(vault.views) == 1
@@ -116,7 +114,7 @@ async def test_its_topics_are_those_of_all_memories_and_their_numbers_come_true(
     served: Served,
 ) -> None:
     """Those of the newest only, under that heading, were what a vault happened to end with."""
-    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    store = served.store
     old = [MemoryDraft(f"At the harbour, {n}", topics=("harbour",)) for n in range(6)]
     twice = [MemoryDraft("The same words", topics=("twice",), collection=c) for c in ("a", "b")]
     new = [MemoryDraft(f"Newer note {n}", topics=("news",) * (n % 2)) for n in range(40)]
