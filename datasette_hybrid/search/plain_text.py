@@ -96,7 +96,8 @@ def _tables(text: str) -> Iterator[Edit]:
     for line in text.split("\n"):
         end = start + len(line)
         cells = line.strip()
-        if _is_rule(cells):
+        table_rule = "--" in cells and "|" in cells and TABLE_RULE.issuperset(cells)
+        if table_rule or (len(cells) > 2 and frozenset(cells) in RULES):
             yield Edit(start, min(end + 1, len(text)))
         elif len(cells) > 2 and cells[0] == cells[-1] == "|":
             row = cells[1:-1].strip()
@@ -104,12 +105,6 @@ def _tables(text: str) -> Iterator[Edit]:
             yield Edit(start, start + at)
             yield Edit(start + at + len(row), end)
         start = end + 1
-
-
-def _is_rule(line: str) -> bool:
-    if TABLE_RULE.issuperset(line) and "|" in line:
-        return "--" in line
-    return len(line) > 2 and frozenset(line) in RULES
 
 
 def _emphasis(text: str) -> Iterator[Edit]:

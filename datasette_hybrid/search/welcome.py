@@ -85,16 +85,12 @@ def _made(vault: Vault, grants: Grants, path: str) -> Welcome:
 
 
 def _ways(facet: str, counts: Mapping[str, int], path: str) -> list[Way]:
-    ways = []
+    """The values of a facet, each as the query that one would type for it."""
     several = {value: count for value, count in counts.items() if count > 1 or facet != "topic"}
+    ways = []
     for value, count in list((several or counts).items())[:MOST_WAYS]:
-        query = _query(facet, value)
+        query = f"{PREFIXES.get(facet)}:{quoted(value)}"
+        if facet == "created":
+            query = f"since:{value} until:{value}"
         ways.append(Way(labelled(facet, value), query, address(path, [("q", query)]), count))
     return ways
-
-
-def _query(facet: str, value: str) -> str:
-    """The value as one would type it."""
-    if facet == "created":
-        return f"since:{value} until:{value}"
-    return f"{PREFIXES[facet]}:{quoted(value)}"

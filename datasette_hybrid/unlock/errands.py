@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -96,7 +96,7 @@ async def errand_of(request: Any, path: str) -> Errand:
         return from_link(questions.arguments(request), below)
     kind = request.headers.get("content-type", "")
     if not kind.startswith("application/x-www-form-urlencoded"):
-        return Errand(below if _is_page(below) else "")
+        return Errand("" if below.endswith((".json", ".csv")) else below)
     try:
         given = await asyncio.wait_for(questions.parameters(request), BODY_PATIENCE)
     except (BadInputError, TimeoutError):
@@ -120,13 +120,6 @@ def _checked(below: str) -> str:
     return below if ADDRESS.fullmatch(below) and below not in NO_ERRAND else ""
 
 
-def _is_page(below: str) -> bool:
-    return not below.endswith((".json", ".csv"))
-
-
 def _pairs(given: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name in _names(given) for value in values(given, name))
-
-
-def _names(given: Iterable[str]) -> list[str]:
-    return [name for name in given if name not in NEVER_CARRIED]
+    carried = (name for name in given if name not in NEVER_CARRIED)
+    return tuple((name, value) for name in carried for value in values(given, name))

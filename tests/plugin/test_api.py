@@ -59,15 +59,6 @@ async def test_other_shapes(served: Served) -> None:
     assert ["garden", 1] in topics
 
 
-async def test_paging_goes_on_where_it_stopped(served: Served) -> None:
-    bob = served.by("bob")
-    first = (await bob.get(".json?q=tomatoes&limit=1")).json()
-    assert first["next"]
-    assert first["next_url"].startswith("http")
-    second = (await bob.get(f".json?q=tomatoes&limit=1&continue={first['next']}")).json()
-    assert second["rows"][0]["id"] != first["rows"][0]["id"]
-
-
 @pytest.mark.parametrize(
     ("query", "parameter"),
     [

@@ -221,38 +221,28 @@ async def test_core_answers_about_databases_and_collections_alike(
 
 
 @only_next
-async def test_root_gets_into_no_closed_collection(filled: Filled, parts: Parts) -> None:
+async def test_root_gets_into_no_closed_collection(
+    filled: Filled, parts: Parts, serve: Serve
+) -> None:
     """Not even with ``--root``, which allows that actor everything else."""
-    options = filled.options()
-    datasette = plain_datasette(
-        (filled.path,), {"plugins": {"datasette-hybrid": {"databases": options}}}
-    )
-    datasette.root_enabled = True
-    await datasette.invoke_startup()
-    assert set(await held(Served(datasette).by("root"))) == {parts.personal, parts.work}
+    served = await serve(filled.path, options=filled.options())
+    served.datasette.root_enabled = True
+    assert set(await held(served.by("root"))) == {parts.personal, parts.work}
 
 
 @only_next
 async def test_permissions_blocks_hold_for_a_database_and_for_a_collection(
-    filled: Filled, parts: Parts
+    filled: Filled, parts: Parts, serve: Serve
 ) -> None:
-    options = filled.options()
-    configuration = {
-        "plugins": {"datasette-hybrid": {"databases": options}},
-        "databases": {
-            "notes": {
-                "permissions": {"hybrid-search": {"id": ["dora", "gina"]}},
-                "tables": {
-                    parts.work: {"permissions": {"hybrid-decrypt": {"id": "dora"}}},
-                    parts.personal: {"permissions": {"hybrid-search": {"id": "dora"}}},
-                    parts.closed: {"permissions": {"hybrid-search": {"id": "dora"}}},
-                },
-            }
+    notes = {
+        "permissions": {"hybrid-search": {"id": ["dora", "gina"]}},
+        "tables": {
+            parts.work: {"permissions": {"hybrid-decrypt": {"id": "dora"}}},
+            parts.personal: {"permissions": {"hybrid-search": {"id": "dora"}}},
+            parts.closed: {"permissions": {"hybrid-search": {"id": "dora"}}},
         },
     }
-    datasette = plain_datasette((filled.path,), configuration)
-    await datasette.invoke_startup()
-    served = Served(datasette)
+    served = await serve(filled.path, options=filled.options(), databases={"notes": notes})
     assert await held(served.by("dora")) == {
         parts.personal: ["hybrid-search"],
         parts.work: ["hybrid-search", "hybrid-decrypt"],

@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from bs4 import BeautifulSoup
 
 from datasette_hybrid.unlock.errands import BELOW, POSTED
 
@@ -23,7 +22,7 @@ class Page:
         self.served = served
         self.response = response
         self.cookies = {**served.cookies, **dict(response.cookies)}
-        form = soup(response).find("main, section") or BeautifulSoup(response.text, "html.parser")
+        form = soup(response)
         self.form = form.select_one(".hy-card form") or form.select_one("form.hy-form")
 
     @property

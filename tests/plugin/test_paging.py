@@ -61,18 +61,6 @@ async def test_posted_queries_go_on_by_next(served: Served) -> None:
     assert len(seen) == len(set(seen)) == 9
 
 
-async def test_the_page_s_own_link_leads_on(served: Served) -> None:
-    bob = served.by("bob")
-    write(served, 12)
-    first = soup(await bob.get("?q=tomatoes&limit=5"))
-    link = first.select_one("a.hy-next")["href"]
-    assert len(link) < 1_000
-    write(served, 3, "fresh tomatoes {}")
-    second = soup(await bob.get(link))
-    assert len(shown(first)) == len(shown(second)) == 5
-    assert not set(shown(first)) & set(shown(second))
-
-
 async def test_a_page_without_rows_leads_on_too(served: Served) -> None:
     bob = served.by("bob")
     write(served, 12, "tomatoes at great length " * 6 + "{}")

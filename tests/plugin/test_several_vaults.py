@@ -17,6 +17,7 @@ from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
+from .test_unlocking import unlocked
 
 BEARER = {"Authorization": "Bearer nothing"}  # whoever sends JSON is no form
 OTHER_PASSPHRASE = "five tall white storks"
@@ -40,13 +41,6 @@ def make(model: Path, tmp_path: Path) -> Make:
 def at(served: Served, database: str) -> Served:
     """Another database of the same Datasette, asked by the same browser."""
     return Served(served.datasette, database, served.cookies)
-
-
-async def unlocked(served: Served, secret: str) -> Served:
-    """The same browser after it sent the secret."""
-    response = await served.submit("/unlock", {"secret": secret})
-    assert response.status_code == 303, response.text
-    return Served(served.datasette, served.database, {**served.cookies, **dict(response.cookies)})
 
 
 async def titles(served: Served, query: str) -> list[str]:
