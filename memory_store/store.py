@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store import actions
-from memory_store.actions import collections, integrity, models, reads, searches, topics
+from memory_store.actions import collections, reads, searches, vaults
 from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 from memory_store.scopes import EVERYTHING, Limits, Scope
@@ -56,10 +56,10 @@ class Collections(Actions):
     create = collections.create
     set = collections.choose
     rename = collections.rename
-    delete = late(lambda: actions.key_shredding.delete_collection)
-    members = late(lambda: actions.members.members)
-    change_members = late(lambda: actions.members.change_members)
-    open = late(lambda: actions.members.open_collection)
+    delete = collections.delete_collection
+    members = collections.members
+    change_members = collections.change_members
+    open = collections.open_collection
 
 
 class Keys(Actions):
@@ -142,29 +142,29 @@ class MemoryStore(Actions):
     edit_many = late(lambda: actions.edits.edit_many)
     done = late(lambda: actions.edits.done)
     reopen = late(lambda: actions.edits.reopen)
-    publish = late(lambda: actions.publication.publish)
+    publish = late(lambda: actions.edits.publish)
     delete = late(lambda: actions.edits.delete)
     delete_many = late(lambda: actions.edits.delete_many)
     import_paths = late(lambda: actions.writes.import_paths)
     run_import = late(lambda: actions.writes.run_import)
     reindex = late(lambda: actions.writes.reindex)
 
-    frequent_topics = topics.frequent_topics
-    recent_topics = topics.recent_topics
-    topic_hash = topics.topic_hash
-    topics = topics.topics
+    frequent_topics = reads.frequent_topics
+    recent_topics = reads.recent_topics
+    topic_hash = reads.topic_hash
+    topics = reads.topics
 
     settings = late(lambda: actions.settings.settings)
     set_topics = late(lambda: actions.settings.set_topics)
-    stats = late(lambda: actions.statistics.stats)
-    embedder = models.embedder
-    embedder_name = models.embedder_name
-    model_state = models.model_state
-    warm = models.warm
-    verify = integrity.verify
-    untold = integrity.untold
-    older = integrity.older
-    accept_older = integrity.accept_older
+    stats = vaults.stats
+    embedder = vaults.embedder
+    embedder_name = vaults.embedder_name
+    model_state = vaults.model_state
+    warm = vaults.warm
+    verify = vaults.verify
+    untold = vaults.untold
+    older = vaults.older
+    accept_older = vaults.accept_older
 
     introduce = late(lambda: staticmethod(actions.key_sharing.introduce))
     device_keys = late(lambda: staticmethod(actions.key_devices.listed))

@@ -1,17 +1,13 @@
 """What a store can do: one function an action.
 
 searches     search, and the view of the vault that a search runs on
-reads        find a memory by what names it, open it, list many
+reads        find a memory by what names it, open it, list many; which topics there are
 writes       add memories, import files, index again
-edits        change, add and delete memories, one or many at once
-publication  a memory's content in another collection, too
-topics       which there are, and how often
-collections  their names, settings and how current they are; members are who may use them
-key_…        slots, devices, rotation, sharing; shredding deletes a collection by its key
-models       which model serves which collection
+edits        change, add and delete memories, one or many at once; publish one elsewhere
+collections  their names, settings and members, how current they are; delete one by its key
+key_…        slots, devices, rotation, sharing
 settings     what holds for the whole vault, and where its topics are kept
-statistics   sizes and counts
-integrity    whether the vault is what it was
+vaults       models, sizes and counts, and whether the vault is what it was
 trail        who did what
 export       memories as plain files
 
@@ -30,12 +26,8 @@ if TYPE_CHECKING:
         key_devices,
         key_rotation,
         key_sharing,
-        key_shredding,
         key_slots,
-        members,
-        publication,
         settings,
-        statistics,
         trail,
         writes,
     )

@@ -1,10 +1,11 @@
-"""Changing memories of an opened vault: one or many, all of a request or nothing.
+"""Changing memories of an opened vault: one or many, all of a request or nothing; publishing them.
 
 Boundary: opens the memories that it changes; plain text comes in and is sealed again. Refusals
-name ids, fields and versions, never what a memory says.
+name ids, fields and versions, never what a memory says. Of a published memory a copy is sealed
+under the other collection's key; what names the original's place stays behind.
 
 A version is checked twice: against what was read, and once more inside the transaction that
-writes (``index/writing.py``). So of two changes to one version exactly one is written, whichever
+writes (``session/writer.py``). So of two changes to one version exactly one is written, whichever
 processes make them. A change that expects no version is made again on top of the newer one.
 """
 
@@ -12,8 +13,10 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import count
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -21,27 +24,21 @@ from msgspec.structs import replace
 from memory_store.actions.action import Opened, action
 from memory_store.actions.reads import open_all, open_one, resolve, shown
 from memory_store.actions.writes import write
-from memory_store.errors import BadInputError, BadRowsError, ConflictError, RowProblem
-from memory_store.importing.drafts import (
-    checked_metadata,
-    checked_text,
-    checked_title,
-    checked_type,
-    clean_topics,
-    done_type,
-    memory_from_draft,
-    next_version,
-    optional_time,
-    reopened_type,
-    with_hashtags,
-    with_text_topics,
+from memory_store.errors import (
+    BadInputError,
+    BadRowsError,
+    ConflictError,
+    NotFoundError,
+    RowProblem,
 )
+from memory_store.importing import drafts
 from memory_store.records import Addition, Memory, MemoryChange, MemoryDraft, read_record
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import delete_memories
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.audit_events import ADD, DELETE, EDIT
+from memory_store.vault.rows import content_tag
 
 TRIES = 32  # writers that may be quicker, one after another, before a change gives up
 PAUSES = (0.004, 0.064)  # seconds before the second try at most, about what one takes, and later
@@ -50,13 +47,13 @@ Row = TypeVar("Row")
 Answer = TypeVar("Answer")
 
 _FIELDS: dict[str, Callable[[Any], Any]] = {
-    "text": checked_text,
-    "title": checked_title,
-    "type": checked_type,
-    "topics": clean_topics,
-    "metadata": checked_metadata,
-    "valid_from": lambda given: optional_time(given, "valid_from"),
-    "valid_to": lambda given: optional_time(given, "valid_to"),
+    "text": drafts.checked_text,
+    "title": drafts.checked_title,
+    "type": drafts.checked_type,
+    "topics": drafts.clean_topics,
+    "metadata": drafts.checked_metadata,
+    "valid_from": lambda given: drafts.optional_time(given, "valid_from"),
+    "valid_to": lambda given: drafts.optional_time(given, "valid_to"),
 }
 """Each field that an edit may change, as it is kept."""
 
@@ -101,7 +98,7 @@ def _edited(opened: Opened, edits: Sequence[MemoryChange], *, refs: bool = True)
 @action(ADD, writes=True, counts=lambda added: (0, len(added)))
 def add_once(
     opened: Opened,
-    drafts: Iterable[MemoryDraft],
+    given: Iterable[MemoryDraft],
     *,
     embed: bool = True,
     readable: Scope = EVERYTHING,
@@ -113,15 +110,17 @@ def add_once(
     then. Outside of the ``readable`` collections any id that is taken is a conflict: that a memory
     is there just as given would confirm what it says.
     """
-    vault, drafts = opened.vault, [*drafts]
-    made = checked_rows(drafts, lambda draft: memory_from_draft(with_text_topics(draft), ""))
+    vault, asked = opened.vault, [*given]
+    made = checked_rows(
+        asked, lambda draft: drafts.memory_from_draft(drafts.with_text_topics(draft), "")
+    )
     _refuse_twice([memory.id for memory in made])
 
     def attempt() -> list[Addition]:
         # only now, when nothing is wrong with any row, may a collection be made
         wanted = [
             replace(memory, collection=vault.collections.find_or_create(draft.collection))
-            for memory, draft in zip(made, drafts, strict=True)
+            for memory, draft in zip(made, asked, strict=True)
         ]
         taken = vault.reader().memories.rows([memory.id for memory in wanted])
         known = {one for one in vault.keyring.readable() if one in readable}
@@ -129,7 +128,7 @@ def add_once(
         present = {memory.id: memory for memory in open_all(vault, ours)}
         others = [
             memory.id
-            for memory, draft in zip(wanted, drafts, strict=True)
+            for memory, draft in zip(wanted, asked, strict=True)
             if memory.id in taken and not _says_the_same(present.get(memory.id), memory, draft)
         ]
         if others:
@@ -169,13 +168,13 @@ def _deleted(vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool
 @action(EDIT, writes=True, counts=lambda _: (1, 1))
 def done(opened: Opened, memory_id: str) -> Memory:
     """Mark a memory completed: ``task`` becomes ``task_done``."""
-    return _of_type(opened, memory_id, done_type)
+    return _of_type(opened, memory_id, drafts.done_type)
 
 
 @action(EDIT, writes=True, counts=lambda _: (1, 1))
 def reopen(opened: Opened, memory_id: str) -> Memory:
     """Mark a completed memory open again: ``task_done`` becomes ``task``."""
-    return _of_type(opened, memory_id, reopened_type)
+    return _of_type(opened, memory_id, drafts.reopened_type)
 
 
 def checked_rows(rows: Sequence[Row], check: Callable[[Row], Answer]) -> list[Answer]:
@@ -235,8 +234,8 @@ def _changed(pair: tuple[Memory, MemoryChange]) -> Memory:
         changes["topics"] = _topics(changes.get("topics", before.topics), edit)
     if "text" in changes:
         topics = changes.get("topics", before.topics)
-        changes["topics"] = with_hashtags(topics, changes["text"], before.text)
-    after = next_version(before, **changes)
+        changes["topics"] = drafts.with_hashtags(topics, changes["text"], before.text)
+    after = drafts.next_version(before, **changes)
     if not after.text.strip() and ("text" in changes or not after.title):
         raise BadInputError("an empty memory: it has neither text nor title", "text")
     return after
@@ -245,7 +244,7 @@ def _changed(pair: tuple[Memory, MemoryChange]) -> Memory:
 def _topics(present: Sequence[str], edit: MemoryChange) -> tuple[str, ...]:
     unwanted = {normalise_topic(topic.strip().lstrip("#")) for topic in edit.remove_topics}
     kept = [topic for topic in present if normalise_topic(topic) not in unwanted]
-    return clean_topics([*kept, *edit.add_topics])
+    return drafts.clean_topics([*kept, *edit.add_topics])
 
 
 def _moved(vault: OpenVault, memory: Memory, edit: MemoryChange) -> Memory:
@@ -293,3 +292,67 @@ def _says_the_same(present: Memory | None, wanted: Memory, draft: MemoryDraft) -
         if getattr(draft, name) is None
     }
     return replace(wanted, version=present.version, **unsaid) == present
+
+
+# -- publication --------------------------------------------------------------------------
+#
+# A copy's id is a keyed hash of the original's, so that publishing again finds it without looking
+# at any other memory, and nobody without the key can tell a copy from what was written there. The
+# hash is another one in another vault; there the copy is recognised by what it says.
+
+LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "parent", "supersedes"))
+SAID = ("title", "text", "type", "topics", "metadata", "created", "valid_from", "valid_to")
+
+
+@action(ADD, writes=True, counts=lambda _: (1, 1))
+def publish(
+    opened: Opened, memory_id: str, collection: str, *, readable: Scope = EVERYTHING
+) -> Memory:
+    """The same content in another collection, too: a copy with an id of its own.
+
+    Published again, the copy that is there is returned. The original stays as it is, and later
+    changes to it do not reach the copy. ``readable`` are the collections that the caller may read:
+    the original is in one of them; in another one, a memory that says the same is not taken for
+    the copy, which would confirm what it says. Raises NotFoundError, and BadInputError when the
+    memory is in that collection itself.
+    """
+    vault = opened.vault
+    original = open_one(vault, memory_id)
+    if original.collection not in readable:
+        raise NotFoundError(f"no memory {memory_id!r}")
+    target = vault.collections.find(collection)
+    if target == original.collection:
+        raise BadInputError("the memory is in that collection itself", "collection")
+    wanted = replace(original, collection=target, version=1, updated=drafts.now(), **LEFT_BEHIND)
+
+    def attempt() -> Memory:
+        copy, present = _place_of(vault, wanted)
+        kept = open_all(vault, [copy.id]) if present else []
+        if not present and target in readable:
+            kept = _saying_the_same(vault, copy)
+        if not kept:
+            write(opened, [copy])
+        return shown(vault, [*kept, copy])[0]
+
+    return again_if_overtaken(vault, attempt)
+
+
+def _place_of(vault: OpenVault, wanted: Memory) -> tuple[Memory, bool]:
+    """The copy with its id, and whether it is there. One that was moved away is left alone, and
+    not told of: it may be where the asker sees nothing."""
+    keys = vault.keyring.of(wanted.collection)
+    for number in count():
+        parts = [b"published", wanted.id.encode()] + [str(number).encode()] * bool(number)
+        copied = str(uuid.UUID(bytes=keys.dedupe.tag(*parts)[:16], version=4))
+        row = vault.reader().memories.rows([copied]).get(copied)
+        if row is None or row.collection == wanted.collection:
+            return replace(wanted, id=copied), row is not None
+    raise AssertionError("an endless row ends")
+
+
+def _saying_the_same(vault: OpenVault, copy: Memory) -> list[Memory]:
+    """Memories of the copy's collection that say all that it says."""
+    keys = vault.keyring.of(copy.collection)
+    tags = [*keys.stored_forms(content_tag(keys, copy.title, copy.text))]
+    alike = open_all(vault, vault.reader().memories.holding(copy.collection, tags))
+    return [one for one in alike if all(getattr(one, n) == getattr(copy, n) for n in SAID)]

@@ -12,7 +12,6 @@ takes it at its word. ``version`` and the vectors are the vault's own and are no
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
@@ -27,6 +26,8 @@ from memory_store.errors import MemoryStoreError, StorageError
 from memory_store.importing.front_matter import MAX_DEPTH, deeper_than
 from memory_store.paths import home_path
 from memory_store.records import Memory
+from memory_store.text.canonical import whole_characters
+from memory_store.text.plain_json import mended
 
 FIELDS = (
     *("id", "ref", "source", "collection", "type", "title", "topics", "created", "updated"),
@@ -80,7 +81,7 @@ def memory_markdown(memory: Memory) -> str:
     from YAML is escaped in the way both read.
     """
     lines = [f"{key}: {_yaml(value)}" for key, value in _fields(memory)]
-    return "\n".join(["---", *lines, "---", "", _encodable(memory.text), ""])
+    return "\n".join(["---", *lines, "---", "", whole_characters(memory.text), ""])
 
 
 def memory_json(memory: Memory) -> str:
@@ -89,7 +90,7 @@ def memory_json(memory: Memory) -> str:
     for key, value in _fields(memory):
         record[key] = value
         if key == "title":
-            record["text"] = _encodable(memory.text)
+            record["text"] = whole_characters(memory.text)
     return json.dumps(record, ensure_ascii=False, allow_nan=False)
 
 
@@ -98,31 +99,14 @@ def _fields(memory: Memory) -> Iterator[tuple[str, Any]]:
     if deeper_than(values["metadata"], DEEP_METADATA):
         values["metadata"] = json.dumps(values["metadata"])  # which an import reads as well
     for key in FIELDS:
-        value = _json_data(values[key])
+        value = mended(values[key])
         if value or key in WRITTEN_WHEN_EMPTY:
             yield key, value
-
-
-def _json_data(value: Any) -> Any:
-    """The value with what JSON cannot say (NaN, infinities) as null, and as valid Unicode."""
-    if isinstance(value, dict):
-        return {_encodable(str(key)): _json_data(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_json_data(item) for item in value]
-    if isinstance(value, str):
-        return _encodable(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _encodable(text: str) -> str:
-    """Lone surrogates, which no file can hold, become U+FFFD as in every text of the store."""
-    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 # What YAML forbids bare (YAML 1.1, section 4.1.1), or takes for a line break, or is a byte order
 # mark. JSON has escaped the rest.
 _UNPRINTABLE = re.compile("[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def _yaml(value: Any) -> str:

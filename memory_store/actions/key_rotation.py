@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action
-from memory_store.actions.key_shredding import finish
+from memory_store.actions.collections import finish
 from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.session.sealed_segments import collection_tags
 from memory_store.session.whole_vault import WholeVault

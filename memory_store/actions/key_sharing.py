@@ -10,15 +10,12 @@ of his own. He opens the same file; the collections shared with him are all ther
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from memory_store.actions.action import Opened, action
@@ -64,10 +61,7 @@ FORMAT = 1
 MOST_BYTES = 20_000  # of an introduction; honest ones have 3,000
 MOST_NAME = 100  # characters
 MOST_OWN_SLOTS = 4
-UNREADABLE = (
-    *(ValueError, KeyError, TypeError, AttributeError, binascii.Error, FormatError),
-    *(OverflowError, RecursionError),  # 1e999 is no number of a principal; [[[[… goes too deep
-)
+UNREADABLE = (ValueError, FormatError, RecursionError)  # [[[[… goes too deep
 
 
 class Holder(Struct, frozen=True):
@@ -99,6 +93,17 @@ class Introduction(Struct, frozen=True):
             for value in asdict(slot).values():
                 parts.append(value if isinstance(value, bytes) else str(value).encode())
         return length_prefixed(*parts)
+
+
+class IntroductionFile(Struct, frozen=True, kw_only=True):
+    """An introduction as it is sent: JSON, bytes in base64."""
+
+    format: int = field(name="memory-store introduction")
+    vault: str
+    name: str
+    keys: bytes
+    slots: tuple[Slot, ...]
+    signature: bytes
 
 
 # -- whoever is to be shared with ---------------------------------------------------------
@@ -160,22 +165,15 @@ def _checked_name(name: str) -> str:
 
 
 def _written(introduction: Introduction, signed: bytes) -> bytes:
-    data = {
-        "memory-store introduction": FORMAT,
-        "vault": introduction.vault.hex(),
-        "name": introduction.name,
-        "keys": _text(introduction.identity.encoded()),
-        "slots": [
-            {name: _text(v) if isinstance(v, bytes) else v for name, v in asdict(slot).items()}
-            for slot in introduction.slots
-        ],
-        "signature": _text(signed),
-    }
-    return json.dumps(data, indent=1, ensure_ascii=False).encode() + b"\n"
-
-
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+    file = IntroductionFile(
+        format=FORMAT,
+        vault=introduction.vault.hex(),
+        name=introduction.name,
+        keys=introduction.identity.encoded(),
+        slots=introduction.slots,
+        signature=signed,
+    )
+    return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
 
 
 # -- the owner ----------------------------------------------------------------------------
@@ -209,27 +207,11 @@ def read_introduction(vault: WholeVault, data: bytes) -> Introduction:
 def _parsed(data: bytes) -> tuple[Introduction, bytes]:
     if len(data) > MOST_BYTES:
         raise ValueError("too long")
-    told: dict[str, Any] = json.loads(data)
-    if told["memory-store introduction"] != FORMAT or len(told["slots"]) > MOST_OWN_SLOTS:
+    file = msgspec.json.decode(data, type=IntroductionFile)
+    if file.format != FORMAT or len(file.slots) > MOST_OWN_SLOTS:
         raise ValueError("another format")
-    slots = tuple(map(_parsed_slot, told["slots"]))
-    identity = Identity.decoded(base64.b64decode(told["keys"], validate=True))
-    name, signed = str(told["name"]), base64.b64decode(told["signature"], validate=True)
-    vault = bytes.fromhex(told["vault"])
-    return Introduction(vault, _checked_name(name), identity, slots), signed
-
-
-def _parsed_slot(told: dict[str, Any]) -> Slot:
-    return Slot(
-        id=str(told["id"]),
-        principal=int(told["principal"]),
-        kind=str(told["kind"]),
-        parameters=str(told["parameters"]),
-        salt=base64.b64decode(told["salt"], validate=True),
-        commitment=base64.b64decode(told["commitment"], validate=True),
-        wrapped=base64.b64decode(told["wrapped"], validate=True),
-        created=str(told["created"]),
-    )
+    vault, identity = bytes.fromhex(file.vault), Identity.decoded(file.keys)
+    return Introduction(vault, _checked_name(file.name), identity, file.slots), file.signature
 
 
 @action(None, writes=True)

@@ -1,13 +1,15 @@
-"""Reading an opened vault: a memory by what names it, a list by filters, all by reference.
+"""Reading an opened vault: a memory by what names it, a list by filters, all by reference; topics.
 
 Boundary: opens what it returns, where the keys do; memories of collections that may be searched and
-not read come out sealed. Memories of collections that the key cannot read are not found.
+not read come out sealed. Memories of collections that the key cannot read are not found. Topics
+are read from heads: the index holds them as keyed hashes, which say how many memories carry each.
 """
 
 from __future__ import annotations
 
 import uuid
 import weakref
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -19,11 +21,12 @@ from memory_store.actions.collections import collection_ids
 from memory_store.dates import epoch, parse_moment
 from memory_store.errors import BadInputError, NotFoundError, TamperedError
 from memory_store.index.snapshot import Filters, Mask, Snapshot
+from memory_store.index.topics import carriers
 from memory_store.records import STATUSES, Memory, MemoryHead, Reference, SealedMemory, several
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.audit_events import READ
-from memory_store.vault.heads import find_by_ref, read_refs
+from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.rows import (
     open_bodies,
@@ -32,7 +35,9 @@ from memory_store.vault.rows import (
     resolve_id,
     topic_tags,
 )
+from memory_store.vault.settings import FILLING
 from memory_store.vault.storage.damage import vault_faults
+from memory_store.vault.topic_hashes import asked_epoch
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
 Ordinals = npt.NDArray[np.int64]
@@ -271,3 +276,77 @@ def _topic_group(vault: OpenVault, topic: str) -> dict[str, list[bytes]]:
         collection: [vault.keyring.of(collection).blinder.topic(normalised)]
         for collection in vault.keyring.readable()
     }
+
+
+# -- topics -------------------------------------------------------------------------------
+
+NAMED = 40
+"""Topics of each collection that are looked up. One that is frequent only in the sum of many
+collections may be missed; those that are told have their true number."""
+
+
+@action(None, writes=False)
+def topics(opened: Opened, *, collection: str | Sequence[str] = ()) -> dict[str, int]:
+    """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
+    vault = opened.vault
+    wanted = collection_ids(vault, several(collection)) or vault.keyring.readable()
+    with vault.moment() as (storage, known):
+        return count_topics(storage, vault.keyring, set(wanted), known)
+
+
+@action(None, writes=False)
+def frequent_topics(opened: Opened, most: int = 10) -> dict[str, int]:
+    """At most so many topics → how many memories carry it, most frequent first.
+
+    Of all that may be read. Opens a head for each topic that is looked up, no body.
+    """
+    vault = opened.vault
+    snapshot, openable = vault.snapshot(), set(vault.keyring.openable())
+    seen = snapshot.visible(openable)
+    spellings: dict[str, str] = {}
+    for head in open_heads(vault, snapshot.ids(carriers(snapshot, seen, NAMED))).values():
+        for topic in head.topics.values():
+            spellings.setdefault(normalise_topic(topic), topic)
+    blinders = {one: vault.keyring.of(one).blinder for one in openable}
+    group = {
+        one: [blinder.topic(topic) for topic in spellings] for one, blinder in blinders.items()
+    }
+    counts = snapshot.topic_counts(group, seen)
+    ranked = sorted(
+        zip(spellings.values(), counts, strict=True), key=lambda item: (-item[1], item[0])
+    )
+    return dict(ranked[:most])
+
+
+@action(None, writes=False)
+def recent_topics(opened: Opened, memories: int = 500) -> list[str]:
+    """The topics of the newest so many memories, most frequent first, each in its first spelling.
+    Opens their heads, no body."""
+    snapshot = opened.vault.snapshot()
+    ordinals = snapshot.alive.nonzero()[0]
+    newest = ordinals[(-snapshot.created[ordinals]).argsort(kind="stable")][:memories]
+    spellings: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for head in open_heads(opened.vault, snapshot.ids(newest)).values():
+        for topic in head.topics.values():
+            counts[normalise_topic(topic)] += 1
+            spellings.setdefault(normalise_topic(topic), topic)
+    return [spellings[topic] for topic, _ in counts.most_common()]
+
+
+@action(None, writes=False)
+def topic_hash(opened: Opened, text: str, collection: str | None = None) -> str | None:
+    """The keyed hash of a topic as ``memory_topics`` stores it, in hex.
+
+    ``None`` while ``set_topics`` fills that table: a comparison with it would find nothing, or
+    everything. Where topics are kept in memory alone the table is empty, and the hash finds
+    nothing.
+    """
+    vault = opened.vault
+    vault.follow_settings()  # or the hash might be one of before a change of the key
+    held = vault.collections.find(collection)
+    if vault.settings.topics_kept == FILLING:
+        return None
+    keys = vault.keyring.of(held)
+    tag = keys.blinder.topic(normalise_topic(text))
+    return keys.stored(tag, asked_epoch(vault.reader(), keys)).hex()

@@ -80,7 +80,7 @@ def accepting_older(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def accepting(database: Path, accept_older: bool, **parameters: Any) -> None:
-        from memory_store.actions.integrity import accepting_older_shares
+        from memory_store.actions.vaults import accepting_older_shares
 
         with accepting_older_shares(database) if accept_older else nullcontext():
             command(database=database, accept_older=accept_older, **parameters)

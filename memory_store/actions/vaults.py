@@ -1,0 +1,139 @@
+"""An opened vault as a whole: its models, sizes and counts, and whether it is what it was.
+
+Boundary: records are authenticated here, and none is shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memory_store.actions.action import Opened, action
+from memory_store.index.topics import count_topics
+from memory_store.session.embedders import ModelState
+from memory_store.vault.storage import Storage
+
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
+    from memory_store.records import Progress
+
+
+@action(None, writes=False, in_batches=True)
+def embedder(opened: Opened, collection: str | None = None) -> Embedder:
+    """The embedding model of a collection (name or id), or of the vault, loaded.
+
+    Raises ModelUnavailableError or ModelMismatchError.
+    """
+    return opened.embedders.load(_id(opened, collection))
+
+
+@action(None, writes=False)
+def embedder_name(opened: Opened, collection: str | None = None) -> str | None:
+    """The name or folder under which :func:`embedder` looks; ``None``: the usual model."""
+    return opened.embedders.name(_id(opened, collection))
+
+
+@action(None, writes=False)
+def model_state(opened: Opened, collection: str | None = None) -> ModelState:
+    """Whether meaning can be searched in a collection, and if not, why and what mends it."""
+    return opened.embedders.state(_id(opened, collection))
+
+
+@action(None, writes=False)
+def warm(opened: Opened) -> None:
+    """Load the index and the model now rather than in the first search."""
+    opened.vault.snapshot()
+    opened.embedders.state()
+
+
+def _id(opened: Opened, collection: str | None) -> str | None:
+    return None if collection is None else opened.vault.collections.find(collection)
+
+
+@action(None, writes=False)
+def stats(opened: Opened) -> dict[str, Any]:
+    """Sizes (bytes) and counts by name, and with what the vault is indexed.
+
+    Of some of its collections alone without the file's size, which tells of all.
+    """
+    vault = opened.vault
+    snapshot, settings = vault.snapshot(), vault.settings
+    return {
+        **vault.reader().collections.statistics(vault.keyring.readable()),
+        **({} if vault.limits else _of_file(vault.reader(), vault.path)),
+        "memories": int(snapshot.total),
+        "topics": count_topics(snapshot),
+        "vectors": snapshot.living_vectors,
+        "languages": dict(Counter(snapshot.language_counts).most_common()),
+        "model": settings.embedder or None,
+        "fingerprint": settings.fingerprint[:12] or None,
+        "profile": settings.profile,
+        "vector_index": opened.vectors.index(snapshot).reason if snapshot.vectors else "no vectors",
+    }
+
+
+def _of_file(storage: Storage, path: Path) -> dict[str, int]:
+    """The vault's format, and the bytes of its file."""
+    files = (path, path.with_name(path.name + "-wal"))
+    return {
+        "format": storage.format(),
+        "database_bytes": sum(file.stat().st_size for file in files if file.exists()),
+    }
+
+
+@action(None, writes=False)
+def verify(
+    opened: Opened, progress: Progress | None = None, *, full: bool = False
+) -> dict[str, Any]:
+    """Authenticate every record and hold it against accounts and index. Changes nothing.
+
+    The words of a sample, and the vectors of a smaller one, are made again and compared with
+    the index; those of every memory if ``full``. ``compared`` in the report says how many.
+    """
+    from memory_store.session.verification import verify as verified
+
+    whole = opened.vault.whole_vault()
+    found = verified(whole, progress, full=full, model=opened.embedders.load)
+    return {**found, "older": opened.vault.older}
+
+
+@action(None, writes=False)
+def untold(opened: Opened) -> str | None:
+    """What to show once to the person who opened the vault: that the file is older than the one
+    last used on this machine (``verify`` shows that until it is accepted), what an upgrade did."""
+    return opened.vault.untold()
+
+
+@action(None, writes=False)
+def older(opened: Opened) -> str | None:
+    """A warning that the file is older, as long as it is not accepted (:func:`accept_older`)."""
+    return opened.vault.older
+
+
+@action(None, writes=False)
+def accept_older(opened: Opened) -> None:
+    """Take the file as it is for the newest there is, after a backup was put back."""
+    opened.vault.whole_vault().accept_older()
+
+
+@contextmanager
+def accepting_older_shares(path: Path) -> Iterator[None]:
+    """Open inside what an older vault tells a member; unless that fails, it is the newest for her.
+
+    The owner's settings are held against their account as ever.
+    """
+    from memory_store.vault.machine import SHARES, without
+    from memory_store.vault.settings import read_vault_id
+    from memory_store.vault.storage.schema import check_is_vault
+
+    check_is_vault(path)
+    storage = Storage.open(path, read_only=True)
+    try:
+        vault = read_vault_id(storage)
+    finally:
+        storage.close()
+    with without(vault, SHARES):
+        yield
