@@ -6,7 +6,7 @@ Boundary: nothing is granted unless it is said here. A vault that is open grants
 from __future__ import annotations
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from memory_store.errors import MemoryStoreError
 from memory_store.scopes import EVERYTHING, NOTHING, Scope
@@ -34,15 +34,8 @@ class Grants(Struct, frozen=True):
     manage: Scope = NOTHING
 
     def __or__(self, other: Grants) -> Grants:
-        return Grants(
-            self.search | other.search,
-            self.decrypt | other.decrypt,
-            self.write | other.write,
-            self.audit or other.audit,
-            self.models or other.models,
-            self.create or other.create,
-            self.manage | other.manage,
-        )
+        both = zip(astuple(self), astuple(other), strict=True)
+        return Grants(*(mine | theirs for mine, theirs in both))
 
     def __bool__(self) -> bool:
         return bool(self.search or self.decrypt or self.write or self.audit)

@@ -18,6 +18,8 @@ from memory_store.scopes import Scope
 from memory_store.session.embedders import Embedders
 from memory_store.session.held_vectors import HeldVectors
 from memory_store.session.opened_vault import OpenVault
+from memory_store.session.whole_vault import WholeVault
+from memory_store.vault.storage import Storage
 from memory_store.vault.storage.damage import vault_faults
 
 P = ParamSpec("P")
@@ -106,6 +108,24 @@ def entered(vault: OpenVault) -> Iterator[None]:
     """Use the vault: no lock clears it up meanwhile. Raises LockedError."""
     with vault.gate.entered(), vault.access.unchanged(vault.path):
         yield
+
+
+def batches(
+    vault: WholeVault, start: int, step: Callable[[Storage, int], tuple[int | None, int]]
+) -> Iterator[int]:
+    """Do a step from ``start`` on, a batch in each transaction: how many rows each of them did.
+
+    ``step`` is given a place, and returns the next one (``None``: it is done) and how many it did.
+    """
+    place: int | None = start
+    while place is not None:
+        with (
+            vault.gate.entered(),
+            vault.writing() as storage,
+            storage.transaction(vault.keyring),
+        ):
+            place, count = step(storage, place)
+        yield count
 
 
 class Late(Generic[F]):

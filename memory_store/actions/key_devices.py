@@ -130,11 +130,7 @@ def exported(opened: Opened) -> str:
 
     They are secrets. Raises NotFoundError where your passphrases need none.
     """
-    vault = opened.vault.whole_vault()
-    codes = [encode_device_key(device) for device in own_devices(vault)]
-    if not codes:
-        raise NotFoundError(f"no passphrase of yours in {vault.path.name} needs a device key")
-    return "\n".join(codes)
+    return "\n".join(map(encode_device_key, _needed(opened.vault.whole_vault())))
 
 
 @action(None, writes=False)
@@ -144,12 +140,18 @@ def restored(opened: Opened) -> list[DeviceKey]:
     Raises NotFoundError where your passphrases need none, BadInputError where they cannot be kept.
     """
     vault = opened.vault.whole_vault()
-    for device in own_devices(vault):
+    needed = _needed(vault)
+    for device in needed:
         device_keys.keep(vault.vault, device, vault.path)
-    mine = {device_id(device, vault.vault) for device in own_devices(vault)}
-    if not mine:
-        raise NotFoundError(f"no passphrase of yours in {vault.path.name} needs a device key")
+    mine = {device_id(device, vault.vault) for device in needed}
     return [one for one in listed(vault.path) if one.id in mine]
+
+
+def _needed(vault: WholeVault) -> list[SecretKey]:
+    devices = [*own_devices(vault)]
+    if not devices:
+        raise NotFoundError(f"no passphrase of yours in {vault.path.name} needs a device key")
+    return devices
 
 
 @action(None, writes=False)

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.actions.action import Opened, action
+from memory_store.actions.action import Opened, action, batches
 from memory_store.actions.collections import finish
 from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.session.sealed_segments import collection_tags
@@ -182,28 +182,20 @@ def _reseal(vault: WholeVault, scope: str, name: str, progress: Progress | None)
         if progress is not None:
             progress(name, min(done, total), total)
 
+    def reseal(step: Step, start: int) -> Iterator[int]:
+        return batches(
+            vault, start, lambda storage, place: step(storage, vault.keyring.of(scope), place)
+        )
+
     for exchange in topic_hashes.STEPS if scope != VAULT_SCOPE else ():
-        for _ in _batches(vault, scope, exchange, topic_hashes.END):
+        for _ in reseal(exchange, topic_hashes.END):
             tell(0)
     finished = False
     while not finished:  # until no process wrote under the old key meanwhile
         for step in STEPS if scope != VAULT_SCOPE else ():
-            for count in _batches(vault, scope, step, 0):
+            for count in reseal(step, 0):
                 tell(count)
         finished = _finish(vault, scope)
-
-
-def _batches(vault: WholeVault, scope: str, step: Step, start: int) -> Iterator[int]:
-    """Do a step from there on, a batch in each transaction: how many rows each of them did."""
-    place: int | None = start
-    while place is not None:
-        with (
-            vault.gate.entered(),
-            vault.writing() as storage,
-            storage.transaction(vault.keyring),
-        ):
-            place, count = step(storage, vault.keyring.of(scope), place)
-        yield count
 
 
 def _finish(vault: WholeVault, scope: str) -> bool:

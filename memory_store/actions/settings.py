@@ -5,9 +5,9 @@ Boundary: names and sizes; heads of memories are opened to put their topics into
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from memory_store.actions.action import Opened, action
+from memory_store.actions.action import Opened, action, batches
 from memory_store.errors import ConflictError
 from memory_store.records import VaultSettings
 from memory_store.session.whole_vault import WholeVault
@@ -17,7 +17,6 @@ from memory_store.vault.storage import Storage
 from memory_store.vault.topic_hashes import END, Done
 
 Progress = Callable[[str, int, "int | None"], None]
-Step = Callable[[WholeVault, Storage, int], Done]
 
 
 @action(None, writes=False)
@@ -51,7 +50,8 @@ def set_topics(opened: Opened, where: str, progress: Progress | None = None) -> 
     the same. It is done in batches while others read and write; what was stopped goes on when it is
     called again. Returns whether the write-ahead log is empty, too: it is not as long as another
     program reads. Raises BadInputError for a strict vault, a part of one or a key that is not the
-    owner's, ConflictError, TamperedError, ReadOnlyError, StorageError.
+    owner's, ConflictError where another program chose otherwise meanwhile, TamperedError,
+    ReadOnlyError, StorageError.
     """
     vault = opened.vault.whole_vault()
     vault.keyring.check_owner()
@@ -62,9 +62,17 @@ def set_topics(opened: Opened, where: str, progress: Progress | None = None) -> 
         storage, kept = vault.reader(), vault.settings.topics_kept
         table = storage.topics if kept == MEMORY else storage.memories
         total = table.count()
-    step = {MEMORY: _clear, FILLING: _restore}.get(kept)
+
+    def step(storage: Storage, below: int) -> Done:
+        if vault.settings_in(storage).topics_kept != kept:
+            raise ConflictError("topics: another program changed this setting meanwhile")
+        if kept == MEMORY:
+            return topic_table.clear(storage, below)
+        with vault.moment() as (_, known):  # the transaction's: no other commits meanwhile
+            return topic_table.restore(storage, vault.keyring, known, below)
+
     done = 0
-    for count in _batches(vault, kept, step) if step else ():
+    for count in batches(vault, END, step) if kept in (MEMORY, FILLING) else ():
         done += count
         if progress is not None:
             progress("topics", min(done, total), total)
@@ -81,33 +89,6 @@ def _choose(vault: WholeVault, where: str) -> None:
         wanted = FILLING if where == TABLE and known.topics_kept != TABLE else where
         if known.topics_kept != wanted:
             vault.change_settings(storage, present=known, topics=wanted)
-
-
-def _batches(vault: WholeVault, wanted: str, step: Step) -> Iterator[int]:
-    """Do a step again and again, each time in a transaction of its own: how many rows each did.
-
-    Raises ConflictError where another program has chosen otherwise meanwhile.
-    """
-    place: int | None = END
-    while place is not None:
-        with (
-            vault.gate.entered(),
-            vault.writing() as storage,
-            storage.transaction(vault.keyring),
-        ):
-            if vault.settings_in(storage).topics_kept != wanted:
-                raise ConflictError("topics: another program changed this setting meanwhile")
-            place, count = step(vault, storage, place)
-        yield count
-
-
-def _clear(vault: WholeVault, storage: Storage, below: int) -> Done:
-    return topic_table.clear(storage, below)
-
-
-def _restore(vault: WholeVault, storage: Storage, below: int) -> Done:
-    with vault.moment() as (_, known):  # the transaction's: no other commits meanwhile
-        return topic_table.restore(storage, vault.keyring, known, below)
 
 
 def _finish(storage: Storage, vault: WholeVault) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from math import inf
 from typing import Any
 
 from msgspec import Struct
@@ -51,16 +52,16 @@ class Wanted(Struct, frozen=True):
 
     def of(self, events: Iterable[AuditEvent]) -> list[AuditEvent]:
         """The events wanted, in their order. Raises BadInputError for what is no time."""
-        first = _bound(self.since, "since", end=False)
-        last = _bound(self.until, "until", end=True)
+        since, until = self.since.strip(), self.until.strip()
+        first = parse_moment(since, parameter="since") if since else -inf
+        last = parse_moment(until, parameter="until", end=True) if until else inf
         return [
             event
             for event in events
             if (not self.who or event.who() == self.who)
             and (not self.surface or event.surface == self.surface)
             and (not self.action or event.action == self.action)
-            and (first is None or _seconds(event) >= first)
-            and (last is None or _seconds(event) <= last)
+            and first <= datetime.fromisoformat(event.time).timestamp() <= last
         ]
 
 
@@ -96,11 +97,3 @@ def totals(events: Sequence[AuditEvent]) -> list[Total]:
         for who, some in by_name.items()
     ]
     return sorted(found, key=lambda total: (-total.opened, -total.events, total.who))
-
-
-def _bound(text: str, parameter: str, *, end: bool) -> float | None:
-    return parse_moment(text, parameter=parameter, end=end) if text.strip() else None
-
-
-def _seconds(event: AuditEvent) -> float:
-    return datetime.fromisoformat(event.time).timestamp()

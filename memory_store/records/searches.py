@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from memory_store.records.explanation import Stage, Verdict
 from memory_store.records.visibility import ForSearchers, InPart, UnlessStrict
@@ -64,17 +65,10 @@ class SearchResult(Struct, frozen=True):
     def as_dict(self) -> dict[str, Any]:
         """The row as JSON-ready data, keys in the order of the SQL columns, then passages."""
         values = {name: getattr(self, name) for name in RESULT_COLUMNS}
-        values["topics"] = list(self.topics)
-        values["passages"] = [
-            {
-                "start": p.start,
-                "end": p.end,
-                "text": p.text,
-                "highlights": [*map(list, p.highlights)],
-            }
-            for p in self.passages
+        passages = [
+            asdict(one) | {"highlights": [*map(list, one.highlights)]} for one in self.passages
         ]
-        return values
+        return values | {"topics": list(self.topics), "passages": passages}
 
 
 RESULT_COLUMNS = tuple(
@@ -117,29 +111,19 @@ class SearchResponse(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """The response as the JSON API's object (without ``next_url``, which needs a server)."""
-        answer: dict[str, Any] = {
-            "ok": True,
-            "query": self.query,
-            "mode": self.mode,
-            "rows": [row.as_dict() for row in self.rows],
-            "counts": self.counts,
-            "opened": self.opened,
-            "total": self.total,
-            "topics": dict(self.topics),
-            "types": dict(self.types),
-            "facets": {name: dict(counts) for name, counts in self.facets.items()},
-            "next": self.next,
-            "truncated": self.truncated,
-            "nearest": self.nearest,
-            "degraded": list(self.degraded),
-            "milliseconds": round(self.milliseconds, 3),
+        answer: dict[str, Any] = {"ok": True}
+        answer |= {
+            name: getattr(self, name) for name in self.__struct_fields__ if name != "holding"
         }
-        if self.explain:
-            answer["explain"] = [stage.as_dict() for stage in self.explain]
-        if self.budget is not None:
-            answer["budget"] = dict(self.budget)
-        if self.why is not None:
-            answer["why"] = self.why.as_dict()
+        answer["rows"] = [row.as_dict() for row in self.rows]
+        answer["facets"] = {name: dict(counts) for name, counts in self.facets.items()}
+        answer["degraded"] = list(self.degraded)
+        answer["milliseconds"] = round(self.milliseconds, 3)
+        answer["explain"] = [stage.as_dict() for stage in self.explain]
+        answer["why"] = None if self.why is None else self.why.as_dict()
+        for name in ("explain", "why", "budget"):
+            if not answer[name]:
+                del answer[name]
         return answer
 
     def remarks(self, usual: Collection[str] = ()) -> list[str]:
