@@ -5,6 +5,7 @@ Boundary: names only. What opens texts or takes keys says so where it is defined
 
 from __future__ import annotations
 
+from memory_store.actions.edits import checked_rows
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.dates import epoch
 from memory_store.importing import drafts

@@ -7,13 +7,13 @@ Refusals name rows and fields, never what a memory says.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, RowProblem
-from memory_store.host import checked_id, read_json
+from memory_store.host import checked_id, checked_rows, read_json
 from memory_store.records import MemoryChange, MemoryDraft, read_record
 
 MANY = 1_000
@@ -23,8 +23,6 @@ EMPTIED_BY_NULL = frozenset({"valid_from", "valid_to", "title"})
 """Of a change: null takes these away; of every other field null says nothing."""
 
 NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
-
-Made = TypeVar("Made")
 
 
 def rows_of(value: Any, name: str = "memories") -> tuple[list[Any], bool]:
@@ -61,12 +59,12 @@ def drafts_of(rows: Sequence[Any]) -> list[MemoryDraft]:
 
     Raises :class:`BadRowsError` naming every wrong row.
     """
-    return _with_relations(_each(rows, _draft))
+    return _with_relations(checked_rows(rows, _draft))
 
 
 def edits_of(rows: Sequence[Any]) -> list[MemoryChange]:
     """Changes, each with the ``id`` of its memory. Raises :class:`BadRowsError`."""
-    return _each(rows, lambda row: edit_of(row, _id_of(row)))
+    return checked_rows(rows, lambda row: edit_of(row, _id_of(row)))
 
 
 def edit_of(row: Any, memory_id: str) -> MemoryChange:
@@ -105,19 +103,6 @@ def _culprit(problem: RowProblem, *, alone: bool) -> str:
         return problem.parameter or "body"
     field = problem.parameter if problem.parameter != "body" else None
     return f"memories[{problem.row}]" + (f".{field}" if field else "")
-
-
-def _each(rows: Sequence[Any], make: Callable[[Any], Made]) -> list[Made]:
-    made: list[Made] = []
-    problems: list[RowProblem] = []
-    for number, row in enumerate(rows):
-        try:
-            made.append(make(row))
-        except BadInputError as error:
-            problems.append(RowProblem(number, error.parameter, str(error)))
-    if problems:
-        raise BadRowsError(problems)
-    return made
 
 
 def _draft(row: Any) -> MemoryDraft:

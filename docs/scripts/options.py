@@ -1,8 +1,11 @@
-"""Writes the table of search options of how-it-works/search.md from the record that holds them."""
+"""Writes the tables of options of how-it-works/search.md and reference/json-api.md from the records
+that hold them."""
 
 from __future__ import annotations
 
-from memory_store.records import OPTION_NAMES, OPTIONS
+from msgspec.structs import fields
+
+from memory_store.records import OPTION_NAMES, OPTIONS, MemoryChange, MemoryDraft
 
 
 def table() -> str:
@@ -21,3 +24,11 @@ def _usual(name: str) -> str:
     if option.kind is bool:
         return "yes" if option.default else "no"
     return f"`{option.default}`" if option.default not in (None, ()) else ""
+
+
+def memory_fields() -> str:
+    """What a new memory takes, and what a change to one."""
+    rows = ["| | takes |", "|---|---|"]
+    for what, record in (("a new memory", MemoryDraft), ("a change", MemoryChange)):
+        rows.append(f"| {what} | {', '.join(f'`{one.encode_name}`' for one in fields(record))} |")
+    return "\n".join(rows)
