@@ -38,14 +38,10 @@ ERRORS = {
 }
 
 PATH_PARAMETERS = {
-    "database": {"type": "string", "minLength": 1, "description": "The database that is a vault"},
-    "id": {
-        "type": "string",
-        "minLength": 1,
-        "description": "An id, or its first 8 characters or more",
-    },
-    "job": {"type": "string", "minLength": 1, "description": "The `job` of an import's answer"},
-    "actor": {"type": "string", "minLength": 1, "description": "An actor's id"},
+    "database": "The database that is a vault",
+    "id": "An id, or its first 8 characters or more",
+    "job": "The `job` of an import's answer",
+    "actor": "An actor's id",
 }
 
 
@@ -103,13 +99,12 @@ def _described(operation: Operation, records: Described) -> dict[str, Any]:
     }
     if operation.parameters:
         described["parameters"] = [*operation.parameters]
+    contents = {kind: {"schema": schema} for kind, schema in operation.contents.items()}
     if operation.body is not None:
         posted = {"schema": records.of(operation.body), "example": operation.example}
-        content = {"application/json": posted}
-        described["requestBody"] = {"required": True, "content": content}
-    if operation.contents:
-        content = {kind: {"schema": schema} for kind, schema in operation.contents.items()}
-        described["requestBody"] = {"required": True, "content": content}
+        contents["application/json"] = posted
+    if contents:
+        described["requestBody"] = {"required": True, "content": contents}
     return described
 
 
@@ -133,8 +128,9 @@ def _refusal(status: int) -> dict[str, Any]:
 
 
 def _in_path(path: str) -> list[dict[str, Any]]:
+    text = {"type": "string", "minLength": 1}
     return [
-        {"name": name, "in": "path", "required": True, "schema": schema}
-        for name, schema in PATH_PARAMETERS.items()
+        {"name": name, "in": "path", "required": True, "schema": {**text, "description": said}}
+        for name, said in PATH_PARAMETERS.items()
         if f"{{{name}}}" in path
     ]

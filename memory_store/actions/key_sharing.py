@@ -11,6 +11,7 @@ of his own. He opens the same file; the collections shared with him are all ther
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -150,11 +151,8 @@ def introduce(
 def _shown_by(path: Path) -> tuple[bytes, Identity | None]:
     """The id of the vault in a file, and the owner's public keys, if they are in there."""
     check_is_vault(path)
-    storage = Storage.open(path, read_only=True, access=file_access(path))
-    try:
+    with closing(Storage.open(path, read_only=True, access=file_access(path))) as storage:
         return read_vault_id(storage), read_identity(storage, OWNER)
-    finally:
-        storage.close()
 
 
 def _checked_name(name: str) -> str:

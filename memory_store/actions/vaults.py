@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,10 +130,7 @@ def accepting_older_shares(path: Path) -> Iterator[None]:
     from memory_store.vault.storage.schema import check_is_vault
 
     check_is_vault(path)
-    storage = Storage.open(path, read_only=True)
-    try:
+    with closing(Storage.open(path, read_only=True)) as storage:
         vault = read_vault_id(storage)
-    finally:
-        storage.close()
     with without(vault, SHARES):
         yield
