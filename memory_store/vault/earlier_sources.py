@@ -67,7 +67,7 @@ def prove_origins(storage: Storage, keyring: WholeKeyring, settings: Settings) -
     """
     shared = shared_collections(settings)
     through = [keyring.of(one) for one in keyring.readable() if one not in shared]
-    drafts: list[tuple[str, object]] = []
+    drafts: list[tuple[bytes, str]] = []
     unproven: list[str] = []
     for part in parts(storage.origins.all()):
         present = storage.memories.rows([str(row[0]) for row in part])
@@ -77,7 +77,7 @@ def prove_origins(storage: Storage, keyring: WholeKeyring, settings: Settings) -
                 unproven.append(memory)
             else:
                 fresh = told.stored(keyring.of(present[memory].collection), memory)[1]
-                drafts.append((memory, fresh))
+                drafts.append((fresh, memory))
     storage.origins.delete(unproven)
     storage.origins.replace_drafts(drafts)
     return settings

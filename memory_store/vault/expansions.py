@@ -121,7 +121,7 @@ def reseal(storage: Storage, keys: CollectionKeys) -> int:
             gone.append(sequence)
             continue
         blob = keys.seal("expansion", keys.place(TABLE, "sealed", fresh.hex()), content)
-        replaced.append((sequence, fresh, blob))
+        replaced.append((fresh, blob, sequence))
     storage.expansions.delete(gone)
     storage.expansions.replace(replaced)
     return len(kept)

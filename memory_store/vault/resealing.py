@@ -36,7 +36,7 @@ def reseal_heads(storage: Storage, keys: CollectionKeys, after: int) -> Done:
     fresh = []
     for _, row, version, sealed in rows:
         place = keys.place("memories", "head", row, version)
-        fresh.append((row, keys.seal("head", place, keys.unseal("head", place, sealed))))
+        fresh.append((keys.seal("head", place, keys.unseal("head", place, sealed)), row))
     storage.memories.replace_heads(fresh)
     return (rows[-1][0] if rows else None), len(rows)
 
@@ -50,7 +50,7 @@ def reseal_bodies(storage: Storage, keys: CollectionKeys, after: int) -> Done:
         text = keys.unseal("body", before, sealed)
         stored = keys.restored(sealed_epoch(sealed, before), tag)
         resealed = keys.seal("body", body_place(keys, content, stored), text)
-        fresh.append((content, stored, resealed))
+        fresh.append((stored, resealed, content))
     storage.memories.replace_bodies(fresh)
     return (rows[-1][0] if rows else None), len(rows)
 

@@ -181,13 +181,8 @@ def insert_memories(
     storage.memories.insert(rows, bodies)
     if hash_topics:
         write_topics(storage, keys, {one.id: topic_tags(keys, one.topics) for one, _ in memories})
-    storage.origins.insert(
-        [
-            (memory.id, *origin.stored(keys, memory.id))
-            for memory, origin in memories
-            if origin != Origin()
-        ]
-    )
+    known = [(memory.id, origin) for memory, origin in memories if origin != Origin()]
+    storage.origins.insert([(memory, *origin.stored(keys, memory)) for memory, origin in known])
     return tags
 
 

@@ -127,7 +127,7 @@ def reseal(storage: Storage, keys: CollectionKeys) -> None:
     fresh = []
     for source, collection, sealed in storage.sources.of(OWNER):
         place = _place(keys, source, collection)
-        fresh.append((source, keys.seal(PURPOSE, place, keys.unseal(PURPOSE, place, sealed))))
+        fresh.append((keys.seal(PURPOSE, place, keys.unseal(PURPOSE, place, sealed)), source))
     storage.sources.replace_heads(fresh)
 
 

@@ -19,7 +19,7 @@ from memory_store.crypto.blinding import TAG_BYTES
 from memory_store.errors import TamperedError
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.storage import Storage
-from memory_store.vault.storage.topics import TopicRow
+from memory_store.vault.storage.memories import TopicRow
 
 END = 2**63 - 1  # behind the last row
 BATCH = 512  # rows of topics that are looked at in a transaction: about 10 ms of others' time

@@ -1,60 +1,110 @@
-"""The table ``collections``, and what is about all rows of some collections.
+"""The tables ``vault_settings``, ``vault_manifests`` and ``collections``, and what is about all
+rows of some collections.
 
-Boundary: ids, times, counts and sizes pass, and the sealed names of earlier formats.
+Boundary: sealed settings and accounts pass as they are, ids, times, counts and sizes, and the
+sealed names of earlier formats. Nothing that stands in clear is believed by itself.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from memory_store.vault.storage.table import Table
+from memory_store.vault.storage.table import LISTED, Table, listed
 
-_MINE = "in (select value from json_each(:collections))"
 _COUNTS = {
-    "collections": f"select count(*) from collections where id {_MINE}",
-    "contents": f"select count(*) from memory_bodies where collection {_MINE}",
-    "sources": f"select count(*) from vault_sources where collection {_MINE}",
-    "segments": f"select count(*) from vault_segments where collection {_MINE}",
-    "text_bytes": f"""
-        select coalesce(sum(length(body)), 0) from memory_bodies where collection {_MINE}
-        """,
+    "collections": f"select count(*) from collections where id {LISTED}",
+    "contents": f"select count(*) from memory_bodies where collection {LISTED}",
+    "sources": f"select count(*) from vault_sources where collection {LISTED}",
+    "segments": f"select count(*) from vault_segments where collection {LISTED}",
+    "text_bytes": f"select sum(length(body)) from memory_bodies where collection {LISTED}",
     "index_bytes": f"""
-        select coalesce(sum(length(main) + length(vectors) + length(pairs)), 0)
-        from vault_segments where collection {_MINE}
-        """,
+        select sum(length(main) + length(vectors) + length(pairs))
+        from vault_segments where collection {LISTED}
+    """,
 }
 _KEYLESS = "collection not in (select collection from vault_collection_keys where principal = 0)"
 _SWEEP = (
-    f"""
-    delete from memory_topics where memory in (select id from memories where {_KEYLESS})
-    """,
-    f"""
-    delete from memory_sources where memory in (select id from memories where {_KEYLESS})
-    """,
+    f"delete from memory_topics where memory in (select id from memories where {_KEYLESS})",
+    f"delete from memory_sources where memory in (select id from memories where {_KEYLESS})",
     f"""
     delete from vault_source_files where source in
         (select id from vault_sources where {_KEYLESS})
        or (source not in (select id from vault_sources) and not exists
             (select 1 from memory_sources where file = vault_source_files.tag))
     """,
-    *(
-        f"delete from {table} where {_KEYLESS}"
-        for table in (
-            "memories",
-            "memory_bodies",
-            "vault_sources",
-            "vault_segments",
-            "vault_manifests",
-        )
-    ),
+    f"delete from memories where {_KEYLESS}",
+    f"delete from memory_bodies where {_KEYLESS}",
+    f"delete from vault_sources where {_KEYLESS}",
+    f"delete from vault_segments where {_KEYLESS}",
+    f"delete from vault_manifests where {_KEYLESS}",
 )
+
+
+class SettingsTable(Table):
+    """Settings by name: a value in clear, a sealed one, or both."""
+
+    def clear(self, name: str) -> Any:
+        """A value in clear; None where there is none."""
+        return self._value("select value from vault_settings where name = ?", (name,))
+
+    def number(self, name: str) -> int | None:
+        """A number in clear; None where there is no such setting."""
+        query = "select cast(value as integer) from vault_settings where name = ?"
+        return self._value(query, (name,))
+
+    def revision(self) -> int:
+        """The revision of the sealed settings, as it stands in clear; 0 where there are none."""
+        return self.number("settings") or 0
+
+    def write_clear(self, values: Mapping[str, str]) -> None:
+        """Replace values in clear, of settings that are not sealed."""
+        self._insert("or replace into vault_settings (name, value)", *values.items())
+
+    def delete(self, name: str) -> None:
+        """Take a setting away."""
+        self._run("delete from vault_settings where name = ?", (name,))
+
+    def sealed(self) -> tuple[int, bytes] | None:
+        """The sealed settings, and their revision as it stands in clear."""
+        return self._first(
+            "select cast(value as integer), sealed from vault_settings where name = 'settings'"
+        )
+
+    def write_sealed(self, revision: int, sealed: bytes) -> None:
+        """Replace the sealed settings."""
+        row = ("settings", str(revision), sealed)
+        self._insert("or replace into vault_settings (name, value, sealed)", row)
+
+
+class Accounts(Table):
+    """Collection → how often it was written, and its sealed account."""
+
+    def of(self, collections: Collection[str]) -> dict[str, tuple[int, bytes]]:
+        """Collection → counter and sealed account, of those that have one."""
+        query = f"""
+            select collection, counter, sealed from vault_manifests where collection {LISTED}
+        """
+        rows = self._all(query, (listed(collections),))
+        return {collection: (counter, sealed) for collection, counter, sealed in rows}
+
+    def write(self, collection: str, counter: int, sealed: bytes) -> None:
+        """Replace a collection's account."""
+        row = (collection, counter, sealed)
+        self._insert("or replace into vault_manifests (collection, counter, sealed)", row)
+
+    def counters(self) -> dict[str, int]:
+        """Collection → how often it was written, as the file says; a damaged one is left out."""
+        rows = self._all("select collection, counter from vault_manifests")
+        return {
+            collection: counter
+            for collection, counter in rows
+            if isinstance(collection, str) and isinstance(counter, int)
+        }
 
 
 class CollectionsTable(Table):
     """Collections by their random ids."""
-
-    __slots__ = ()
 
     def created(self) -> dict[str, str]:
         """Collection → when it was made."""
@@ -62,9 +112,7 @@ class CollectionsTable(Table):
 
     def insert(self, collection: str, created: str) -> None:
         """Write a new collection's row. Its name stands in the settings."""
-        self._run(
-            "insert into collections (id, name, created) values (?, x'', ?)", (collection, created)
-        )
+        self._insert("into collections (id, name, created)", (collection, b"", created))
 
     def delete(self, collection: str) -> None:
         """Delete a collection's row."""
@@ -77,7 +125,7 @@ class CollectionsTable(Table):
 
     def statistics(self, collections: Collection[str]) -> dict[str, int]:
         """Counts of rows, and bytes of what is sealed, in some collections."""
-        mine = {"collections": json.dumps(sorted(collections))}
+        mine = (listed(sorted(collections)),)
         return {name: self._number(query, mine) for name, query in _COUNTS.items()}
 
     def earlier_names(self) -> dict[str, bytes]:

@@ -81,8 +81,8 @@ def damage(connection: sqlite3.Connection, *, thorough: bool = False) -> str | N
 
 def _emptied(connection: sqlite3.Connection) -> str | None:
     """A column that holds nothing somewhere, which it does in no vault."""
-    for table, columns, _ in FIRST_TABLES:
-        for column in columns:
+    for table, columns in FIRST_TABLES.items():
+        for column in (one.split()[0] for one in columns.split(", ")):
             if (table, column) not in NULLABLE:
                 query = f"select 1 from {table} where {column} is null limit 1"
                 try:

@@ -10,18 +10,23 @@ from typing import Any
 
 from msgspec import Struct
 
-from memory_store.vault.storage.table import Table
+from memory_store.vault.storage.table import LISTED, Table, listed
 
 TEXTS = ("id", "kind", "parameters", "created")
 CELLS = (*TEXTS, "salt", "commitment", "wrapped")
 """The columns of a slot besides its principal, as :meth:`Slots.cells` gives them."""
-_SLOT = ("id", "principal", "kind", "parameters", "salt", "commitment", "wrapped", "created")
+_OF_PRINCIPALS = {
+    "vault_slots": "principal",
+    "vault_collection_keys": "principal",
+    "vault_principals": "id",
+    "vault_sources": "principal",
+    "vault_identities": "principal",
+}
+"""Table → the column that says whose a row is."""
 
 
 class Slots(Table):
     """The table ``vault_slots``: each row opens one principal's root key."""
-
-    __slots__ = ()
 
     def cells(self, most: int, largest: int) -> list[tuple[Any, ...]]:
         """The cells of :data:`CELLS` as bytes, and the principal, of so many slots, oldest first.
@@ -51,11 +56,7 @@ class Slots(Table):
 
     def insert(self, slot: Mapping[str, Any]) -> None:
         """Write a slot, in the place of one of its id."""
-        self._run(
-            f"insert or replace into vault_slots ({', '.join(_SLOT)}) "
-            f"values ({', '.join(f':{name}' for name in _SLOT)})",
-            slot,
-        )
+        self._insert(f"or replace into vault_slots ({', '.join(slot)})", [*slot.values()])
 
     def replace(self, slot: Mapping[str, Any], before: bytes) -> bool:
         """Write a slot anew, if its commitment is still the one of ``before``. Whether it was."""
@@ -93,8 +94,6 @@ class HeldKeys(Struct, frozen=True):
 class WrappedKeys(Table):
     """The table ``vault_collection_keys``: a collection's key, for each principal and epoch."""
 
-    __slots__ = ()
-
     def of(self, principal: int) -> HeldKeys:
         """What a principal's keys are now, and whether others replaced keys or settings."""
         rows = self._all(
@@ -116,13 +115,8 @@ class WrappedKeys(Table):
 
     def insert(self, keys: Sequence[tuple[str, int, int, bytes]]) -> None:
         """Write (collection, epoch, principal, wrapped)."""
-        self._insert(
-            """
-            insert or replace into vault_collection_keys (collection, epoch, principal, wrapped)
-            values
-            """,
-            keys,
-        )
+        columns = "collection, epoch, principal, wrapped"
+        self._insert(f"or replace into vault_collection_keys ({columns})", *keys)
 
     def delete_before(self, collection: str, epoch: int) -> None:
         """Destroy the keys of a collection's earlier epochs."""
@@ -137,14 +131,14 @@ class WrappedKeys(Table):
 
     def take_back(self, principal: int, collections: Iterable[str]) -> None:
         """Take a principal's keys of some collections away."""
-        self._run_all(
-            "delete from vault_collection_keys where principal = ? and collection = ?",
-            [(principal, collection) for collection in collections],
+        self._run(
+            f"delete from vault_collection_keys where principal = ? and collection {LISTED}",
+            (principal, listed(collections)),
         )
 
     def without_row(self, principal: int, scope: str) -> str | None:
-        """A collection that the principal has keys of, and that has no row, besides ``scope``."""
-        found = self._first(
+        """A collection that the principal has keys of, and that has no row; ``scope`` is none."""
+        return self._value(
             """
             select collection from vault_collection_keys
             where principal = ? and collection != ?
@@ -152,59 +146,44 @@ class WrappedKeys(Table):
             """,
             (principal, scope),
         )
-        return None if found is None else found[0]
 
 
 class Principals(Table):
     """The tables ``vault_principals`` and ``vault_identities``: who there is, by public keys."""
 
-    __slots__ = ()
-
     def insert(self, principal: int, created: str) -> None:
         """Note that there is such a principal."""
-        self._run(
-            "insert or replace into vault_principals (id, created) values (?, ?)",
-            (principal, created),
-        )
+        self._insert("or replace into vault_principals (id, created)", (principal, created))
 
     def public(self, principal: int) -> bytes | None:
         """A principal's public keys; None where the file holds none."""
         if not self.has("vault_identities"):
             return None
-        found = self._first("select public from vault_identities where principal = ?", (principal,))
-        return None if found is None else found[0]
+        return self._value("select public from vault_identities where principal = ?", (principal,))
 
     def write_public(self, principal: int, public: bytes) -> None:
         """Replace a principal's public keys."""
-        self._run(
-            "insert or replace into vault_identities (principal, public) values (?, ?)",
-            (principal, public),
-        )
+        self._insert("or replace into vault_identities (principal, public)", (principal, public))
 
     def forget(self, principal: int) -> None:
         """Take a principal away who has no collection's key any more."""
-        self._run("delete from vault_slots where principal = ?", (principal,))
-        self._run("delete from vault_principals where id = ?", (principal,))
-        self._run("delete from vault_sources where principal = ?", (principal,))
-        self._run("delete from vault_identities where principal = ?", (principal,))
+        for table, column in _OF_PRINCIPALS.items():
+            if table != "vault_collection_keys":
+                self._run(f"delete from {table} where {column} = ?", (principal,))
 
     def forget_others(self, principal: int) -> None:
         """Take away everyone but one: slots, keys, public keys, sources, and what is shared."""
-        for table in ("vault_slots", "vault_collection_keys", "vault_sources", "vault_identities"):
-            self._run(f"delete from {table} where principal != ?", (principal,))
-        self._run("delete from vault_principals where id != ?", (principal,))
+        for table, column in _OF_PRINCIPALS.items():
+            self._run(f"delete from {table} where {column} != ?", (principal,))
         self._run("delete from vault_shares")
 
 
 class Shares(Table):
     """The table ``vault_shares``: what the owner signs for those who share a collection."""
 
-    __slots__ = ()
-
     def of(self, collection: str) -> bytes | None:
         """The sealed share of a collection."""
-        found = self._first("select sealed from vault_shares where collection = ?", (collection,))
-        return None if found is None else found[0]
+        return self._value("select sealed from vault_shares where collection = ?", (collection,))
 
     def all(self) -> tuple[tuple[str, bytes], ...]:
         """(collection, sealed share) of all there are."""
@@ -212,10 +191,7 @@ class Shares(Table):
 
     def write(self, collection: str, sealed: bytes) -> None:
         """Replace a collection's share."""
-        self._run(
-            "insert or replace into vault_shares (collection, sealed) values (?, ?)",
-            (collection, sealed),
-        )
+        self._insert("or replace into vault_shares (collection, sealed)", (collection, sealed))
 
     def delete(self, collection: str) -> None:
         """Take a collection's share away."""

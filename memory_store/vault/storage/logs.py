@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memory_store.vault.storage.schema import AUDIT_TABLE, EXPANSIONS_TABLE
+from memory_store.vault.storage.schema import create_later_tables
 from memory_store.vault.storage.table import Table
 
 
 class AuditTable(Table):
     """The sealed batches of the audit trail by number; 0 is the head, which names the others."""
-
-    __slots__ = ()
 
     @property
     def exists(self) -> bool:
@@ -24,14 +22,11 @@ class AuditTable(Table):
 
     def create(self) -> None:
         """Make the table, if it is not there."""
-        self._run(AUDIT_TABLE)
+        create_later_tables(self._connection, ["vault_audit"])
 
     def row(self, number: int) -> tuple[Any] | None:
         """A sealed row, whatever stands there; None where there is none."""
-        found: tuple[Any] | None = self._first(
-            "select sealed from vault_audit where sequence = ?", (number,)
-        )
-        return found
+        return self._first("select sealed from vault_audit where sequence = ?", (number,))
 
     def batches(self) -> list[tuple[int, bytes]]:
         """(number, sealed) of every batch, in order."""
@@ -48,13 +43,11 @@ class AuditTable(Table):
             f"and sequence < {end:d}), {first:d})"
             for first, end in ranges
         )
-        return [int(number) for number in self._first(f"select {', '.join(found)}")]
+        return [int(number) for number in self._all(f"select {', '.join(found)}")[0]]
 
     def write(self, number: int, sealed: bytes) -> None:
         """Write a row in place of the one of that number."""
-        self._run(
-            "insert or replace into vault_audit (sequence, sealed) values (?, ?)", (number, sealed)
-        )
+        self._insert("or replace into vault_audit (sequence, sealed)", (number, sealed))
 
     def delete(self, number: int) -> None:
         """Delete a row."""
@@ -63,8 +56,6 @@ class AuditTable(Table):
 
 class ExpansionsTable(Table):
     """The sealed answers of language models by their tags, oldest first."""
-
-    __slots__ = ()
 
     def all(self) -> list[tuple[int, Any, Any]]:
         """(number, tag, sealed) of all there are."""
@@ -76,31 +67,21 @@ class ExpansionsTable(Table):
         """What is kept for a tag, whatever stands there; None where nothing is."""
         if not self.has("vault_expansions"):
             return None
-        found: tuple[Any] | None = self._first(
-            "select sealed from vault_expansions where tag = ?", (tag,)
-        )
-        return found
+        return self._first("select sealed from vault_expansions where tag = ?", (tag,))
 
     def write(self, tag: bytes, sealed: bytes, most: int) -> None:
         """Put an entry in as the newest, and the oldest out, so that so many are left at most."""
-        self._run(EXPANSIONS_TABLE)
+        create_later_tables(self._connection, ["vault_expansions"])
         self._run("delete from vault_expansions where tag = ?", (tag,))
         newest = self._number("select coalesce(max(sequence), 0) + 1 from vault_expansions")
-        self._run(
-            "insert into vault_expansions (sequence, tag, sealed) values (?, ?, ?)",
-            (newest, tag, sealed),
-        )
+        self._insert("into vault_expansions (sequence, tag, sealed)", (newest, tag, sealed))
         self._run("delete from vault_expansions where sequence <= ?", (newest - most,))
 
-    def replace(self, rows: Iterable[tuple[int, bytes, bytes]]) -> None:
-        """Write (number, tag, sealed) anew."""
-        self._run_all(
-            "update vault_expansions set tag = ?, sealed = ? where sequence = ?",
-            [(tag, sealed, number) for number, tag, sealed in rows],
-        )
+    def replace(self, rows: Iterable[tuple[bytes, bytes, int]]) -> None:
+        """Write (tag, sealed, number) anew."""
+        self._run_all("update vault_expansions set tag = ?, sealed = ? where sequence = ?", rows)
 
     def delete(self, numbers: Iterable[int]) -> None:
         """Delete entries."""
-        self._run_all(
-            "delete from vault_expansions where sequence = ?", [(one,) for one in numbers]
-        )
+        statement = "delete from vault_expansions where sequence = ?"
+        self._run_all(statement, [(one,) for one in numbers])

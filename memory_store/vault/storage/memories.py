@@ -1,16 +1,16 @@
-"""The tables ``memories`` and ``memory_bodies``: sealed heads and texts by id.
+"""The tables ``memories``, ``memory_bodies`` and ``memory_topics``: sealed heads and texts by id.
 
-Boundary: sealed values, keyed tags and the clear columns pass. No key, no text.
+Boundary: sealed values, keyed tags and the clear columns pass. No key, no text, no topic.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
-from memory_store.vault.storage.table import Table, marks, parts
+from memory_store.vault.storage.table import LISTED, Table, listed, marks, parts
 
 
 class MemoryRow(Struct, frozen=True):
@@ -37,52 +37,42 @@ class BodyRow(Struct, frozen=True):
 
 Body = tuple[bytes, bytes]
 """The tag of a body, and the sealed body."""
-_COLUMNS = "id, collection, type, created, updated, version, content, head"
-_WITH_BODY = ", ".join(f"m.{column}" for column in _COLUMNS.split(", "))
-_EARLIER = "collection = ? and substr({}, 3, 4) != ?"
+TopicRow = tuple[str, bytes]
+"""A memory and the hash of a topic."""
+_COLUMNS = ", ".join(MemoryRow.__struct_fields__)
+_WITH_BODY = ", ".join(f"m.{column}" for column in MemoryRow.__struct_fields__)
+_EARLIER = "rowid > ? and collection = ? and substr({}, 3, 4) != ? order by rowid limit ?"
 """Sealed in another epoch: it stands in the header of a sealed value (``crypto/sealing.py``)."""
 
 
 class Memories(Table):
     """Rows of memories, and the bodies that they share."""
 
-    __slots__ = ()
-
     def rows(self, ids: Sequence[str]) -> dict[str, MemoryRow]:
         """The rows of some memories by id; ids that are gone are left out."""
-        rows: dict[str, MemoryRow] = {}
-        for some in parts(ids):
-            select = f"select {_COLUMNS} from memories where id in ({marks(len(some))})"
-            rows.update((row[0], MemoryRow(*row)) for row in self._all(select, some))
-        return rows
+        if not ids:
+            return {}
+        found = self._all(f"select {_COLUMNS} from memories where id {LISTED}", (listed(ids),))
+        return {row[0]: MemoryRow(*row) for row in found}
 
     def with_bodies(self, ids: Sequence[str]) -> dict[str, tuple[MemoryRow, Body | None]]:
         """The same, each with its body; None where that is missing."""
-        rows: dict[str, tuple[MemoryRow, Body | None]] = {}
-        for some in parts(ids):
-            found = self._all(
-                f"""
-                select b.id, b.tag, b.body, {_WITH_BODY} from memories m
-                left join memory_bodies b on b.id = m.content where m.id in ({marks(len(some))})
-                """,
-                some,
-            )
-            for content, tag, body, *row in found:
-                rows[row[0]] = MemoryRow(*row), None if content is None else (tag, body)
-        return rows
+        found = self._all(
+            f"""
+            select b.id, b.tag, b.body, {_WITH_BODY} from memories m
+            left join memory_bodies b on b.id = m.content where m.id {LISTED}
+            """,
+            (listed(ids),),
+        )
+        return {
+            row[0]: (MemoryRow(*row), None if content is None else (tag, body))
+            for content, tag, body, *row in found
+        }
 
     def holders(self, contents: Sequence[str]) -> dict[str, str]:
         """Body → one memory that holds it."""
-        found: dict[str, str] = {}
-        for some in parts(contents):
-            found |= self._all(
-                f"""
-                select content, min(id) from memories
-                where content in ({marks(len(some))}) group by content
-                """,
-                some,
-            )
-        return found
+        query = f"select content, min(id) from memories where content {LISTED} group by content"
+        return dict(self._all(query, (listed(contents),)))
 
     def places(self) -> list[tuple[str, str]]:
         """(memory, collection) of all there are, by id."""
@@ -90,8 +80,7 @@ class Memories(Table):
 
     def place(self, memory: str) -> str | None:
         """The collection of a memory."""
-        found = self._first("select collection from memories where id = ?", (memory,))
-        return None if found is None else found[0]
+        return self._value("select collection from memories where id = ?", (memory,))
 
     def beginning(self, prefix: str) -> Iterator[tuple[str, str]]:
         """(memory, collection) of those whose ids begin so, in hexadecimal."""
@@ -109,14 +98,8 @@ class Memories(Table):
 
     def ids(self, collections: Collection[str]) -> list[str]:
         """The ids of all memories of some collections, by collection."""
-        found = self._all(
-            """
-            select id from memories
-            where collection in (select value from json_each(?)) order by collection
-            """,
-            (json.dumps(sorted(collections)),),
-        )
-        return [memory for (memory,) in found]
+        query = f"select id from memories where collection {LISTED} order by collection"
+        return [memory for (memory,) in self._all(query, (listed(sorted(collections)),))]
 
     def versions(self, collection: str) -> list[tuple[str, int]]:
         """(memory, version) of a collection's rows."""
@@ -129,40 +112,31 @@ class Memories(Table):
     def counts(self, collections: Collection[str]) -> dict[str, int]:
         """Collection → how many memories it holds, of those that hold any: 5 ms for 100,000, by an
         index alone."""
-        found = self._all(
-            """
+        query = f"""
             select collection, count(*) from memories
-            where collection in (select value from json_each(?)) group by collection
-            """,
-            (json.dumps([*collections]),),
-        )
-        return dict(found)
+            where collection {LISTED} group by collection
+        """
+        return dict(self._all(query, (listed(collections),)))
 
     def insert(self, rows: Sequence[MemoryRow], bodies: Sequence[BodyRow] = ()) -> None:
         """Write new rows, and the bodies that they are the first to hold."""
-        columns = BodyRow.__struct_fields__
-        statement = f"insert into memory_bodies ({', '.join(columns)}) values"
-        self._insert(statement, [tuple(getattr(one, name) for name in columns) for one in bodies])
-        columns = MemoryRow.__struct_fields__
-        statement = f"insert into memories ({', '.join(columns)}) values"
-        self._insert(statement, [tuple(getattr(one, name) for name in columns) for one in rows])
+        self._insert("into memory_bodies (id, collection, tag, body)", *map(astuple, bodies))
+        self._insert(f"into memories ({_COLUMNS})", *map(astuple, rows))
 
     def remove(self, ids: Sequence[str]) -> None:
         """Delete memories, their topics and origins, and the bodies that none holds any more."""
-        for some in parts(ids):
-            these = f"in ({marks(len(some))})"
-            select = f"select distinct content from memories where id {these}"
-            contents = [content for (content,) in self._all(select, some)]
-            self._run(f"delete from memory_topics where memory {these}", some)
-            self._run(f"delete from memory_sources where memory {these}", some)
-            self._run(f"delete from memories where id {these}", some)
-            self._run(
-                f"""
-                delete from memory_bodies where id in ({marks(len(contents))})
-                and not exists (select 1 from memories where content = memory_bodies.id)
-                """,
-                contents,
-            )
+        these = (listed(ids),)
+        contents = self._all(f"select distinct content from memories where id {LISTED}", these)
+        self._run(f"delete from memory_topics where memory {LISTED}", these)
+        self._run(f"delete from memory_sources where memory {LISTED}", these)
+        self._run(f"delete from memories where id {LISTED}", these)
+        self._run(
+            f"""
+            delete from memory_bodies where id {LISTED}
+            and not exists (select 1 from memories where content = memory_bodies.id)
+            """,
+            (listed(content for (content,) in contents),),
+        )
 
     # -- bodies by their tags ------------------------------------------------------------------
 
@@ -181,13 +155,8 @@ class Memories(Table):
 
     def body_tag(self, memory: str) -> bytes:
         """The tag of the body that a memory holds."""
-        found = self._first(
-            """
-            select b.tag from memory_bodies b join memories m on m.content = b.id where m.id = ?
-            """,
-            (memory,),
-        )
-        return bytes(found[0])
+        query = "select tag from memory_bodies b join memories m on content = b.id where m.id = ?"
+        return bytes(self._all(query, (memory,))[0][0])
 
     def holding(self, collection: str, tags: Sequence[bytes]) -> list[str]:
         """The memories that hold a body of one of those tags, which are few."""
@@ -208,41 +177,83 @@ class Memories(Table):
     ) -> list[tuple[int, str, int, bytes]]:
         """(place, memory, version, head) of some heads of a collection behind a place that are not
         sealed in that epoch, which is given as it stands in a sealed value."""
-        return self._all(
-            f"""
-            select rowid, id, version, head from memories
-            where rowid > ? and {_EARLIER.format("head")} order by rowid limit ?
-            """,
-            (after, collection, epoch, most),
-        )
+        query = f"select rowid, id, version, head from memories where {_EARLIER.format('head')}"
+        return self._all(query, (after, collection, epoch, most))
 
     def bodies_sealed_before(
         self, collection: str, epoch: bytes, after: int, most: int
     ) -> list[tuple[int, str, bytes, bytes]]:
         """(place, body, tag, sealed) of some bodies, as :meth:`sealed_before`."""
-        return self._all(
-            f"""
-            select rowid, id, tag, body from memory_bodies
-            where rowid > ? and {_EARLIER.format("body")} order by rowid limit ?
-            """,
-            (after, collection, epoch, most),
-        )
+        query = f"select rowid, id, tag, body from memory_bodies where {_EARLIER.format('body')}"
+        return self._all(query, (after, collection, epoch, most))
 
-    def replace_heads(self, heads: Iterable[tuple[str, bytes]]) -> None:
-        """Write the heads of some memories anew."""
-        self._run_all(
-            "update memories set head = ? where id = ?", [(head, row) for row, head in heads]
-        )
+    def replace_heads(self, heads: Iterable[tuple[bytes, str]]) -> None:
+        """Write (head, memory) anew."""
+        self._run_all("update memories set head = ? where id = ?", heads)
 
-    def replace_bodies(self, bodies: Iterable[tuple[str, bytes, bytes]]) -> None:
-        """Write (body, tag, sealed) anew."""
-        self._run_all(
-            "update memory_bodies set tag = ?, body = ? where id = ?",
-            [(tag, sealed, body) for body, tag, sealed in bodies],
-        )
+    def replace_bodies(self, bodies: Iterable[tuple[bytes, bytes, str]]) -> None:
+        """Write (tag, sealed, body) anew."""
+        self._run_all("update memory_bodies set tag = ?, body = ? where id = ?", bodies)
 
     def size(self, collection: str) -> int:
         """How many rows a collection has, of memories, bodies and segments."""
         tables = ("memories", "memory_bodies", "vault_segments")
         each = (f"(select count(*) from {table} where collection = :one)" for table in tables)
         return self._number(f"select {' + '.join(each)}", {"one": collection})
+
+
+class Topics(Table):
+    """The table ``memory_topics``: which memory has which topics, by keyed hashes."""
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._number("select count(*) from memory_topics")
+
+    def insert(self, rows: Sequence[TopicRow]) -> None:
+        """Write rows, those that are not there yet."""
+        self._insert("or ignore into memory_topics (memory, topic)", *rows)
+
+    def delete(self, rows: Iterable[TopicRow]) -> None:
+        """Delete rows."""
+        self._run_all("delete from memory_topics where memory = ? and topic = ?", rows)
+
+    def of(self, memories: Collection[str]) -> set[TopicRow]:
+        """Every hash of some memories."""
+        query = f"select memory, topic from memory_topics where memory {LISTED}"
+        return set(self._all(query, (listed(memories),)))
+
+    def before(self, place: int, most: int, collection: str) -> tuple[int | None, list[TopicRow]]:
+        """The next rows towards the beginning of the table: the last one's place, and the
+        collection's among them. So many are looked at, of any collection, that the time is
+        bounded."""
+        found = self._all(
+            """
+            with part as (
+                select rowid as place, memory, topic from memory_topics
+                where rowid < :below order by rowid desc limit :most
+            )
+            select place, memory, topic, collection is :collection
+            from part left join memories on id = memory
+            """,
+            {"below": place, "most": most, "collection": collection},
+        )
+        rows = [(memory, topic) for _, memory, topic, mine in found if mine]
+        return min((row[0] for row in found), default=None), rows
+
+    def clear(self, most: int) -> int:
+        """Delete some rows, from the end of the table to its beginning; returns how many.
+
+        A page that lost its rows is overwritten as it becomes free. What stays of the table and its
+        indexes are their first pages, which SQLite overwrites when everything is deleted without a
+        condition, as it is here once nothing is left.
+        """
+        gone = self._run(
+            """
+            delete from memory_topics where rowid in
+                (select rowid from memory_topics order by rowid desc limit ?)
+            """,
+            (most,),
+        )
+        if not gone:
+            self._run("delete from memory_topics")
+        return gone

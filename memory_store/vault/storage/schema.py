@@ -9,6 +9,7 @@ except the keyed hashes in ``topic``, ``tag``, ``origin``, ``draft`` and ``file`
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,105 +33,37 @@ READ_VERSIONS = (1, 2, FORMAT_VERSION)
 vault becomes one of today's when its owner opens it for writing: see ``vault/upgrade.py``. Which
 rules a vault is read by say its sealed settings; the number in the file's header only refuses."""
 SETTINGS_TABLE = "vault_settings"
-EXPANSIONS_TABLE = """
-    create table if not exists vault_expansions (
-        sequence integer primary key, tag blob not null unique, sealed blob not null
-    ) strict
-"""
-AUDIT_TABLE = """
-    create table if not exists vault_audit (
-        sequence integer primary key, sealed blob not null
-    ) strict
-"""
-
-IDENTITIES_TABLE = """
-    create table if not exists vault_identities (
-        principal integer primary key, public blob not null
-    ) strict
-"""
-SHARES_TABLE = """
-    create table if not exists vault_shares (
-        collection text primary key, sealed blob not null
-    ) strict
-"""
-
-FIRST_TABLES: tuple[tuple[str, dict[str, type], str | tuple[str, ...]], ...] = (
-    ("vault_settings", {"name": str, "value": str, "sealed": bytes}, "name"),
-    (
-        "vault_slots",
-        {
-            "id": str,
-            "principal": int,
-            "kind": str,
-            "parameters": str,
-            "salt": bytes,
-            "commitment": bytes,
-            "wrapped": bytes,
-            "created": str,
-        },
-        "id",
+FIRST_TABLES = {
+    "vault_settings": "name text, value text, sealed blob",
+    "vault_slots": (
+        "id text, principal integer, kind text, parameters text, salt blob, commitment blob, "
+        "wrapped blob, created text"
     ),
-    ("vault_principals", {"id": int, "sealed": bytes, "created": str}, "id"),
-    (
-        "vault_collection_keys",
-        {"collection": str, "epoch": int, "principal": int, "wrapped": bytes},
-        ("collection", "epoch", "principal"),
+    "vault_principals": "id integer, sealed blob, created text",
+    "vault_collection_keys": "collection text, epoch integer, principal integer, wrapped blob",
+    "collections": "id text, name blob, created text",
+    "memories": (
+        "id text, collection text, type text, created text, updated text, version integer, "
+        "content text, head blob"
     ),
-    ("collections", {"id": str, "name": bytes, "created": str}, "id"),
-    (
-        "memories",
-        {
-            "id": str,
-            "collection": str,
-            "type": str,
-            "created": str,
-            "updated": str,
-            "version": int,
-            "content": str,
-            "head": bytes,
-        },
-        "id",
+    "memory_bodies": "id text, collection text, tag blob, body blob",
+    "memory_topics": "memory text, topic blob",
+    "memory_sources": "memory text, origin blob, draft blob, file blob",
+    "vault_sources": "id text, collection text, tag blob, head blob",
+    "vault_source_files": "tag blob, source text, content blob",
+    "vault_segments": (
+        "id text, collection text, epoch integer, documents integer, sequence integer, "
+        "model text, main blob, vectors blob, pairs blob"
     ),
-    (
-        "memory_bodies",
-        {"id": str, "collection": str, "tag": bytes, "body": bytes},
-        "id",
-    ),
-    ("memory_topics", {"memory": str, "topic": bytes}, ("memory", "topic")),
-    (
-        "memory_sources",
-        {"memory": str, "origin": bytes, "draft": bytes, "file": bytes},
-        "memory",
-    ),
-    ("vault_sources", {"id": str, "collection": str, "tag": bytes, "head": bytes}, "id"),
-    (
-        "vault_source_files",
-        {"tag": bytes, "source": str, "content": bytes},
-        "tag",
-    ),
-    (
-        "vault_segments",
-        {
-            "id": str,
-            "collection": str,
-            "epoch": int,
-            "documents": int,
-            "sequence": int,
-            "model": str,
-            "main": bytes,
-            "vectors": bytes,
-            "pairs": bytes,
-        },
-        "id",
-    ),
-    (
-        "vault_changes",
-        {"sequence": int, "collection": str, "memory": str, "operation": str},
-        "sequence",
-    ),
-    ("vault_manifests", {"collection": str, "counter": int, "sealed": bytes}, "collection"),
-)
-"""Format 1: table, columns, primary key. Never changed: what comes later is a migration."""
+    "vault_changes": "sequence integer, collection text, memory text, operation text",
+    "vault_manifests": "collection text, counter integer, sealed blob",
+}
+"""Format 1: table → columns. Never changed: what comes later is a migration."""
+LONGER_KEYS = {
+    "vault_collection_keys": ("collection", "epoch", "principal"),
+    "memory_topics": ("memory", "topic"),
+}
+"""The primary keys of several columns; the others are the first column."""
 FIRST_INDEXES = (
     ("memories", ["collection", "created"]),
     ("memories", ["type"]),
@@ -144,53 +77,55 @@ FIRST_UNIQUE = (
     ("memory_sources", ["origin"]),
     ("vault_sources", ["tag"]),
 )
+LATER_TABLES = {
+    "vault_expansions": (
+        "sequence integer primary key, tag blob not null unique, sealed blob not null"
+    ),
+    "vault_audit": "sequence integer primary key, sealed blob not null",
+    "vault_identities": "principal integer primary key, public blob not null",
+    "vault_shares": "collection text primary key, sealed blob not null",
+}
+"""What a vault of any format may do without: it gets them when they are needed.
+
+In ``vault_collection_keys`` the owner's (principal 0) ``wrapped`` is a sealed value, that of others
+a signed grant (``vault/grants.py``); there is one row for each epoch that is read, two while the
+key of a collection is being replaced.
+"""
+LATER_MIGRATIONS = {
+    "0002_expansions": ("vault_expansions",),
+    "0003_audit": ("vault_audit",),
+    "0004_sharing": ("vault_identities", "vault_shares"),
+}
+VAULT_TABLES = tuple(name for name in FIRST_TABLES if name.startswith("vault_"))
+"""Machinery: a Datasette hides these, and the later ones."""
+MEMORY_TABLES = tuple(name for name in FIRST_TABLES if not name.startswith("vault_"))
 
 
-def _first_format(db: Database) -> None:
+def _create_first_tables(db: Database) -> None:
     """Format 1. Collections, principals and grants leave room for sharing."""
-    for table, columns, key in FIRST_TABLES:
-        db.table(table).create(columns, pk=key, strict=True)
+    for table, listed in FIRST_TABLES.items():
+        columns = dict(column.split() for column in listed.split(", "))
+        db.table(table).create(columns, pk=LONGER_KEYS.get(table, next(iter(columns))), strict=True)
     for indexes, unique in ((FIRST_INDEXES, False), (FIRST_UNIQUE, True)):
         for table, index in indexes:
             db.table(table).create_index(index, unique=unique)
 
 
-def _expansions(db: Database) -> None:
-    """The cache of query expansions. It may be missing: a vault made before gets it when needed."""
-    db.conn.execute(EXPANSIONS_TABLE)
+def create_later_tables(
+    connection: sqlite3.Connection, tables: Iterable[str] = LATER_TABLES
+) -> None:
+    """Make those that a vault may do without, if they are not there."""
+    for table in tables:
+        connection.execute(f"create table if not exists {table} ({LATER_TABLES[table]}) strict")
 
 
-def _audit(db: Database) -> None:
-    """The audit trail. It may be missing, too."""
-    db.conn.execute(AUDIT_TABLE)
-
-
-def _sharing(db: Database) -> None:
-    """Public keys, and what those need to know with whom a collection is shared.
-
-    They may be missing, too. In ``vault_collection_keys`` the owner's (principal 0) ``wrapped`` is
-    a sealed value, that of others a signed grant (``vault/grants.py``); there is one row for each
-    epoch that is read, two while the key of a collection is being replaced.
-    """
-    db.conn.execute(IDENTITIES_TABLE)
-    db.conn.execute(SHARES_TABLE)
-
-
-SOURCES_OF_PRINCIPALS = "alter table vault_sources add column principal integer not null default 0"
-
-
-def _own_sources(db: Database) -> None:
+def own_sources(connection: sqlite3.Connection) -> None:
     """Format 3: a source belongs to the principal who named it."""
-    db.conn.execute(SOURCES_OF_PRINCIPALS)
-
-
-def create_later_tables(connection: sqlite3.Connection) -> None:
-    """Make those that a vault of an earlier format may do without (in the caller's transaction)."""
-    for table in (EXPANSIONS_TABLE, AUDIT_TABLE, IDENTITIES_TABLE, SHARES_TABLE):
-        connection.execute(table)
     columns = {row[1] for row in connection.execute("pragma table_info(vault_sources)")}
     if "principal" not in columns:
-        connection.execute(SOURCES_OF_PRINCIPALS)
+        connection.execute(
+            "alter table vault_sources add column principal integer not null default 0"
+        )
 
 
 def note_format(connection: sqlite3.Connection) -> None:
@@ -201,33 +136,15 @@ def note_format(connection: sqlite3.Connection) -> None:
     )
 
 
-VAULT_TABLES = (
-    "vault_settings",
-    "vault_slots",
-    "vault_principals",
-    "vault_collection_keys",
-    "vault_sources",
-    "vault_source_files",
-    "vault_segments",
-    "vault_changes",
-    "vault_manifests",
-)
-"""Machinery: a Datasette hides these."""
-LATER_TABLES = ("vault_expansions", "vault_audit", "vault_identities", "vault_shares")
-"""More machinery, which a vault of this format may do without."""
-MEMORY_TABLES = ("collections", "memories", "memory_bodies", "memory_topics", "memory_sources")
-
-
 def create_schema(connection: sqlite3.Connection) -> None:
     """Make the tables of the newest format in an open database."""
     from sqlite_utils import Database, Migrations
 
     migrations = Migrations("memory_store")
-    migrations(name="0001_first_format")(_first_format)
-    migrations(name="0002_expansions")(_expansions)
-    migrations(name="0003_audit")(_audit)
-    migrations(name="0004_sharing")(_sharing)
-    migrations(name="0005_own_sources")(_own_sources)
+    migrations(name="0001_first_format")(_create_first_tables)
+    for name, tables in LATER_MIGRATIONS.items():
+        migrations(name=name)(lambda db, tables=tables: create_later_tables(db.conn, tables))
+    migrations(name="0005_own_sources")(lambda db: own_sources(db.conn))
     migrations.apply(Database(connection))
     connection.execute(f"pragma application_id = {APPLICATION_ID}")
     connection.execute(f"pragma user_version = {FORMAT_VERSION}")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from memory_store.vault.storage.table import Table, marks, parts
+from memory_store.vault.storage.table import LISTED, Table, listed
 
 PARTS = ("main", "vectors", "pairs")
 
@@ -35,42 +35,30 @@ class Change(Struct, frozen=True):
     operation: str
 
 
+_COLUMNS = ", ".join(SegmentRow.__struct_fields__)
+
+
 class Segments(Table):
     """Segments of the search index, and the log of what changed since they were written."""
 
-    __slots__ = ()
-
     def rows(self) -> list[SegmentRow]:
         """Every segment, oldest first (by sequence, then by insertion)."""
-        return [
-            SegmentRow(*row)
-            for row in self._all(
-                """
-                select id, collection, epoch, documents, sequence, model
-                from vault_segments order by sequence, rowid
-                """
-            )
-        ]
+        query = f"select {_COLUMNS} from vault_segments order by sequence, rowid"
+        return [SegmentRow(*row) for row in self._all(query)]
 
     def parts(
         self, ids: Sequence[str], names: Sequence[str] = PARTS
     ) -> Iterator[tuple[str, dict[str, bytes]]]:
         """Segments by id with some of their sealed parts, one after the other; those that are gone
         are left out."""
-        for some in parts(ids):
-            these = f"where id in ({marks(len(some))})"
-            for segment, *sealed in self._connection.execute(
-                f"select id, {', '.join(names)} from vault_segments {these}", some
-            ):
-                yield segment, dict(zip(names, sealed, strict=True))
+        query = f"select id, {', '.join(names)} from vault_segments where id {LISTED}"
+        for segment, *sealed in self._connection.execute(query, (listed(ids),)):
+            yield segment, dict(zip(names, sealed, strict=True))
 
     def insert(self, row: SegmentRow, sealed: Mapping[str, bytes]) -> None:
         """Write a segment with its sealed parts."""
-        columns = (*SegmentRow.__struct_fields__, *PARTS)
-        self._run(
-            f"insert into vault_segments ({', '.join(columns)}) values ({marks(len(columns))})",
-            (*astuple(row), *(sealed[part] for part in PARTS)),
-        )
+        into = f"into vault_segments ({_COLUMNS}, {', '.join(PARTS)})"
+        self._insert(into, (*astuple(row), *(sealed[part] for part in PARTS)))
 
     def replace(self, segment: str, epoch: int, sealed: Mapping[str, bytes]) -> None:
         """Write some parts of a segment anew, sealed in that epoch."""
@@ -82,7 +70,7 @@ class Segments(Table):
 
     def delete(self, ids: Iterable[str]) -> None:
         """Delete segments."""
-        self._run_all("delete from vault_segments where id = ?", [(one,) for one in ids])
+        self._run(f"delete from vault_segments where id {LISTED}", (listed(ids),))
 
     # -- the log of changes --------------------------------------------------------------------
 
@@ -92,23 +80,16 @@ class Segments(Table):
 
     def log(self, collection: str, memories: Iterable[str], operation: str) -> None:
         """Say that these memories' entries in earlier segments are dead."""
-        self._insert(
-            "insert into vault_changes (collection, memory, operation) values",
-            [(collection, memory, operation) for memory in memories],
-        )
+        rows = [(collection, memory, operation) for memory in memories]
+        self._insert("into vault_changes (collection, memory, operation)", *rows)
 
     def changes_since(self, sequence: int) -> list[Change]:
         """The changes after a number, oldest first."""
-        return [
-            Change(*row)
-            for row in self._all(
-                """
-                select sequence, collection, memory, operation from vault_changes
-                where sequence > ? order by sequence
-                """,
-                (sequence,),
-            )
-        ]
+        query = """
+            select sequence, collection, memory, operation from vault_changes
+            where sequence > ? order by sequence
+        """
+        return [Change(*row) for row in self._all(query, (sequence,))]
 
     def trim_changes(self) -> None:
         """Forget the changes that every segment was written after; the newest stays, for its

@@ -5,54 +5,38 @@ Boundary: keyed tags and sealed paths pass; no path.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from memory_store.vault.storage.table import Table, marks, parts
+from memory_store.vault.storage.table import LISTED, Table, listed
 
 Stored = tuple[Any, ...]
-"""The columns origin, draft and file of a memory, which anybody with the file may have written."""
-_MINE = "in (select value from json_each({}))"
+"""The columns origin, draft and file of a memory, which anyone with the file may have written."""
 
 
 class Sources(Table):
     """The table ``vault_sources``: imported paths, sealed, each of one principal."""
 
-    __slots__ = ()
-
     def tagged(self, tag: bytes, principal: int) -> tuple[str, str, bytes] | None:
         """(source, collection, head) of the source of that tag."""
-        found: tuple[str, str, bytes] | None = self._first(
-            "select id, collection, head from vault_sources where tag = ? and principal = ?",
-            (tag, principal),
-        )
-        return found
+        query = "select id, collection, head from vault_sources where tag = ? and principal = ?"
+        return self._first(query, (tag, principal))
 
     def of(self, principal: int) -> list[tuple[str, str, bytes]]:
         """(source, collection, head) of all of a principal's, in the order they were named."""
-        return self._all(
-            """
-            select id, collection, head from vault_sources where principal = ? order by rowid
-            """,
-            (principal,),
-        )
+        query = "select id, collection, head from vault_sources where principal = ? order by rowid"
+        return self._all(query, (principal,))
 
     def write(self, source: str, collection: str, tag: bytes, head: bytes, principal: int) -> None:
         """Write a source in place of what had its tag or its id."""
-        self._run("delete from vault_sources where tag = ? or id = ?", (tag, source))
-        self._run(
-            """
-            insert into vault_sources (id, collection, tag, head, principal) values (?, ?, ?, ?, ?)
-            """,
+        self._insert(
+            "or replace into vault_sources (id, collection, tag, head, principal)",
             (source, collection, tag, head, principal),
         )
 
-    def replace_heads(self, heads: Iterable[tuple[str, bytes]]) -> None:
-        """Write the heads of some sources anew."""
-        self._run_all(
-            "update vault_sources set head = ? where id = ?", [(head, row) for row, head in heads]
-        )
+    def replace_heads(self, heads: Iterable[tuple[bytes, str]]) -> None:
+        """Write (head, source) anew."""
+        self._run_all("update vault_sources set head = ? where id = ?", heads)
 
     def forget(self, principal: int, collection: str | None = None) -> None:
         """Take a principal's sources away, of one collection or all."""
@@ -75,29 +59,22 @@ class Sources(Table):
 class SourceFiles(Table):
     """The table ``vault_source_files``: which files were read to their end, by keyed tags."""
 
-    __slots__ = ()
-
     def known(self, tag: bytes, collections: Collection[str]) -> tuple[bytes, str, int] | None:
         """(content, source, memories): what is remembered of a file, and how many memories of
         those collections it stands for."""
-        found: tuple[bytes, str, int] | None = self._first(
+        return self._first(
             f"""
             select content, source, (
                 select count(*) from memory_sources join memories on memories.id = memory
-                where file = :tag and collection {_MINE.format(":collections")}
-            ) from vault_source_files where tag = :tag
+                where file = tag and collection {LISTED}
+            ) from vault_source_files where tag = ?
             """,
-            {"tag": tag, "collections": json.dumps([*collections])},
+            (listed(collections), tag),
         )
-        return found
 
     def write(self, files: Sequence[tuple[bytes, str, bytes]]) -> None:
         """Write (tag, source, content) of some files, in place of what was remembered of them."""
-        self._insert(
-            "insert into vault_source_files (tag, source, content) values",
-            files,
-            "on conflict (tag) do update set content = excluded.content, source = excluded.source",
-        )
+        self._insert("or replace into vault_source_files (tag, source, content)", *files)
 
     def rename_source(self, source: str, name: str) -> None:
         """Give all files of a source to another one."""
@@ -116,21 +93,11 @@ class SourceFiles(Table):
 class Origins(Table):
     """The table ``memory_sources``: which record each imported memory came from, by keyed tags."""
 
-    __slots__ = ()
-
     def of(self, memories: Sequence[str]) -> dict[str, Stored]:
         """Memory → origin, draft and file, of those that have any."""
-        found: dict[str, Stored] = {}
-        for some in parts(memories):
-            rows = self._all(
-                f"""
-                select memory, origin, draft, file from memory_sources
-                where memory in ({marks(len(some))})
-                """,
-                some,
-            )
-            found.update((memory, tuple(stored)) for memory, *stored in rows)
-        return found
+        query = f"select memory, origin, draft, file from memory_sources where memory {LISTED}"
+        rows = self._all(query, (listed(memories),)) if memories else []
+        return {memory: tuple(stored) for memory, *stored in rows}
 
     def all(self) -> list[tuple[str, Any, Any, Any]]:
         """(memory, origin, draft, file) of all there are."""
@@ -162,22 +129,19 @@ class Origins(Table):
             select m.memory, h.collection, m.origin, m.draft, m.file from memory_sources m
             join vault_source_files f on f.tag = m.file
             join memories h on h.id = m.memory
-            where f.source = ? and h.collection {_MINE.format("?")}
+            where f.source = ? and h.collection {LISTED}
             """,
-            (source, json.dumps([*collections])),
+            (source, listed(collections)),
         )
 
     def insert(self, rows: Sequence[tuple[str, Any, Any, Any]]) -> None:
         """Write (memory, origin, draft, file)."""
-        self._insert("insert into memory_sources (memory, origin, draft, file) values", rows)
+        self._insert("into memory_sources (memory, origin, draft, file)", *rows)
 
-    def replace_drafts(self, drafts: Iterable[tuple[str, Any]]) -> None:
-        """Write the drafts of some memories anew."""
-        self._run_all(
-            "update memory_sources set draft = ? where memory = ?",
-            [(draft, memory) for memory, draft in drafts],
-        )
+    def replace_drafts(self, drafts: Iterable[tuple[bytes, str]]) -> None:
+        """Write (draft, memory) anew."""
+        self._run_all("update memory_sources set draft = ? where memory = ?", drafts)
 
     def delete(self, memories: Iterable[str]) -> None:
         """Forget where some memories came from."""
-        self._run_all("delete from memory_sources where memory = ?", [(one,) for one in memories])
+        self._run(f"delete from memory_sources where memory {LISTED}", (listed(memories),))

@@ -11,22 +11,20 @@ from pathlib import Path
 from typing import Protocol
 
 from memory_store.sqlite import BUSY_SECONDS, WRITABLE, FileAccess, connect, sqlite3
-from memory_store.vault.storage.accounts import Accounts
-from memory_store.vault.storage.collections import CollectionsTable
+from memory_store.vault.storage.collections import Accounts, CollectionsTable, SettingsTable
 from memory_store.vault.storage.damage import damage
 from memory_store.vault.storage.keys import Principals, Shares, Slots, WrappedKeys
 from memory_store.vault.storage.logs import AuditTable, ExpansionsTable
-from memory_store.vault.storage.memories import Memories
+from memory_store.vault.storage.memories import Memories, Topics
 from memory_store.vault.storage.schema import (
     SETTINGS_TABLE,
     create_later_tables,
     create_schema,
     note_format,
+    own_sources,
 )
 from memory_store.vault.storage.segments import Segments
-from memory_store.vault.storage.settings import SettingsTable
 from memory_store.vault.storage.sources import Origins, SourceFiles, Sources
-from memory_store.vault.storage.topics import Topics
 
 PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
 
@@ -197,6 +195,7 @@ class Storage:
     def create_later_tables(self) -> None:
         """Make those that a vault of an earlier format may do without (in a transaction)."""
         create_later_tables(self._connection)
+        own_sources(self._connection)
 
     def note_format(self) -> None:
         """Write today's format into the file's header (in a transaction)."""
