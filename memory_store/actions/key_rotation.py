@@ -24,7 +24,7 @@ from memory_store.session.sealed_segments import collection_tags
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import audit, expansions, sources, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
-from memory_store.vault.grants import GrantPlace
+from memory_store.vault.grants import GrantPlace, make_grant
 from memory_store.vault.identities import known_identity
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.resealing import STEPS, Step, new_account, rows_of
@@ -166,7 +166,7 @@ def grant_all(
     for one in holders:
         recipient = known_identity(storage, one.principal, bytes.fromhex(one.identity))
         place = GrantPlace(vault.vault, collection, epoch, one.principal, owner, recipient)
-        granted = vault.keyring.granted(place, bundle)
+        granted = make_grant(vault.keyring.root, place, bundle)
         storage.keys.insert([(collection, epoch, one.principal, granted)])
 
 

@@ -34,12 +34,11 @@ from memory_store.crypto.identities import (
     signature,
     strongest_kem,
 )
-from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
+from memory_store.crypto.keys import LABEL_PREFIX, SecretKey, length_prefixed
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
 from memory_store.session.credentials import secret_to_add
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import device_keys
-from memory_store.vault.grants import length_prefixed
 from memory_store.vault.identities import (
     publish_owner,
     read_identity,

@@ -6,7 +6,7 @@ Each purpose has a key of its own, so a tag of one purpose is never comparable w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from cryptography.hazmat.primitives import hashes, hmac
@@ -46,16 +46,6 @@ class Tagger:
         state.update(b"".join([len(part).to_bytes(4, "big") + part for part in parts]))
         return state.finalize()[:length]
 
-    def tags(self, several: Iterable[tuple[bytes, bytes]], length: int) -> Iterator[bytes]:
-        """The tags of many sequences of two parts: two thirds of the time of one by one."""
-        copy = self._state.copy
-        for first, second in several:
-            state = copy()
-            state.update(
-                len(first).to_bytes(4, "big") + first + len(second).to_bytes(4, "big") + second
-            )
-            yield state.finalize()[:length]
-
     def tag_stream(self, stream: BinaryIO, *parts: bytes) -> bytes:
         """The tag of some parts and of everything in a stream, read in blocks."""
         state = self._state.copy()
@@ -73,7 +63,7 @@ class Tagger:
 
 
 class TaggerApart(Tagger):
-    """Another's tags with some parts before: equal to none that are made without them.
+    """Another tagger's tags with some parts before: equal to none that are made without them.
 
     It holds no key, and is worth nothing once the other one is wiped.
     """
@@ -88,10 +78,6 @@ class TaggerApart(Tagger):
         """See :meth:`Tagger.tag`."""
         return self._whole.tag(*self._before, *parts, length=length)
 
-    def tags(self, several: Iterable[tuple[bytes, bytes]], length: int) -> Iterator[bytes]:
-        """See :meth:`Tagger.tags`."""
-        return (self.tag(*parts, length=length) for parts in several)
-
     def tag_stream(self, stream: BinaryIO, *parts: bytes) -> bytes:
         """See :meth:`Tagger.tag_stream`."""
         return self._whole.tag_stream(stream, *self._before, *parts)
@@ -101,58 +87,94 @@ class TaggerApart(Tagger):
         self._whole.wipe()
 
 
-class IdTagger:
-    """The keyed tags of memories' ids, those of a whole vault in one call."""
+class BlockKey:
+    """A permutation of blocks of 16 bytes: AES-256 of each.
+
+    Each block stands alone on purpose, for equal blocks must stay equal: that is what ECB computes,
+    a thousand blocks in one call.
+    """
 
     __slots__ = ("_secret",)
 
     def __init__(self, secret: SecretKey) -> None:
         self._secret = secret
+
+    def enciphered(self, blocks: bytes | bytearray | memoryview) -> bytes:
+        """Blocks that stand side by side, each enciphered."""
+        return self._cipher().encryptor().update(blocks)
+
+    def hashed(self, blocks: bytes) -> npt.NDArray[np.uint64]:
+        """A 64-bit keyed hash of each block: the first half of it, enciphered."""
+        import numpy as np
+
+        return np.frombuffer(self.enciphered(blocks), dtype="<u8")[::2].astype(np.uint64)
+
+    def _cipher(self) -> Cipher[modes.ECB]:
+        return Cipher(algorithms.AES256(self._secret.buffer), modes.ECB())
+
+    def wipe(self) -> None:
+        """Overwrite the key."""
+        self._secret.wipe()
+
+
+class Veil(BlockKey):
+    """Enciphers keyed hashes once more, as they stand in the file: so their key can be changed.
+
+    A keyed hash cannot be made anew without what it is of. Enciphered, the same hash looks another
+    after a change of the key, and one who has the old key alone can no longer compare guesses with
+    the file.
+    """
+
+    __slots__ = ()
+
+    def veiled(self, tag: bytes) -> bytes:
+        """The tag as it stands in the file."""
+        return self.enciphered(_checked(tag))
+
+    def bare(self, stored: bytes) -> bytes:
+        """The tag behind one that stands in the file."""
+        return self._cipher().decryptor().update(_checked(stored))
+
+
+def _checked(tag: bytes) -> bytes:
+    if len(tag) != TAG_BYTES:
+        raise ValueError(f"a tag has {TAG_BYTES} bytes, not {len(tag)}")
+    return tag
+
+
+class IdTagger(BlockKey):
+    """The keyed tags of memories' ids, those of a whole vault in one call."""
+
+    __slots__ = ()
 
     def tags(self, id_words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """uint64 [n], each below 2 ** 40, for ids as uint64 [n, 2].
 
-        AES-256 of the id's 16 bytes, cut: as for pairs of terms, each block stands alone on
-        purpose. A hundred thousand ids take about a millisecond, by HMAC a third of a second.
+        A hundred thousand ids take about a millisecond, by HMAC a third of a second.
         """
         import numpy as np
 
-        cipher = Cipher(algorithms.AES256(self._secret.buffer), modes.ECB())
-        blocks = cipher.encryptor().update(np.ascontiguousarray(id_words, dtype="<u8").tobytes())
-        halves = np.frombuffer(blocks, dtype="<u8")[::2].astype(np.uint64)
-        return halves & np.uint64((1 << ID_TAG_BITS) - 1)
-
-    def wipe(self) -> None:
-        """Overwrite the key."""
-        self._secret.wipe()
+        blocks = np.ascontiguousarray(id_words, dtype="<u8").tobytes()
+        return self.hashed(blocks) & np.uint64((1 << ID_TAG_BITS) - 1)
 
 
-class Adder:
+class Adder(BlockKey):
     """Adds up tags, each through a pseudorandom function first, so that nobody without the key can
     find others of the same sum."""
 
-    __slots__ = ("_secret",)
-
-    def __init__(self, secret: SecretKey) -> None:
-        self._secret = secret
+    __slots__ = ()
 
     def total(self, tags: bytes | bytearray | memoryview) -> int:
         """The sum, modulo 2 ** 128, of AES-256 of tags of 16 bytes that stand side by side.
 
-        As for pairs of terms, each block stands alone on purpose. A hundred thousand take about a
-        millisecond, whatever their order.
+        A hundred thousand take about a millisecond, whatever their order.
         """
         import numpy as np
 
-        encryptor = Cipher(algorithms.AES256(self._secret.buffer), modes.ECB()).encryptor()
-        words, total = np.frombuffer(encryptor.update(tags), dtype=">u4"), 0
+        words, total = np.frombuffer(self.enciphered(tags), dtype=">u4"), 0
         for column in range(TAG_BYTES // 4):
             total = (total << 32) + int(words[column :: TAG_BYTES // 4].sum(dtype=np.uint64))
         return total % SUM_MODULUS
-
-    def wipe(self) -> None:
-        """Overwrite the key."""
-        self._secret.wipe()
 
 
 class Blinder:
@@ -163,12 +185,12 @@ class Blinder:
     while a vault is unlocked its memory holds no words.
     """
 
-    __slots__ = ("_known", "_pair_key", "_terms", "_topics")
+    __slots__ = ("_known", "_pairs", "_terms", "_topics")
 
     def __init__(self, collection_key: SecretKey, *, remember: bool = False) -> None:
         self._terms = Tagger(collection_key.derive("term"))
         self._topics = Tagger(collection_key.derive("topic"))
-        self._pair_key = collection_key.derive("pair")
+        self._pairs = BlockKey(collection_key.derive("pair"))
         self._known: dict[tuple[str, str], int] | None = {} if remember else None
 
     def term(self, language: str, stem: str) -> int:
@@ -187,18 +209,14 @@ class Blinder:
         """The keyed hashes of adjacent terms: ``n - 1`` values for ``n`` term hashes.
 
         AES-256 over the two 64-bit hashes, one block a pair, cut to 64 bits: a pseudorandom
-        function of the block. Each block stands alone on purpose (equal pairs must give equal
-        tags), which is what ECB over a list of blocks computes, a thousand pairs in one call.
+        function of the block.
         """
         import numpy as np
 
         hashed = np.asarray(terms, dtype="<u8")
         if len(hashed) < 2:
             return np.empty(0, dtype=np.uint64)
-        blocks = np.column_stack((hashed[:-1], hashed[1:])).tobytes()
-        cipher = Cipher(algorithms.AES256(self._pair_key.buffer), modes.ECB())
-        tags = cipher.encryptor().update(blocks)
-        return np.frombuffer(tags, dtype="<u8")[::2].astype(np.uint64)
+        return self._pairs.hashed(np.column_stack((hashed[:-1], hashed[1:])).tobytes())
 
     def pair(self, first: int, second: int) -> int:
         """The keyed hash of two adjacent terms, given their hashes."""
@@ -209,8 +227,7 @@ class Blinder:
         return self._topics.tag(normalised.encode())
 
     def wipe(self) -> None:
-        self._terms.wipe()
-        self._topics.wipe()
-        self._pair_key.wipe()
+        for key in (self._terms, self._topics, self._pairs):
+            key.wipe()
         if self._known is not None:
             self._known.clear()

@@ -93,6 +93,11 @@ def expand(secret: bytearray, info: bytes, into: bytearray) -> None:
     HKDF(hashes.SHA256(), len(into), salt=None, info=info).derive_into(secret, into)
 
 
+def length_prefixed(*parts: bytes) -> bytes:
+    """Each part after its length in four bytes, so that none can run into the next."""
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
+
+
 class Argon2Parameters(Struct, frozen=True):
     """Cost of the passphrase derivation: memory in KiB, passes, lanes."""
 

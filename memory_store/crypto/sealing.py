@@ -16,14 +16,14 @@ import os
 import struct
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESGCMSIV, ChaCha20Poly1305
 from msgspec import Struct, field
 
-from memory_store.crypto.keys import KEY_BYTES, SecretKey
+from memory_store.crypto.keys import KEY_BYTES, SecretKey, length_prefixed
 from memory_store.errors import FormatError, TamperedError
 
 FORMAT = 1
@@ -47,16 +47,7 @@ class Cipher(Protocol):
     ) -> int: ...
 
 
-SUITES: dict[int, Callable[[bytearray], Cipher]] = {
-    1: AESGCM,
-    2: AESGCMSIV,
-    3: ChaCha20Poly1305,
-}
-SUITE_NAMES: Mapping[str, int] = {
-    "aes-256-gcm": 1,
-    "aes-256-gcm-siv": 2,
-    "chacha20-poly1305": 3,
-}
+SUITES: dict[int, Callable[[bytearray], Cipher]] = {1: AESGCM, 2: AESGCMSIV, 3: ChaCha20Poly1305}
 DEFAULT_SUITE = 1
 
 
@@ -83,7 +74,7 @@ class Place(Struct, frozen=True):
             self.row.encode(),
             struct.pack(">q", self.version),  # signed: a thief may write any SQLite number
         )
-        return b"".join(LENGTH.pack(len(part)) + part for part in parts)
+        return length_prefixed(*parts)
 
     def __str__(self) -> str:
         return f"{self.table}.{self.column} of {self.row}"

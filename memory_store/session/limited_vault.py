@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from memory_store.errors import OutsideLimitsError
 from memory_store.scopes import Limits
 from memory_store.session.collections import Collections
-from memory_store.vault.limited_keyring import LimitedKeyring
+from memory_store.vault.keyring import LimitedKeyring
 from memory_store.vault.settings import CollectionSettings, Settings
 from memory_store.vault.storage import Storage
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, astuple, replace
 
 SEARCH, READ, ADD, EDIT, DELETE, IMPORT, MEMBERS, COLLECTION, UNLOCK, FAILED_UNLOCK, LOCK = (
     ACTIONS
@@ -92,37 +92,17 @@ class AuditEvent(Struct, frozen=True):
         return self.actor or ("unlocked session" if self.session else "anonymous")
 
     def as_dict(self) -> dict[str, object]:
-        return {
-            "time": self.time,
-            "actor": self.actor,
-            "session": self.session,
-            "who": self.who(),
-            "surface": self.surface,
-            "action": self.action,
-            "opened": self.opened,
-            "returned": self.returned,
-            "times": self.times,
-        }
+        return {**asdict(self), "who": self.who()}
 
 
 def event_text(event: AuditEvent) -> str:
     """An event as it is kept, before it is sealed."""
-    values = (
-        event.time,
-        event.actor[:ACTOR_LIMIT] if event.actor else event.actor,
-        event.session,
-        event.surface,
-        event.action,
-        event.opened,
-        event.returned,
-        event.times,
-    )
-    return json.dumps(values, separators=(",", ":"))
+    named = replace(event, actor=event.actor[:ACTOR_LIMIT]) if event.actor else event
+    return json.dumps(astuple(named), separators=(",", ":"))
 
 
 def event_of(values: list[Any]) -> AuditEvent:
     """The event that was written as :func:`event_text`."""
-    names = AuditEvent.__struct_fields__
-    event = AuditEvent(**dict(zip(names, values, strict=True)))
+    event = AuditEvent(*values)
     # where ``times`` is, an empty list was before
     return event if isinstance(event.times, int) else replace(event, times=1)

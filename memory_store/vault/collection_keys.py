@@ -20,10 +20,9 @@ from copy import copy
 
 from msgspec import Struct, field
 
-from memory_store.crypto.blinding import Adder, Blinder, IdTagger, Tagger, TaggerApart
+from memory_store.crypto.blinding import Adder, Blinder, IdTagger, Tagger, TaggerApart, Veil
 from memory_store.crypto.keys import KEY_BYTES, SecretKey
 from memory_store.crypto.sealing import (
-    DEFAULT_SUITE,
     OpenCounter,
     Place,
     SealingKey,
@@ -31,7 +30,6 @@ from memory_store.crypto.sealing import (
     sealed_epoch,
     unseal,
 )
-from memory_store.crypto.veiling import Veil
 from memory_store.errors import LockedError, TamperedError
 
 PURPOSES = (
@@ -91,8 +89,7 @@ class EpochKeys:
         self.epoch = epoch
         self.bundle = bundle
         self.sealing = {
-            purpose: SealingKey(bundle.secret.derive(purpose), epoch=epoch, suite=DEFAULT_SUITE)
-            for purpose in PURPOSES
+            purpose: SealingKey(bundle.secret.derive(purpose), epoch=epoch) for purpose in PURPOSES
         }
         self.elements = Adder(bundle.secret.derive("account-element"))
         self.manifest = Tagger(bundle.secret.derive("manifest-element"))
@@ -104,6 +101,10 @@ class EpochKeys:
     def over(self) -> bool:
         """Whether nobody can still be reading what was sealed in it."""
         return self.left is not None and time.monotonic() - self.left > LEFT_SECONDS
+
+    def veiled(self, tag: bytes) -> bytes:
+        """A tag as it stands in the file; epoch 0 has no veil."""
+        return tag if self.veil is None else self.veil.veiled(tag)
 
     def wipe(self) -> None:
         for key in self.sealing.values():
@@ -240,27 +241,20 @@ class CollectionKeys:
 
     def elements_of(self, epoch: int) -> Adder:
         """What adds up the account that was sealed in that epoch."""
-        return self._of_account(epoch).elements
+        return self.of_account(epoch).elements
 
-    def earlier_elements_of(self, epoch: int) -> Tagger:
-        """What made the elements of an account before format 3."""
-        return self._of_account(epoch).manifest
-
-    def _of_account(self, epoch: int) -> EpochKeys:
+    def of_account(self, epoch: int) -> EpochKeys:
+        """The keys of the epoch that an account was sealed in."""
         return self._held.epochs.get(epoch) or self._newest
 
     def stored(self, tag: bytes, epoch: int | None = None) -> bytes:
         """A tag as it is written into the file in an epoch that is held, else now."""
-        return _veiled(self._newest if epoch is None else self._at(epoch), tag)
+        return self._at(self.epoch if epoch is None else epoch).veiled(tag)
 
     def stored_forms(self, tag: bytes) -> list[bytes]:
         """A tag as it may stand in the file: in the newest epoch, or one that is being left."""
-        forms = (_veiled(held, tag) for held in self._by_newest() if held.left is None)
+        forms = (held.veiled(tag) for held in self._by_newest() if held.left is None)
         return list(dict.fromkeys(forms))
-
-    def restored(self, epoch: int, stored: bytes) -> bytes:
-        """A tag that was written in some epoch as it is written now."""
-        return self.exchanged(stored, epoch, self.epoch)
 
     def exchanged(self, stored: bytes, before: int, after: int) -> bytes:
         """A tag as it is written in one epoch that is held, as it is in another."""
@@ -305,7 +299,3 @@ class CollectionKeys:
 
     def __repr__(self) -> str:
         return f"<CollectionKeys {self.collection} epoch {self.epoch}>"
-
-
-def _veiled(held: EpochKeys, tag: bytes) -> bytes:
-    return tag if held.veil is None else held.veil.veiled(tag)

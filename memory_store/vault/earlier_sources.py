@@ -31,7 +31,7 @@ def own_sources(storage: Storage, keyring: WholeKeyring, settings: Settings) -> 
     Those of shared collections are not noted as such, for a member may have named them: they are
     read again once the owner names them. Their files stay known.
     """
-    shared = shared_collections(settings)
+    shared = settings.shared
     for row, collection, sealed in _earlier(storage, keyring):
         keys = keyring.of(collection)
         storage.sources.delete(row)
@@ -65,7 +65,7 @@ def prove_origins(storage: Storage, keyring: WholeKeyring, settings: Settings) -
 
     The others go: their records are taken for new ones by the next import that reads them.
     """
-    shared = shared_collections(settings)
+    shared = settings.shared
     through = [keyring.of(one) for one in keyring.readable() if one not in shared]
     drafts: list[tuple[bytes, str]] = []
     unproven: list[str] = []
@@ -108,14 +108,9 @@ def _origins(keys: CollectionKeys, memory: str, head: dict[str, object]) -> Iter
         yield keys.source.tag(b"record", *parts, *number)
 
 
-def shared_collections(settings: Settings) -> set[str]:
-    """The collections that are shared with others."""
-    return {one for holder in settings.holders for one in holder.collections}
-
-
 def warnings(storage: Storage, keyring: WholeKeyring, settings: Settings) -> list[str]:
     """What the owner has to know of an upgrade to come; nothing where nothing is shared."""
-    shared = shared_collections(settings)
+    shared = settings.shared
     dropped = sum(collection in shared for _, collection, _ in _earlier(storage, keyring))
     if not shared:
         return []

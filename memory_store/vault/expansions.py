@@ -116,7 +116,7 @@ def reseal(storage: Storage, keys: CollectionKeys) -> int:
         place = keys.place(TABLE, "sealed", tag.hex())
         try:
             content = keys.unseal("expansion", place, sealed)
-            fresh = keys.restored(sealed_epoch(sealed, place), tag)
+            fresh = keys.exchanged(tag, sealed_epoch(sealed, place), keys.epoch)
         except (TamperedError, FormatError):
             gone.append(sequence)
             continue

@@ -17,8 +17,7 @@ import struct
 from msgspec import Struct
 
 from memory_store.crypto.identities import SIGNATURE_BYTES, Identity, opened, signature
-from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
-from memory_store.crypto.sealing import LENGTH
+from memory_store.crypto.keys import LABEL_PREFIX, SecretKey, length_prefixed
 from memory_store.errors import FormatError, TamperedError
 from memory_store.vault.collection_keys import Bundle
 
@@ -90,11 +89,6 @@ def _number(value: int) -> bytes:
     if not isinstance(value, int):
         raise TamperedError("vault_collection_keys: a number was taken away")
     return value.to_bytes(8, "big", signed=True)
-
-
-def length_prefixed(*parts: bytes) -> bytes:
-    """Each part after its length in four bytes, so that none can run into the next."""
-    return b"".join(LENGTH.pack(len(part)) + part for part in parts)
 
 
 def _signed(place: GrantPlace, message: bytes) -> bytes:

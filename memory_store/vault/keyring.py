@@ -12,63 +12,35 @@ into the table is refused.
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from msgspec.structs import replace
 
 from memory_store.crypto.identities import Identity, identity_of, strongest_kem
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import OpenCounter, Place, SealingKey, seal, unseal
-from memory_store.errors import BadInputError, LockedError, NotFoundError, TamperedError
+from memory_store.errors import (
+    BadInputError,
+    LockedError,
+    NotFoundError,
+    OutsideLimitsError,
+    TamperedError,
+)
+from memory_store.scopes import Limits, Scope
 from memory_store.vault.collection_keys import CARRIED, Bundle, CollectionKeys
-from memory_store.vault.grants import GrantPlace, make_grant, open_grant
+from memory_store.vault.grants import GrantPlace, open_grant
 from memory_store.vault.identities import known_identity, read_identity
 from memory_store.vault.opened_slots import OpenedSlot
 from memory_store.vault.slots import OWNER
 from memory_store.vault.storage import Storage
 
-__all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring", "WholeKeyring"]
+__all__ = ["OWNER", "VAULT_SCOPE", "CollectionKeys", "Keyring", "LimitedKeyring", "WholeKeyring"]
 
 VAULT_SCOPE: Final = "vault"  # the key for what belongs to no collection: settings, names
 ROOT_SETTING: Final = "root"  # in clear: how often the owner's root key was replaced
-
-
-class Keyring(Protocol):
-    """What rows are read and written with: the whole keyring, which says what each does, or one
-    that is limited to some collections."""
-
-    @property
-    def vault(self) -> bytes: ...
-
-    @property
-    def principal(self) -> int: ...
-
-    @property
-    def is_owner(self) -> bool: ...
-
-    @property
-    def strict(self) -> bool: ...
-
-    @property
-    def locked(self) -> bool: ...
-
-    @property
-    def counter(self) -> OpenCounter: ...
-
-    @property
-    def collections(self) -> Mapping[str, CollectionKeys]: ...
-
-    def of(self, collection: str) -> CollectionKeys: ...
-
-    def readable(self) -> list[str]: ...
-
-    def openable(self) -> list[str]: ...
-
-    def catch_up(self, storage: Storage) -> None: ...
-
-    def check_open(self) -> None: ...
 
 
 @dataclass(slots=True, repr=False)
@@ -76,7 +48,8 @@ class WholeKeyring:
     """A principal's unlocked keys. Everything in memory is built from these alone.
 
     ``slot`` and ``slot_key`` are the key slot that opened it and its key-encryption key; ``pin``
-    is what a member knows the owner by; ``noted`` is the revision of the settings that was in the
+    is what a member knows the owner by; ``locked`` says that its keys are gone; ``noted`` is the
+    revision of the settings that was in the
     file when the keys were last looked at.
     """
 
@@ -95,12 +68,7 @@ class WholeKeyring:
     _dropped: list[CollectionKeys] = field(default_factory=list)
     _look_again: Callable[[], None] | None = None
     _looking: threading.local = field(default_factory=threading.local)
-    _wiped: bool = False
-
-    @property
-    def locked(self) -> bool:
-        """Whether its keys are gone."""
-        return self._wiped
+    locked: bool = False
 
     @property
     def is_owner(self) -> bool:
@@ -129,25 +97,20 @@ class WholeKeyring:
         return ring
 
     def _unwrapped(self, storage: Storage, collection: str, epoch: int, wrapped: bytes) -> Bundle:
-        if not self.is_owner:
-            place = self.grant_of(storage, collection, epoch)
-            return open_grant(self.root, place, wrapped)
-        wrap = self.wrapping_key()
-        try:
-            opened = unseal(wrap, self.grant_place(collection, epoch), wrapped)
-            return Bundle.decoded(epoch, opened)
-        finally:
-            wrap.wipe()
-
-    def grant_of(self, storage: Storage, collection: str, epoch: int) -> GrantPlace:
-        """Where the owner's grant for this principal stands, by the keys that both are known by.
+        """The bundle of one wrapped key, by the public keys that owner and member are known by.
 
         Raises TamperedError where the owner has other keys than those this principal knows.
         """
-        owner = self.owner_identity(storage)
-        return GrantPlace(
-            self.vault, collection, epoch, self.principal, owner, self.identity(storage)
-        )
+        if not self.is_owner:
+            owner, own = self.owner_identity(storage), self.identity(storage)
+            place = GrantPlace(self.vault, collection, epoch, self.principal, owner, own)
+            return open_grant(self.root, place, wrapped)
+        wrap = self._wrapping_key()
+        try:
+            opened = unseal(wrap, self._wrapped_place(collection, epoch), wrapped)
+            return Bundle.decoded(epoch, opened)
+        finally:
+            wrap.wipe()
 
     def owner_identity(self, storage: Storage) -> Identity:
         """The owner's public keys: those that this principal knows him by. Raises TamperedError."""
@@ -159,10 +122,6 @@ class WholeKeyring:
         """The principal's own public keys, by the key encapsulation that they were made for."""
         present = read_identity(storage, self.principal)
         return identity_of(self.root, present.kem if present else strongest_kem())
-
-    def granted(self, place: GrantPlace, bundle: Bundle) -> bytes:
-        """A collection's bundle for another principal, signed."""
-        return make_grant(self.root, place, bundle)
 
     def hold_own_scope(self, dedupe: bytes) -> None:
         """For one who is not the owner: keys in the place of the vault's own scope.
@@ -187,12 +146,6 @@ class WholeKeyring:
         keys.when_unknown(self._ask_again)
         self.collections[collection] = keys
 
-    def _check_generation(self, generation: int) -> None:
-        if self.generation is None:
-            self.generation = generation
-        elif self.is_owner and generation != self.generation:
-            raise LockedError("the vault's root key was replaced: unlock the vault again")
-
     def catch_up(self, storage: Storage) -> None:
         """Hold what others made meanwhile, and let go of what they deleted.
 
@@ -210,7 +163,11 @@ class WholeKeyring:
         """
         self.check_open()
         found = storage.keys.of(self.principal)
-        self._check_generation(root_generation(found.root))
+        generation = root_generation(found.root)
+        if self.generation is None:
+            self.generation = generation
+        elif self.is_owner and generation != self.generation:
+            raise LockedError("the vault's root key was replaced: unlock the vault again")
         self.noted = found.revision or 0
         for collection, epoch, wrapped in found.keys:
             held = self.collections.get(collection)
@@ -263,16 +220,16 @@ class WholeKeyring:
         finally:
             self._looking.now = False
 
-    def wrapping_key(self) -> SealingKey:
+    def _wrapping_key(self) -> SealingKey:
         """What wraps collection keys for this principal. The caller wipes it."""
         self.check_open()
         return SealingKey(self.root.derive("principal-wrap"))
 
     def wrapped(self, collection: str, epoch: int, bundle: Bundle) -> bytes:
         """A collection's bundle, wrapped for this principal."""
-        wrap, content = self.wrapping_key(), bundle.encoded(epoch)
+        wrap, content = self._wrapping_key(), bundle.encoded(epoch)
         try:
-            return seal(wrap, self.grant_place(collection, epoch), content)
+            return seal(wrap, self._wrapped_place(collection, epoch), content)
         finally:
             wrap.wipe()
             content[:] = bytes(len(content))
@@ -282,19 +239,16 @@ class WholeKeyring:
         self.root.wipe()
         self.root, self.generation = root, generation
 
-    def create_collection_key(
-        self, storage: Storage, collection: str | None = None
-    ) -> CollectionKeys:
+    def create_collection_key(self, storage: Storage, collection: str) -> CollectionKeys:
         """A new random collection key, wrapped for this principal and held from now on."""
         self.check_owner()
-        collection = collection or str(uuid.uuid4())
         bundle = Bundle.first(SecretKey.generate())
         wrapped = self.wrapped(collection, 0, bundle)
         storage.keys.insert([(collection, 0, self.principal, wrapped)])
         self._hold(collection, 0, bundle)
         return self.collections[collection]
 
-    def grant_place(self, collection: str, epoch: int) -> Place:
+    def _wrapped_place(self, collection: str, epoch: int) -> Place:
         """Where a wrapped collection key of this principal stands."""
         return Place(
             self.vault,
@@ -336,7 +290,7 @@ class WholeKeyring:
         """Overwrite every key. The keyring answers with LockedError from now on."""
         if self.locked:
             return
-        self._wiped = True
+        self.locked = True
         for keys in (*self.collections.values(), *self._dropped):
             keys.wipe()
         self.collections.clear()
@@ -348,6 +302,120 @@ class WholeKeyring:
     def __repr__(self) -> str:
         state = "locked" if self.locked else f"{len(self.collections)} collections"
         return f"<Keyring {state}>"
+
+
+OPENING = ("head", "body")
+"""The purposes of what a memory is sealed for."""
+
+
+class LimitedKeyring:
+    """The keys of the collections in the limits' ``scope``, and of those added to it, for as long
+    as the keyring that they come from.
+
+    It holds no root key and no other collection's. Of the vault's own scope it has the keys that
+    say nothing about a collection (tags of contents; the sealing of pages, of expansions and of the
+    paths that its principal imported), not those of the settings. For a collection that you may
+    search and not read it has no key that opens a memory. It is closed by default: no subclass of
+    :class:`WholeKeyring`, and what is not written here is refused.
+
+    Those of ``readable`` alone have the keys of memories. Outside of ``told`` the tags of what
+    ``writer`` writes equal no other writer's.
+    """
+
+    __slots__ = ("_limits", "_whole", "collections")
+
+    def __init__(self, whole: WholeKeyring, limits: Limits) -> None:
+        self._whole, self._limits = whole, limits
+        self.collections: dict[str, CollectionKeys] = {}
+        self.follow()
+
+    if not TYPE_CHECKING:  # so that mypy refuses it, too
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise OutsideLimitsError(f"keys of some collections have no {name!r}")
+
+    @property
+    def vault(self) -> bytes:
+        return self._whole.vault
+
+    @property
+    def principal(self) -> int:
+        return self._whole.principal
+
+    @property
+    def is_owner(self) -> bool:
+        return self._whole.is_owner
+
+    @property
+    def strict(self) -> bool:
+        return self._whole.strict
+
+    @property
+    def locked(self) -> bool:
+        return self._whole.locked
+
+    @property
+    def counter(self) -> OpenCounter:
+        return self._whole.counter
+
+    def of(self, collection: str) -> CollectionKeys:
+        """The keys of one of its collections. Raises LockedError, NotFoundError."""
+        self.check_open()
+        keys = self.collections.get(collection)
+        if keys is None:
+            raise NotFoundError(f"no collection {collection!r} that this key may read")
+        return keys
+
+    def readable(self) -> list[str]:
+        """The ids of its collections, without the vault's own scope."""
+        self.check_open()
+        return [name for name in self.collections if name != VAULT_SCOPE]
+
+    def openable(self) -> list[str]:
+        """Its collections, less those that are searched and not read."""
+        return [name for name in self.readable() if name in self._limits.readable]
+
+    def catch_up(self, storage: Storage) -> None:
+        """Hold what others made meanwhile, as far as it is of its scope."""
+        self._whole.catch_up(storage)
+        self.follow()
+
+    def check_open(self) -> None:
+        """Raise LockedError after a lock."""
+        self._whole.check_open()
+
+    def tells(self, collection: str) -> bool:
+        """Whether the holder may learn what is in a collection, also by what writing answers."""
+        return collection in self._limits.told
+
+    def extend(self, collection: str) -> None:
+        """Hold the keys of one more collection."""
+        limits, more = self._limits, Scope.of([collection])
+        told = limits.told | more if limits.told.covers(limits.scope) else limits.told
+        self._limits = replace(limits, scope=limits.scope | more, told=told)
+        self.follow()
+
+    def follow(self) -> None:
+        """Hold what the keyring behind it holds by now of its scope."""
+        whole, scope = self._whole, self._limits.scope
+        held = {name: self._lent(whole.of(name)) for name in whole.readable() if name in scope}
+        held[VAULT_SCOPE] = whole.of(VAULT_SCOPE).only("page", "expansion", "path")
+        self.collections = held
+
+    def _lent(self, keys: CollectionKeys) -> CollectionKeys:
+        limits = self._limits
+        if keys.collection not in limits.readable:
+            keys = keys.without(*OPENING)
+        if keys.collection in limits.told:
+            return keys
+        return keys.apart(limits.writer.encode("utf-8", "surrogatepass"))
+
+    def __repr__(self) -> str:
+        return f"<LimitedKeyring {len(self.collections)} collections>"
+
+
+Keyring = WholeKeyring | LimitedKeyring
+"""What rows are read and written with: all keys of a principal, or those of some collections."""
 
 
 def root_generation(stored: object) -> int:

@@ -10,8 +10,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 
 from memory_store.errors import MemoryStoreError
 from memory_store.paths import state_folder
@@ -44,26 +43,35 @@ def machine_id() -> str:
 
 def kept(vault: bytes, kind: str, principal: int) -> dict[str, int]:
     """The numbers that were kept for a principal of a vault, by id; none where none can be read."""
-    file = _file(vault, kind, principal)
-    try:
-        found = json.loads(file.read_bytes()) if file is not None and file.exists() else {}
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_numbers(f"{FOLDER}/{vault.hex()}-{principal}-{kind}.json")
 
 
 def keep(vault: bytes, kind: str, principal: int, numbers: Mapping[str, int]) -> None:
     """Keep them for the next time. A state folder that cannot be written keeps none."""
-    file = _file(vault, kind, principal)
-    if file is None:
-        return
-    fresh = file.with_suffix(f".{os.getpid()}")
+    write_numbers(f"{FOLDER}/{vault.hex()}-{principal}-{kind}.json", numbers)
+
+
+def read_numbers(name: str) -> dict[str, int]:
+    """What a file of the state folder holds. Nothing where there is none that can be read."""
     try:
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        fresh.write_text(json.dumps(dict(numbers)))
-        fresh.replace(file)
-    except OSError:
-        fresh.unlink(missing_ok=True)
+        file = state_folder() / name
+        found = json.loads(file.read_bytes()) if file.exists() else {}
+    except (MemoryStoreError, OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_numbers(name: str, numbers: Mapping[str, int]) -> None:
+    """Replace such a file. A state folder that cannot be written keeps none: doctor says so."""
+    with suppress(MemoryStoreError, OSError):
+        file = state_folder() / name
+        fresh = file.with_suffix(f".{os.getpid()}")
+        try:
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+            fresh.write_text(json.dumps(dict(numbers)))
+            fresh.replace(file)
+        except OSError:
+            fresh.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -82,10 +90,3 @@ def without(vault: bytes, kind: str) -> Iterator[None]:
         for file, numbers in before.items():
             file.write_bytes(numbers)
         raise
-
-
-def _file(vault: bytes, kind: str, principal: int) -> Path | None:
-    try:
-        return state_folder() / FOLDER / f"{vault.hex()}-{principal}-{kind}.json"
-    except MemoryStoreError:
-        return None

@@ -140,7 +140,8 @@ def rows_of(storage: Storage, collection: str) -> list[tuple[str, int]]:
 
 def earlier_total(keys: CollectionKeys, rows: Iterable[tuple[str, int]], epoch: int) -> int:
     """What the (memory, version) pairs of rows add up to by the rules before format 3."""
-    # signed: a thief may write any SQLite number
-    parts = ((memory.encode(), version.to_bytes(8, "big", signed=True)) for memory, version in rows)
-    tags = keys.earlier_elements_of(epoch).tags(parts, EARLIER_BYTES)
-    return sum(int.from_bytes(tag, "big") for tag in tags) % EARLIER_MODULUS
+    tag, total = keys.of_account(epoch).manifest.tag, 0
+    for memory, version in rows:
+        number = version.to_bytes(8, "big", signed=True)  # a thief may write any SQLite number
+        total += int.from_bytes(tag(memory.encode(), number, length=EARLIER_BYTES), "big")
+    return total % EARLIER_MODULUS

@@ -37,8 +37,6 @@ PROFILES = ("default", "strict")
 TABLE, MEMORY = TOPICS = ("table", "memory")
 """Where topics can be looked up: in the file's table of hashes, or in the opened index alone."""
 FILLING = "filling"  # the table, as long as not all hashes are back in it
-
-
 AUTO = "auto"  # the analyser that looks at each text for its language
 
 
@@ -74,7 +72,7 @@ class Epoch(Struct, frozen=True):
 
 
 class KeyHolder(Struct, frozen=True):
-    """Somebody with whom collections are shared: a principal of that name and public keys.
+    """A member with whom collections are shared: a principal of that name and public keys.
 
     ``identity`` is the SHA-256 of the public keys, in hex (see ``vault/identities.py``).
     """
@@ -124,6 +122,11 @@ class Settings(Struct, frozen=True):
     def strict(self) -> bool:
         """Whether nothing but row ids and collection ids stands in clear."""
         return self.profile == "strict"
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """The collections that others can read, too."""
+        return frozenset(one for holder in self.holders for one in holder.collections)
 
     @property
     def topics_kept(self) -> str:
@@ -190,6 +193,14 @@ class Settings(Struct, frozen=True):
         return MappingProxyType({name: MappingProxyType(roles) for name, roles in found.items()})
 
 
+FIRST_FIELDS = Settings.__struct_fields__[:9]
+"""What settings said from the beginning, and say even where it is empty."""
+OF_THE_VAULT = (
+    *("profile", "analyser", "embedder", "fingerprint", "dimensions", "topics", "format"),
+)
+"""The fields that members know, too: each share of a collection repeats them."""
+
+
 def check_topics(topics: str, profile: str) -> None:
     """Raise BadInputError for what is none of :data:`TOPICS`, or not one of that profile."""
     if topics not in TOPICS:
@@ -240,19 +251,7 @@ def _opened(storage: Storage, keyring: WholeKeyring) -> Settings:
     revision, sealed = row
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", revision)
-    data = json.loads(bytes(keys.unseal("head", place, sealed)))
-    holders = ({**one, "collections": tuple(one["collections"])} for one in data.get("holders", ()))
-    return Settings(
-        **{
-            **data,
-            "collections": tuple(data["collections"]),
-            "choices": tuple(CollectionSettings(**one) for one in data.get("choices", ())),
-            "members": tuple(Member(**one) for one in data.get("members", ())),
-            "epochs": tuple(Epoch(**one) for one in data.get("epochs", ())),
-            "holders": tuple(KeyHolder(**one) for one in holders),
-            "slots": tuple(data.get("slots", ())),
-        }
-    )
+    return convert(json.loads(bytes(keys.unseal("head", place, sealed))), Settings)
 
 
 def _shared(
@@ -269,17 +268,11 @@ def _shared(
         raise TamperedError("vault_shares: not all of them are of this vault")
     keyring.hold_own_scope(one.dedupe)
     return Settings(
-        profile=one.profile,
-        topics=one.topics,
-        analyser=one.analyser,
-        embedder=one.embedder,
-        fingerprint=one.fingerprint,
-        dimensions=one.dimensions,
+        **{name: getattr(one, name) for name in OF_THE_VAULT},
         revision=storage.settings.revision(),
         collections=tuple(told),
         choices=tuple(_chosen(name, share) for name, share in told.items() if share.choice),
         epochs=tuple(Epoch(name, share.epoch, share.before) for name, share in told.items()),
-        format=one.format,
         names={collection: share.name for collection, share in told.items()},
     )
 
@@ -317,23 +310,17 @@ def shares_of(keyring: WholeKeyring, settings: Settings) -> dict[str, Share]:
     """Collection → what those must know with whom it is shared, by the owner's settings."""
     dedupe = bytes(keyring.of(VAULT_SCOPE).bundle.carried[DEDUPE].buffer)
     told = {}
-    for collection in sorted({one for holder in settings.holders for one in holder.collections}):
+    for collection in sorted(settings.shared):
         chosen, epoch = settings.chosen(collection), settings.epoch_of(collection)
         own = asdict(chosen) if chosen != CollectionSettings(collection) else {}
         told[collection] = Share(
-            profile=settings.profile,
-            analyser=settings.analyser,
-            embedder=settings.embedder,
-            fingerprint=settings.fingerprint,
-            dimensions=settings.dimensions,
+            **{name: getattr(settings, name) for name in OF_THE_VAULT},
             epoch=epoch.epoch,
             before=epoch.before,
             dedupe=dedupe,
             choice={name: own[name] for name in own if name not in ("collection", "folder")},
-            topics=settings.topics,
             name=settings.names.get(collection, collection),
             revision=settings.revision,
-            format=settings.format,
         )
     return told
 
@@ -365,8 +352,7 @@ def _noted(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Itera
     Where everything is shared, the personal one's. Another account that is damaged says nothing
     here: the collection itself is refused for it.
     """
-    shared = {one for holder in settings.holders for one in holder.collections}
-    mine = [one for one in settings.collections if one not in shared]
+    mine = [one for one in settings.collections if one not in settings.shared]
     accounts = storage.accounts.of({*mine, settings.personal})
     if settings.personal in mine or not mine:
         yield open_manifest(keyring.of(settings.personal), accounts).revision
@@ -399,19 +385,16 @@ def write_settings(storage: Storage, keyring: WholeKeyring, settings: Settings) 
     keyring.check_owner()
     keys = keyring.of(VAULT_SCOPE)
     place = keys.place("vault_settings", "sealed", "settings", settings.revision)
-    data = to_builtins(settings)
-    for later in (
-        *("choices", "members", "epochs", "holders", "slots"),
-        *("passphrase_alone", "format", "names"),
-    ):
-        if not data[later]:
-            del data[later]  # as every vault was written before there were any
+    data = {
+        name: value
+        for name, value in to_builtins(settings).items()
+        if value or name in FIRST_FIELDS  # the others as every vault was written before them
+    }
     if settings.topics == TABLE:
         del data["topics"]
     sealed = keys.seal("head", place, json.dumps(data).encode())
     storage.settings.write_sealed(settings.revision, sealed)
-    shared = {one for holder in settings.holders for one in holder.collections}
-    everywhere = settings.personal in shared  # where a member could write of an older one
+    everywhere = settings.personal in settings.shared  # where a member could write of an older one
     for collection in settings.collections if everywhere else (settings.personal,):
         note_revision(storage, keyring.of(collection), settings.revision)
     if settings.holders:

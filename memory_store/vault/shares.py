@@ -20,10 +20,9 @@ from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode, encode
 
 from memory_store.crypto.identities import SIGNATURE_BYTES, Identity, signature
-from memory_store.crypto.keys import LABEL_PREFIX, SecretKey
+from memory_store.crypto.keys import LABEL_PREFIX, SecretKey, length_prefixed
 from memory_store.errors import FormatError, TamperedError
 from memory_store.vault.collection_keys import CollectionKeys
-from memory_store.vault.grants import length_prefixed
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.schema import FORMAT_VERSION
 

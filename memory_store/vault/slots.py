@@ -129,22 +129,6 @@ def check_of_another(slot: Slot) -> None:
         raise FormatError("this key slot takes everybody too long to try")
 
 
-def add_slot(
-    storage: Storage,
-    vault: bytes,
-    principal: int,
-    secret: Secret,
-    root: SecretKey,
-    pin: bytes = b"",
-    device: SecretKey | None = None,
-) -> str:
-    """Let ``secret`` open the principal's root key. Returns the new slot's id. See made_slot."""
-    check_room(storage)
-    slot = made_slot(vault, principal, secret, root, pin, device)
-    insert_slot(storage, slot)
-    return slot.id
-
-
 def check_room(storage: Storage) -> None:
     """Raise BadInputError where the vault has as many slots as it may have."""
     if storage.slots.count() >= MOST_SLOTS:

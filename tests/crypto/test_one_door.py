@@ -14,7 +14,7 @@ OPENING = {"decrypt", "decrypt_into", "decryptor"}
 DOORS = {
     ("memory_store/crypto/sealing.py", "unseal", "decrypt_into"),  # every value of the file
     ("memory_store/crypto/identities.py", "opened", "decrypt"),  # a grant, by HPKE
-    ("memory_store/crypto/veiling.py", "bare", "decryptor"),  # a keyed hash: no value at all
+    ("memory_store/crypto/blinding.py", "bare", "decryptor"),  # a keyed hash: no value at all
 }
 
 
