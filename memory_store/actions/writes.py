@@ -6,6 +6,7 @@ Boundary: plain text comes in; only what the vault's keys have sealed or hashed 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,14 +60,13 @@ def add_many(opened: Opened, drafts: Iterable[MemoryDraft], *, embed: bool = Tru
 
 
 def _added(opened: Opened, drafts: Iterable[MemoryDraft], *, embed: bool) -> list[Memory]:
-    vault = opened.vault
+    vault, found = opened.vault, cache(opened.vault.collections.find_or_create)
+    drafts = list(drafts)
     memories = [
-        memory_from_draft(
-            with_text_topics(draft), vault.collections.find_or_create(draft.collection)
-        )
-        for draft in drafts
+        memory_from_draft(with_text_topics(draft), found(draft.collection)) for draft in drafts
     ]
-    taken = vault.reader().memories.rows([memory.id for memory in memories])
+    given = [memory.id for memory, draft in zip(memories, drafts, strict=True) if draft.id]
+    taken = vault.reader().memories.rows(given)
     if taken:
         raise ConflictError(f"there is a memory {next(iter(taken))} already")
     for start in range(0, len(memories), ADD_BATCH):

@@ -159,8 +159,8 @@ class IdTagger(BlockKey):
 
 
 class Adder(BlockKey):
-    """Adds up tags, each through a pseudorandom function first, so that nobody without the key can
-    find others of the same sum."""
+    """Adds up tags, each through a pseudorandom function first, so that others of the same sum
+    cannot be found without the key."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Who somebody is to those who share with him: public keys, derived from a root key.
+"""Identities: the public keys of a principal, derived from a root key.
 
 Boundary: private keys are derived when they are used and dropped at once; public ones, sealed
 messages and signatures go out. HPKE (RFC 9180) is that of ``cryptography``: in base mode with
@@ -37,7 +37,7 @@ FINGERPRINT_GROUPS = 8  # of five digits: 132 bits, and half a minute on the tel
 
 
 class Identity(Struct, frozen=True):
-    """Somebody's public keys."""
+    """A principal's public keys."""
 
     kem: int
     hpke_key: bytes

@@ -155,9 +155,9 @@ def key_from_passphrase(
 def key_from_both(derived: SecretKey, device: SecretKey, salt: bytes) -> SecretKey:
     """The key-encryption key of a passphrase's key and a device key. ``derived`` is wiped.
 
-    Both are joined and go through HKDF (NIST SP 800-133r2, 6.3), so that whoever lacks one of
-    them knows nothing of the result. Argon2's own ``secret`` would do the same, but many libraries
-    do not offer it, and ``cryptography`` takes it in a buffer alone that cannot be wiped.
+    Both are joined and go through HKDF (NIST SP 800-133r2, 6.3), so that without one
+    of them you know nothing of the result. Argon2's own ``secret`` would do the same, but many
+    libraries do not offer it, and ``cryptography`` takes it in a buffer alone that cannot be wiped.
     """
     joined = SecretKey(bytes(2 * KEY_BYTES))
     joined.buffer[:KEY_BYTES], joined.buffer[KEY_BYTES:] = derived.buffer, device.buffer
@@ -185,7 +185,7 @@ def encode_key_file(key: SecretKey) -> bytes:
 
 
 def decode_key_file(data: bytes, name: str) -> SecretKey:
-    """The key in a key file's bytes. ``name`` is told in the error, the content never."""
+    """The key in a key file's bytes. The error says the ``name``, the content never."""
     try:
         raw = base64.b64decode(data.strip(), validate=True)
     except (binascii.Error, ValueError):

@@ -103,7 +103,7 @@ class SealingKey:
         self.ciphers: dict[int, Cipher] = {}
 
     def cipher(self, suite: int) -> Cipher:
-        """The cipher of a suite, made once. Raises KeyError for a suite nobody knows."""
+        """The cipher of a suite, made once. Raises KeyError for an unknown suite."""
         found = self.ciphers.get(suite)
         if found is None:
             found = self.ciphers[suite] = SUITES[suite](self.secret.buffer)

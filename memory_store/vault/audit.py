@@ -1,10 +1,10 @@
 """The audit trail: who opened how many memories, when and by which surface. Never a query or text.
 
-Boundary: events come in open and are kept sealed, in batches of one size, so that whoever has the
+Boundary: events come in open and are kept sealed, in batches of one size, so that a thief of the
 file learns how many batches there are and roughly when they were written, and nothing else: not
 who, not what, not how many events. Each batch names the one before it by a hash, and a sealed head
 names the last one, so that a batch which was changed, moved, taken out or put back is noticed
-(:func:`check`). All batches and the head put back together cannot be told from an older file:
+(:func:`check`). All batches and the head put back together look like an older file:
 ``last_seen`` keeps how many batches there were for that.
 
 What happens rarely is kept in batches of its own, with bounds of its own (``STRANDS`` in
@@ -23,7 +23,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from memory_store.crypto.sealing import LENGTH, Place
+from memory_store.crypto.sealing import LENGTH
 from memory_store.errors import TamperedError
 from memory_store.vault.audit_events import (
     STRAND_NUMBERS,
@@ -42,7 +42,9 @@ BATCH_BYTES = 4096 - LENGTH.size
 KEPT_DAYS = 400.0
 KEPT_EVENTS = 100_000
 PATIENCE = 1.0  # seconds for another writer; what could not be written waits in memory
-BATCH_DAYS = 30  # a batch that was begun so long ago takes no more: days are kept to that
+BATCH_LASTS = timedelta(
+    days=30
+)  # a batch that was begun so long ago takes no more: days are kept to that
 
 
 class _Head(Struct, frozen=True):
@@ -180,7 +182,7 @@ def _append(
     room = BATCH_BYTES - len(_encoded(batch))
     for event in new:
         room -= len(event_text(event)) + 1
-        if batch.events and (room < 0 or _days_between(batch.events[0], event) > BATCH_DAYS):
+        if batch.events and (room < 0 or batch.events[0].until(event) > BATCH_LASTS):
             head = _write(storage, keys, head, number, batch)
             number, batch = number + 1, _Batch(head.tag)
             room = BATCH_BYTES - len(_encoded(batch)) - len(event_text(event)) - 1
@@ -190,7 +192,7 @@ def _append(
 
 
 def _merge(batch: _Batch, event: AuditEvent) -> bool:
-    """Let an event of the batch tell this one, too, where one is alike and the batch has room."""
+    """Let an event of the batch stand for this one, too, where one is alike and there is room."""
     for number, earlier in reversed(list(enumerate(batch.events))):
         both = earlier.with_later(event)
         if both is None:
@@ -222,7 +224,7 @@ def _write(
 
 def _put(storage: Storage, keys: CollectionKeys, number: int, content: bytes) -> str:
     """Seal a row, the former one of that number replaced. Returns its hash."""
-    sealed = keys.seal("audit", _place(keys, number), content)
+    sealed = keys.seal("audit", keys.place(TABLE, "sealed", str(number)), content)
     storage.audit.write(number, sealed)
     return _tag(sealed)
 
@@ -249,9 +251,9 @@ def _read_heads(storage: Storage, keys: CollectionKeys) -> list[_Head]:
     heads = [_Head(strand.base + 1, strand.base) for strand in STRANDS]
     row = storage.audit.row(HEAD)
     if row is not None:
-        told = json.loads(_unsealed(keys, HEAD, row[0]))
-        others = told.pop("others", [])  # a trail of one strand has none
-        written = [_Head(**told), *(_Head(**other) for other in others)]
+        first = json.loads(_unsealed(keys, HEAD, row[0]))
+        others = first.pop("others", [])  # a trail of one strand has none
+        written = [_Head(**first), *(_Head(**other) for other in others)]
         return written + heads[len(written) :]
     if storage.audit.batches():
         raise TamperedError(f"{TABLE}: its head is missing")
@@ -275,23 +277,13 @@ def _open(keys: CollectionKeys, number: int, sealed: bytes) -> _Batch:
     return _Batch(data["before"], [event_of(values) for values in data["events"]])
 
 
-def _unsealed(keys: CollectionKeys, number: int, sealed: object) -> bytes:
-    blob = sealed if isinstance(sealed, bytes) else b""
-    return bytes(keys.unseal("audit", _place(keys, number), blob))
-
-
-def _place(keys: CollectionKeys, number: int) -> Place:
-    return keys.place(TABLE, "sealed", str(number))
+def _unsealed(keys: CollectionKeys, number: int, sealed: bytes) -> bytes:
+    return bytes(keys.unseal("audit", keys.place(TABLE, "sealed", str(number)), sealed))
 
 
 def _encoded(batch: _Batch) -> str:
     events = ",".join(map(event_text, batch.events))
     return f'{{"before":"{batch.before}","events":[{events}]}}'
-
-
-def _days_between(first: AuditEvent, later: AuditEvent) -> float:
-    apart = datetime.fromisoformat(later.time) - datetime.fromisoformat(first.time)
-    return apart / timedelta(days=1)
 
 
 def _tag(sealed: bytes) -> str:

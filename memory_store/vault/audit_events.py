@@ -1,4 +1,4 @@
-"""The events of the audit trail: what one tells, which are told as one, how long each is kept.
+"""The events of the audit trail: what one says, which are counted as one, how long each is kept.
 
 Boundary: an event names an actor, a surface and numbers of memories; never a query or a text.
 """
@@ -6,7 +6,7 @@ Boundary: an event names an actor, a surface and numbers of memories; never a qu
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
@@ -20,7 +20,9 @@ SEARCH, READ, ADD, EDIT, DELETE, IMPORT, MEMBERS, COLLECTION, UNLOCK, FAILED_UNL
 )
 SERVER = "server"  # the surface of what the server does by itself: time-outs, configured keys
 ACTOR_LIMIT = 200  # characters; an actor's id is cut there
-MERGED_SECONDS = 60  # alike events of such a time are one, so that they push no others out
+MERGED_WITHIN = timedelta(
+    minutes=1
+)  # alike events of such a time are one, so that they push no others out
 RARE = frozenset({UNLOCK, LOCK, MEMBERS, COLLECTION})
 NEVER_MERGED = RARE | {IMPORT}
 STRAND_NUMBERS = 1 << 40  # batches that a strand may number
@@ -40,16 +42,16 @@ class Strand(Struct, frozen=True):
 STRANDS = (
     Strand(0, 1.0),  # everything else
     Strand(STRAND_NUMBERS, 0.1, RARE),
-    Strand(2 * STRAND_NUMBERS, 0.1, frozenset({FAILED_UNLOCK})),  # anybody can cause them
+    Strand(2 * STRAND_NUMBERS, 0.1, frozenset({FAILED_UNLOCK})),  # anyone can cause them
 )
 
 
 class AuditEvent(Struct, frozen=True):
     """Something that was done with a vault.
 
-    ``time`` is ISO 8601 in UTC. ``actor`` is an actor's id, ``None`` where nobody was signed in;
+    ``time`` is ISO 8601 in UTC. ``actor`` is an actor's id, ``None`` where no actor was signed in;
     ``session`` whether the browser had unlocked the vault. ``opened`` and ``returned`` count
-    memories. ``times`` counts the alike ones that are told by this event, whose ``time`` is that
+    memories. ``times`` counts the alike ones that this event stands for, whose ``time`` is that
     of the first.
     """
 
@@ -66,12 +68,15 @@ class AuditEvent(Struct, frozen=True):
         """What alike events have in common: who, by which surface, what."""
         return (self.actor, self.session, self.surface, self.action)
 
+    def until(self, later: AuditEvent) -> timedelta:
+        """The time from this event to a later one."""
+        return datetime.fromisoformat(later.time) - datetime.fromisoformat(self.time)
+
     def with_later(self, later: AuditEvent) -> AuditEvent | None:
         """This event and an alike one as one; ``None`` where they are to stay two."""
         if self.action in NEVER_MERGED or self.kind() != later.kind():
             return None
-        apart = datetime.fromisoformat(later.time) - datetime.fromisoformat(self.time)
-        if abs(apart.total_seconds()) > MERGED_SECONDS:
+        if abs(self.until(later)) > MERGED_WITHIN:
             return None
         return replace(
             self,
@@ -86,7 +91,7 @@ class AuditEvent(Struct, frozen=True):
         return next((n for n, one in enumerate(STRANDS) if self.action in one.actions), 0)
 
     def who(self) -> str:
-        """The actor's id, or what stands for somebody without one."""
+        """The actor's id, or what stands for an actor without one."""
         if self.surface == SERVER:
             return SERVER
         return self.actor or ("unlocked session" if self.session else "anonymous")

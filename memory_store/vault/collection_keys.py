@@ -42,7 +42,7 @@ LEFT_SECONDS = 300.0  # how long a reader who began before may still open values
 
 
 class Bundle(Struct, frozen=True):
-    """What is wrapped for whoever may read a collection: its key, and the carried ones."""
+    """What is wrapped for each who may read a collection: its key, and the carried ones."""
 
     secret: SecretKey
     carried: tuple[SecretKey, ...]
@@ -99,7 +99,7 @@ class EpochKeys:
 
     @property
     def over(self) -> bool:
-        """Whether nobody can still be reading what was sealed in it."""
+        """Whether no reader can still be at what was sealed in it."""
         return self.left is not None and time.monotonic() - self.left > LEFT_SECONDS
 
     def veiled(self, tag: bytes) -> bytes:
@@ -153,7 +153,7 @@ class CollectionKeys:
 
     @property
     def bundle(self) -> Bundle:
-        """The newest epoch's bundle, to be wrapped for somebody."""
+        """The newest epoch's bundle, to be wrapped for a principal."""
         return self._newest.bundle
 
     def bundles(self) -> dict[int, Bundle]:
@@ -200,7 +200,7 @@ class CollectionKeys:
         self._held.lasting += more
 
     def when_unknown(self, look_again: Callable[[], None]) -> None:
-        """Call ``look_again`` for a value of an epoch that is not held: somebody made a new one."""
+        """Call ``look_again`` for a value of an epoch that is not held: a new one was made."""
         self._held.look_again = look_again
 
     # -- sealing ------------------------------------------------------------------------

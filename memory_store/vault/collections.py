@@ -31,7 +31,7 @@ def checked_name(name: str) -> str:
 
 
 def _looks_like_id(name: str) -> bool:
-    """Whether somebody wrote the id of a collection that they may not use, or that is gone."""
+    """Whether it may be the id of a collection that is hidden or gone."""
     try:
         uuid.UUID(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Device keys: what this machine adds to a passphrase, so that nobody guesses at the file alone.
+"""Device keys: what this machine adds to a passphrase, so that the file alone is not enough.
 
 Boundary: writes and reads 32 random bytes for each vault, in the state folder, in files that their
 owner alone can read (mode 0600). Messages name files and public ids, never a key. A file that

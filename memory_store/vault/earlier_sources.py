@@ -72,11 +72,11 @@ def prove_origins(storage: Storage, keyring: WholeKeyring, settings: Settings) -
     for part in parts(storage.origins.all()):
         present = storage.memories.rows([str(row[0]) for row in part])
         for memory, origin, draft, file in part:
-            told = _proven(keyring, present.get(memory), Origin(origin, draft, file), through)
-            if told is None:
+            said = _proven(keyring, present.get(memory), Origin(origin, draft, file), through)
+            if said is None:
                 unproven.append(memory)
             else:
-                fresh = told.stored(keyring.of(present[memory].collection), memory)[1]
+                fresh = said.stored(keyring.of(present[memory].collection), memory)[1]
                 drafts.append((fresh, memory))
     storage.origins.delete(unproven)
     storage.origins.replace_drafts(drafts)
@@ -84,7 +84,7 @@ def prove_origins(storage: Storage, keyring: WholeKeyring, settings: Settings) -
 
 
 def _proven(
-    keyring: WholeKeyring, row: MemoryRow | None, told: Origin, through: Sequence[CollectionKeys]
+    keyring: WholeKeyring, row: MemoryRow | None, said: Origin, through: Sequence[CollectionKeys]
 ) -> Origin | None:
     """What a row said, with the collection that the memory's own head says it came through."""
     if row is None or row.collection not in keyring.collections:
@@ -94,8 +94,8 @@ def _proven(
     except (TamperedError, FormatError):
         return None
     for keys in (keyring.of(row.collection), *through):
-        if told.origin in set(_origins(keys, row.id, head)):
-            return replace(told, through=keys.collection)
+        if said.origin in set(_origins(keys, row.id, head)):
+            return replace(said, through=keys.collection)
     return None
 
 
@@ -115,18 +115,18 @@ def warnings(storage: Storage, keyring: WholeKeyring, settings: Settings) -> lis
     if not shared:
         return []
     names = ", ".join(sorted(settings.names.get(one, one) for one in shared))
-    told = [
+    said = [
         f"the collections that you share are called {names}: in the format that this vault had, "
         "their members could rename them. Look whether the names are yours (memory-store "
         "collections)"
     ]
     if dropped:
         paths = "a path that was" if dropped == 1 else f"{dropped:,} paths that were"
-        told.append(
+        said.append(
             f"{paths} imported into shared collections will not be read again by an import "
             "without a path, for their members could have named them: import yours by name once"
         )
-    return told
+    return said
 
 
 def _earlier(storage: Storage, keyring: WholeKeyring) -> list[tuple[str, str, bytes]]:

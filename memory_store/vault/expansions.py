@@ -6,7 +6,7 @@ there were, in which order, and nothing of them. In memory entries stay sealed t
 keeps them in memory only, where a lock drops them.
 
 The cache may lose anything at any time: an entry that cannot be written is kept in memory, one
-that cannot be read is as good as none (``verify`` tells about it).
+that cannot be read is as good as none (``verify`` says so).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Expansions:
                 if sealed_epoch(sealed, place) == keys.epoch:  # else a new key came meanwhile
                     storage.expansions.write(tag, sealed, MOST_KEPT)
         except sqlite3.OperationalError:
-            return  # read-only, full, or somebody is writing: it is in memory
+            return  # read-only, full, or another program is writing: it is in memory
 
 
 def stored(storage: Storage) -> Iterator[tuple[int, bytes, bytes]]:

@@ -1,7 +1,7 @@
-"""Grants: a collection's keys, sealed to somebody's public keys and signed by the owner.
+"""Grants: a collection's keys, sealed to a member's public keys and signed by the owner.
 
 Boundary: a bundle goes in, bytes come out that its recipient alone opens, and back. A grant is
-verified before it is opened: nobody but the owner can make one, and it fits one vault, collection,
+verified before it is opened: the owner alone can make one, and it fits one vault, collection,
 epoch and recipient. That an older one is put back is not seen from the grant, but from what the
 collection itself says of its epoch (``vault/shares.py``).
 

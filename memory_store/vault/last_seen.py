@@ -15,7 +15,7 @@ from memory_store.vault.machine import read_numbers, write_numbers
 from memory_store.vault.storage import Storage
 
 AUDIT = "audit"  # no collection has such an id
-MARK = "older:"  # nor such a one: a place where an older file was, which nobody accepted yet
+MARK = "older:"  # nor such a one: a place where an older file was, which was not accepted yet
 WARNING = (
     "this file is older than the one last used on this machine: its latest changes are missing. "
     "After a backup was put back, accept it with memory-store verify DB --accept-older; otherwise "
@@ -33,7 +33,7 @@ def rollback_warning(vault: bytes, path: Path, present: dict[str, int]) -> str |
     """A warning when the file is older than the one last locked on this machine, else None.
 
     From then on it is given at every opening of a file in that place, whatever is written to it,
-    until :func:`accept`. Copies elsewhere, such as backups that somebody looks at, do not matter.
+    until :func:`accept`. Copies elsewhere, such as backups, do not matter.
     """
     seen, mark = read_numbers(_file(vault)), _mark(path)
     if mark in seen:
@@ -46,7 +46,7 @@ def rollback_warning(vault: bytes, path: Path, present: dict[str, int]) -> str |
 
 
 def remember(vault: bytes, path: Path, present: dict[str, int]) -> None:
-    """Keep the counters for the next time, unless it is an older file that nobody accepted."""
+    """Keep the counters for the next time, unless it is an older file that was not accepted."""
     if _mark(path) not in read_numbers(_file(vault)):
         accept(vault, path, present)
 
@@ -64,7 +64,7 @@ def _file(vault: bytes) -> str:
 
 
 def _mark(path: Path) -> str:
-    """The name of a place, which the state folder need not tell."""
+    """The name of a place, which the state folder need not say."""
     return MARK + hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
 
 

@@ -31,7 +31,7 @@ def machine_id() -> str:
             fresh = file.with_suffix(f".{os.getpid()}")
             fresh.write_text(str(uuid.uuid4()))
             try:
-                os.link(fresh, file)  # whoever was first has named it
+                os.link(fresh, file)  # the process that was first has named it
             except FileExistsError:
                 return file.read_text().strip()
             finally:

@@ -61,17 +61,17 @@ def open_manifest(keys: CollectionKeys, stored: Mapping[str, tuple[int, bytes]])
     counter, sealed = stored[keys.collection]
     place = keys.place("vault_manifests", "sealed", keys.collection, counter)
     try:
-        told = decode(keys.unseal("manifest", place, sealed), type=_Told)
-        total = int(told.total, 16)
+        said = decode(keys.unseal("manifest", place, sealed), type=_Sealed)
+        total = int(said.total, 16)
     except (MsgspecError, ValueError):
         raise FormatError(
             f"vault_manifests of {keys.collection}: is nothing that this reads"
         ) from None
     epoch = sealed_epoch(sealed, place)
-    return Manifest(counter, told.count, total, told.revision, epoch, told.format)
+    return Manifest(counter, said.count, total, said.revision, epoch, said.format)
 
 
-class _Told(Struct):
+class _Sealed(Struct):
     """What an account says under its seal, which any member may have written."""
 
     count: int

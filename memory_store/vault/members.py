@@ -1,7 +1,7 @@
 """Members of a collection: which actors may do what in it.
 
 Boundary: actors and roles are sealed in the vault's settings. They bind those who ask through a
-server; whoever holds the vault's key needs none.
+server; the holder of the vault's key needs none.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def changed_members(
 ) -> dict[str, str]:
     """Actor → role after a change. Raises BadInputError, NotFoundError for one who is no member.
 
-    A collection with members has an owner, or nobody could let anybody else in. So the first
+    A collection with members has an owner, or no member could let others in. So the first
     member is one, and the last one cannot be taken away.
     """
     for actor in remove:

@@ -1,9 +1,9 @@
 """Opening a key slot: a secret is tried on those of its kind, and gives a root key.
 
-Boundary: a wrong secret is told apart from a right one only by a commitment compared in constant
+Boundary: a wrong secret differs from a right one only by a commitment compared in constant
 time. AES-GCM does not commit to its key, so the commitment is checked first.
 
-Whoever can write to the file can add rows, so a row is believed for nothing but its own content:
+Anyone who can write to the file can add rows, so a row is believed for nothing but its own content:
 one that cannot be read, or that asks for too much, never keeps another from being tried.
 """
 
@@ -160,10 +160,10 @@ def _try_slot(slot: Slot, vault: bytes, secret: Secret, database: Path | None) -
 def _key_of(slot: Slot, vault: bytes, secret: Secret, database: Path | None) -> SecretKey:
     if secret.kind != PASSPHRASE:
         return secret.key_for(slot.salt, Argon2Parameters())
-    told = read_parameters(slot.parameters)
-    device = device_keys.read(vault, told.device, database) if told.device else None
+    stated = read_parameters(slot.parameters)
+    device = device_keys.read(vault, stated.device, database) if stated.device else None
     try:
-        return secret.key_for(slot.salt, told.cost, device)
+        return secret.key_for(slot.salt, stated.cost, device)
     finally:
         if device is not None:
             device.wipe()

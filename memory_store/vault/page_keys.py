@@ -1,6 +1,6 @@
 """What seals a search's place between two pages, and tags the memories that it has to remember.
 
-Boundary: keys stay in here. A place sealed for one search opens for no other, and for nobody
+Boundary: keys stay in here. A place sealed for one search opens for no other, and for no one
 without the vault's key.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PageKeys(Struct, frozen=True):
-    """The keys for paging of one unlocked vault; ``limits`` tells views of it apart."""
+    """The keys for paging of one unlocked vault; ``limits`` keeps views of it apart."""
 
     keys: CollectionKeys
     limits: str = ""

@@ -19,7 +19,7 @@ from memory_store.crypto.sealing import Place, SealingKey, seal, unseal
 from memory_store.errors import FormatError, TamperedError
 
 MOST_CHARACTERS = 512  # of parameters; ours have 270
-COSTLIEST = 4  # times our own: of a slot that comes from somebody else
+COSTLIEST = 4  # times our own: of a slot that comes from another
 COSTLIEST_FILE = 512  # times our own: of all slots together, a minute or two where all are tried
 UNREADABLE = "this vault's passphrase slot has parameters nobody can read"
 
@@ -68,7 +68,7 @@ def times_our_own(cost: Argon2Parameters) -> float:
 
 
 def seal_device_key(place: Place, root: SecretKey, device: SecretKey) -> str:
-    """A device key for whoever has the principal's root key."""
+    """A device key, for the principal's root key."""
     key = SealingKey(root.derive("device-wrap"))
     try:
         return base64.b64encode(seal(key, place, device.buffer)).decode()

@@ -74,9 +74,9 @@ class Origin(Struct, frozen=True):
             return None
         if any(one is not None and not isinstance(one, bytes) for one in (origin, file)):
             return None
-        told = cls(origin, draft[:-TAG_BYTES] or None, file, through)  # type: ignore[arg-type]
-        same = compare_digest(told._proof(keys, memory), draft[-TAG_BYTES:])
-        return told if same else None
+        said = cls(origin, draft[:-TAG_BYTES] or None, file, through)  # type: ignore[arg-type]
+        same = compare_digest(said._proof(keys, memory), draft[-TAG_BYTES:])
+        return said if same else None
 
     def _proof(self, keys: CollectionKeys, memory: str) -> bytes:
         through = self.through or keys.collection
@@ -95,9 +95,9 @@ def read_origins(
     for memory, row in stored.items():
         keys = keyring.of(places[memory])
         for through in dict.fromkeys((places[memory], *everywhere)):
-            told = Origin.proven(keys, memory, through, row)
-            if told is not None:
-                found[memory] = told
+            said = Origin.proven(keys, memory, through, row)
+            if said is not None:
+                found[memory] = said
                 break
     return found
 

@@ -259,32 +259,32 @@ def _shared(
 ) -> Settings:
     """The settings as far as they concern the collections that are shared with this principal."""
     owner = keyring.owner_identity(storage)
-    told = {one: read_share(storage, keyring.of(one), owner) for one, _ in present}
-    if not told:
+    shares = {one: read_share(storage, keyring.of(one), owner) for one, _ in present}
+    if not shares:
         raise NotFoundError("nothing in this vault is shared with this key any more")
-    _check_newest(storage, keyring, told)
-    one = max(told.values(), key=lambda share: share.revision)
-    if any(other.dedupe != one.dedupe for other in told.values()):
+    _check_newest(storage, keyring, shares)
+    one = max(shares.values(), key=lambda share: share.revision)
+    if any(other.dedupe != one.dedupe for other in shares.values()):
         raise TamperedError("vault_shares: not all of them are of this vault")
     keyring.hold_own_scope(one.dedupe)
     return Settings(
         **{name: getattr(one, name) for name in OF_THE_VAULT},
         revision=storage.settings.revision(),
-        collections=tuple(told),
-        choices=tuple(_chosen(name, share) for name, share in told.items() if share.choice),
-        epochs=tuple(Epoch(name, share.epoch, share.before) for name, share in told.items()),
-        names={collection: share.name for collection, share in told.items()},
+        collections=tuple(shares),
+        choices=tuple(_chosen(name, share) for name, share in shares.items() if share.choice),
+        epochs=tuple(Epoch(name, share.epoch, share.before) for name, share in shares.items()),
+        names={collection: share.name for collection, share in shares.items()},
     )
 
 
-def _check_newest(storage: Storage, keyring: WholeKeyring, told: Mapping[str, Share]) -> None:
+def _check_newest(storage: Storage, keyring: WholeKeyring, shares: Mapping[str, Share]) -> None:
     """Raise TamperedError for a share that is older than one of before.
 
     Older than the collection's account says, or than the newest that this machine saw.
     """
     seen = kept(keyring.vault, SHARES, keyring.principal)
-    accounts = storage.accounts.of(told)
-    for collection, share in told.items():
+    accounts = storage.accounts.of(shares)
+    for collection, share in shares.items():
         noted = open_manifest(keyring.of(collection), accounts).revision
         if share.revision < noted:
             raise TamperedError(f"vault_shares of {collection}: an older version was put back")
@@ -293,7 +293,7 @@ def _check_newest(storage: Storage, keyring: WholeKeyring, told: Mapping[str, Sh
                 f"vault_shares of {collection}: older than the one last seen on this machine. "
                 "After a backup was put back, accept it with memory-store verify DB --accept-older"
             )
-    newest = {collection: share.revision for collection, share in told.items()}
+    newest = {collection: share.revision for collection, share in shares.items()}
     if any(seen.get(collection) != revision for collection, revision in newest.items()):
         keep(keyring.vault, SHARES, keyring.principal, {**seen, **newest})
 
@@ -309,11 +309,11 @@ def _chosen(collection: str, share: Share) -> CollectionSettings:
 def shares_of(keyring: WholeKeyring, settings: Settings) -> dict[str, Share]:
     """Collection → what those must know with whom it is shared, by the owner's settings."""
     dedupe = bytes(keyring.of(VAULT_SCOPE).bundle.carried[DEDUPE].buffer)
-    told = {}
+    shares = {}
     for collection in sorted(settings.shared):
         chosen, epoch = settings.chosen(collection), settings.epoch_of(collection)
         own = asdict(chosen) if chosen != CollectionSettings(collection) else {}
-        told[collection] = Share(
+        shares[collection] = Share(
             **{name: getattr(settings, name) for name in OF_THE_VAULT},
             epoch=epoch.epoch,
             before=epoch.before,
@@ -322,7 +322,7 @@ def shares_of(keyring: WholeKeyring, settings: Settings) -> dict[str, Share]:
             name=settings.names.get(collection, collection),
             revision=settings.revision,
         )
-    return told
+    return shares
 
 
 def tell_holders(storage: Storage, keyring: WholeKeyring, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The owner's look at what he tells those with whom he shares: each share is as his settings say.
+"""The owner's check of the shares: each is as the settings say.
 
 Boundary: the owner's keys. A share that was taken away, put back to an older one, or written by
 another is found by ``verify``, and written anew by the owner's next write.

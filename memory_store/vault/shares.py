@@ -1,9 +1,9 @@
-"""What the owner tells those with whom a collection is shared, of the vault and of the collection.
+"""Shares: what the owner signs for the members of a shared collection.
 
 Boundary: sealed under the collection's own key, so that who reads the collection can read it, and
-signed by the owner: who reads the collection has its key, but cannot make a share. It tells of no
-other collection. It holds the key of the tags that tell equal contents of all collections apart:
-those tags stand inside of sealed indexes alone, where nobody else sees them.
+signed by the owner: who reads the collection has its key, but cannot make a share. It says
+nothing of any other collection. It holds the key of the tags by which equal contents of all
+collections are known: those tags stand inside of sealed indexes alone, where no others see them.
 
 A share is ``format (1) ‖ Ed25519 signature (64) ‖ JSON``. Signed are, each after its length, a
 label, the vault, the collection, the share's revision and the JSON. The revision is that of the
@@ -27,7 +27,7 @@ from memory_store.vault.storage import Storage
 from memory_store.vault.storage.schema import FORMAT_VERSION
 
 TABLE = "vault_shares"
-FORMAT = 3  # a share of the vault format before, which nobody signed, begins with "{"
+FORMAT = 3  # a share of the vault format before, which was not signed, begins with "{"
 
 
 class Share(Struct, frozen=True):
@@ -56,12 +56,12 @@ class Share(Struct, frozen=True):
         return f"<Share of epoch {self.epoch}>"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Nothing: a Struct's own tells every field to ``rich``, whatever its ``repr`` says."""
+        """Nothing: a Struct's own gives every field to ``rich``, whatever its ``repr`` says."""
         return []
 
 
 def write_share(storage: Storage, keys: CollectionKeys, share: Share, root: SecretKey) -> None:
-    """Sign and store what is told to those who read a collection, by the owner's root key.
+    """Sign and store a collection's share, by the owner's root key.
 
     Inside the caller's transaction.
     """
@@ -74,7 +74,7 @@ def write_share(storage: Storage, keys: CollectionKeys, share: Share, root: Secr
 
 
 def read_share(storage: Storage, keys: CollectionKeys, owner: Identity) -> Share:
-    """What the owner tells of a collection.
+    """A collection's share.
 
     Raises TamperedError where it is missing, was changed, or is signed by another, and FormatError
     where it is one of an earlier format, or nothing that this version reads.

@@ -109,15 +109,15 @@ class Secret(Struct, frozen=True):
         return f"<Secret {self.kind}>"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Nothing: a Struct's own tells every field to ``rich``, whatever its ``repr`` says."""
+        """Nothing: a Struct's own gives every field to ``rich``, whatever its ``repr`` says."""
         return []
 
 
 def check_of_another(slot: Slot) -> None:
     """Raise FormatError for a slot that keeps those from opening the vault whom it is not for.
 
-    Whoever types a passphrase has it tried on the slots of all: on one that nobody can read they
-    would fail, at one that takes minutes they would wait.
+    A passphrase that you type is tried on the slots of all: on one that cannot be read you
+    would fail, at one that takes minutes you would wait.
     """
     if slot.kind not in KINDS or len(slot.salt) != SALT_BYTES:
         raise FormatError("this key slot is none that this version makes")
@@ -185,7 +185,7 @@ def _told(
 def device_key_of(slot: Slot, vault: bytes, root: SecretKey) -> SecretKey | None:
     """The device key that a passphrase's slot needs, by the principal's root key; None for none.
 
-    Raises TamperedError where it is another's, FormatError for parameters that nobody can read.
+    Raises TamperedError where it is another's, FormatError for parameters that cannot be read.
     """
     if slot.kind != PASSPHRASE:
         return None

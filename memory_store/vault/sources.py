@@ -29,7 +29,7 @@ from memory_store.vault.storage import Storage
 TABLE = "vault_sources"
 PURPOSE = "path"
 UPLOADED = "upload:"
-"""The source of what came from another machine: no path here, no row, and read again by nobody."""
+"""The source of what came from another machine: no path here, no row, and never read again."""
 
 
 class Source(Struct, frozen=True):

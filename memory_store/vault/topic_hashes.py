@@ -2,12 +2,12 @@
 
 Boundary: keyed hashes in, keyed hashes out; no topic is opened.
 
-Whoever asks the file for a topic asks for one hash, and must never find half of its memories. So a
+A reader asks the file for one hash of a topic, and must never find half of its memories. So a
 change of keys first *fills*: beside each hash it puts the one of the new epoch, batch by batch,
 while everybody goes on asking for the former ones, which are all there. Then it *drains*: from one
 moment on everybody asks for the new ones, which are all there by then, and the former are deleted.
 A row of ``vault_settings`` says in clear that a collection is being filled, and which epoch to ask
-for; whoever writes a memory meanwhile writes both hashes. Nothing is believed of that row but this.
+for; a memory that is written meanwhile gets both hashes. Nothing is believed of that row but this.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ Who has the file reads in this table which memories share a topic, and how many 
 knowledge of the notes that names topics (``benchmarks/topic_attacks.py`` measures how many), so a
 vault may do without it: its topics are then in the sealed heads and the opened index alone.
 
-Each function works inside the caller's transaction. Whoever writes a memory meanwhile writes what
-the settings say in that transaction: no row from the first moment of the one, each from the first
-moment of the other. So what was looked at once need not be looked at again.
+Each function works inside the caller's transaction. A memory that is written meanwhile is
+written as the settings say in that transaction: no row from the first moment of the one, each from
+the first moment of the other. So what was looked at once need not be looked at again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Damaged files: what no reader of one could foresee is told as what it is.
+"""Damaged files: what no reader could foresee is reported as damage.
 
 Boundary: messages name a table and what is wrong with it, never a value. SQLite keeps the kinds of
 values in a ``strict`` table when it writes, and believes the file when it reads: a changed byte

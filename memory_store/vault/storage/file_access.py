@@ -54,7 +54,7 @@ LASTING = ("locked", "malformed", "not a database", "could not decode")
 def file_access(path: Path, *, immutable: bool = False, nolock: bool = False) -> FileAccess:
     """How ``path`` can be opened: as the caller says, or as its file, folder and disk allow.
 
-    ``immutable`` and ``nolock`` are what Datasette calls so: nobody changes the file, or its locks
+    ``immutable`` and ``nolock`` are what Datasette calls so: the file never changes, or its locks
     are ignored. Never changes a file that is no vault, and a vault's only by rolling back what was
     not committed. Raises StorageError where the newest state cannot be read without writing.
     """
@@ -62,7 +62,7 @@ def file_access(path: Path, *, immutable: bool = False, nolock: bool = False) ->
         return _immutable(path)
     usual = _unlocked(path) if nolock else _usual(path)
     if not path.is_file():
-        return usual  # whoever connects is told
+        return usual  # connecting says so
     try:
         mode = _tried(path, usual)
     except sqlite3.DatabaseError as error:
@@ -109,7 +109,7 @@ def _can_be_written(path: Path) -> bool:
 
 
 def _immutable(path: Path) -> FileAccess:
-    """Nobody writes to it, the caller says. What its log or journal holds counts all the same."""
+    """Never written to, the caller says. What its log or journal holds counts all the same."""
     reason = "it is served as immutable"
     seen = file_stamps(path)
     if seen[1:] == (None, None) or not path.is_file():
@@ -158,7 +158,7 @@ def _cause(path: Path) -> str:
 def _on_read_only_disk(path: Path) -> bool:
     if not hasattr(os, "statvfs"):
         return False
-    with suppress(OSError):  # the file is not there, or nobody may look: whoever connects is told
+    with suppress(OSError):  # the file is not there, or hidden: connecting says so
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
     return False
 
@@ -207,7 +207,7 @@ def _kept_open(path: Path) -> int:
 
 
 def _settled(path: Path) -> FileStamps:
-    """The files as they are, once a further change would be told by their times."""
+    """The files as they are, once a further change would show in their times."""
     while True:
         seen = file_stamps(path)
         newest = max((one.changed for one in seen if one is not None), default=0)
@@ -276,10 +276,10 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _has_log(path: Path) -> bool:
-    """Whether the file is written through a log. Only for files that nobody here holds locks on:
+    """Whether the file is written through a log. Only for files without locks of this process:
     closing a file takes away all that the process has."""
     try:
         with path.open("rb") as file:
             return file.read(WRITE_VERSION + 1)[WRITE_VERSION:] == b"\x02"
     except OSError:
-        return False  # whoever connects is told
+        return False  # connecting says so

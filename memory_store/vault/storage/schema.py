@@ -1,7 +1,7 @@
 """The tables of a vault, as append-only migrations, and the checks before a file is trusted.
 
 Boundary: no keys. A file is opened only when it is SQLite, holds a vault of a format this version
-reads, and holds no trigger or view that could run somebody else's SQL on our tables.
+reads, and holds no trigger or view that could run another's SQL on our tables.
 
 ``docs/how-it-works/sealing.md`` lists what stands in clear. Every blob column is a sealed value,
 except the keyed hashes in ``topic``, ``tag``, ``origin``, ``draft`` and ``file``.
@@ -155,8 +155,8 @@ def is_vault(
 ) -> bool:
     """Whether a file holds a vault. Needs no key, changes nothing.
 
-    Raises StorageError where nobody can say: the disk fails at it, the file is damaged, or another
-    program has locked it for longer than ``patience`` seconds.
+    Raises StorageError where that cannot be said: the disk fails at it, the file is damaged, or
+    another program has locked it for longer than ``patience`` seconds.
     """
     try:
         check_is_vault(Path(path), access, patience=patience)
