@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -129,12 +129,12 @@ def granted(
     return alice, place, bundle, make_grant(owner, place, bundle)
 
 
-@given(st.binary(max_size=32), names, numbers, numbers)
+@given(st.sampled_from(KEMS), st.binary(max_size=32), names, numbers, numbers)
 @settings(max_examples=50)
-def test_a_grant_opens_for_its_place_alone(
-    vault: bytes, collection: str, epoch: int, principal: int
+def test_a_grant_opens_for_its_place_and_recipient_alone(
+    kem: int, vault: bytes, collection: str, epoch: int, principal: int
 ) -> None:
-    alice, place, bundle, grant = granted(X25519, vault, collection, epoch, principal)
+    alice, place, bundle, grant = granted(kem, vault, collection, epoch, principal)
     read = open_grant(alice, place, grant)
     assert read.secret == bundle.secret
     assert read.encoded(epoch) == bundle.encoded(epoch)
@@ -143,9 +143,13 @@ def test_a_grant_opens_for_its_place_alone(
         replace(place, collection=f"{collection}x"),
         replace(place, epoch=epoch ^ 1),
         replace(place, principal=principal ^ 1),
+        replace(place, recipient=place.owner),
+        replace(place, owner=place.recipient),
     ):
         with pytest.raises(TamperedError):
             open_grant(alice, elsewhere, grant)
+    with pytest.raises(TamperedError):
+        open_grant(SecretKey(b"o" * 32), place, grant)
 
 
 @each_kem
@@ -186,12 +190,20 @@ ROOT = SecretKey(b"o" * 32)
 OWNERS = identity_of(ROOT, X25519)
 
 
+def a_share_table() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("create table vault_shares (collection text primary key, sealed blob)")
+    return connection
+
+
+def keys_of(vault: bytes = b"v" * 16, collection: str = "c") -> CollectionKeys:
+    return CollectionKeys(vault, collection, 0, Bundle.first(SecretKey(b"k" * 32)))
+
+
 @given(shares)
 @settings(max_examples=25)
 def test_a_share_is_read_as_it_was_written_and_refused_once_it_changed(share: Share) -> None:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute("create table vault_shares (collection text primary key, sealed blob)")
-    keys = CollectionKeys(b"v" * 16, "c", 0, Bundle.first(SecretKey(b"k" * 32)))
+    connection, keys = a_share_table(), keys_of()
     write_share(Storage(connection), keys, share, ROOT)
     assert read_share(Storage(connection), keys, OWNERS) == share
     ((sealed,),) = connection.execute("select sealed from vault_shares").fetchall()
@@ -214,9 +226,7 @@ def test_a_share_is_read_as_it_was_written_and_refused_once_it_changed(share: Sh
     ids=["nothing", "a list", "no field", "no text", "a number", "deep", "deep and signed"],
 )
 def test_who_reads_a_collection_can_write_no_share_that_breaks_who_opens_it(told: bytes) -> None:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute("create table vault_shares (collection text primary key, sealed blob)")
-    keys = CollectionKeys(b"v" * 16, "c", 0, Bundle.first(SecretKey(b"k" * 32)))
+    connection, keys = a_share_table(), keys_of()
     sealed = keys.seal("share", keys.place("vault_shares", "sealed", "c"), told)
     connection.execute("insert into vault_shares values ('c', ?)", (sealed,))
     with pytest.raises(FormatError, match="vault_shares of c"):
@@ -225,39 +235,36 @@ def test_who_reads_a_collection_can_write_no_share_that_breaks_who_opens_it(told
 
 
 def test_a_share_signed_by_another_or_of_another_vault_collection_or_revision_is_refused() -> None:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute("create table vault_shares (collection text primary key, sealed blob)")
-    bundle = Bundle.first(SecretKey(b"k" * 32))
+    connection = a_share_table()
     share = Share("strict", 1, "", "", 0, 0, None, b"d" * 32, name="work", revision=7)
 
-    def keys(vault: bytes = b"v" * 16, collection: str = "c") -> CollectionKeys:
-        return CollectionKeys(vault, collection, 0, bundle)
-
     def moved(change: Callable[[bytes], bytes], *, to: CollectionKeys) -> None:
-        write_share(Storage(connection), keys(), share, ROOT)
+        write_share(Storage(connection), keys_of(), share, ROOT)
         ((sealed,),) = connection.execute("select sealed from vault_shares").fetchall()
-        here, there = (one.place("vault_shares", "sealed", one.collection) for one in (keys(), to))
-        content = change(bytes(keys().unseal("share", here, sealed)))
+        here, there = (
+            one.place("vault_shares", "sealed", one.collection) for one in (keys_of(), to)
+        )
+        content = change(bytes(keys_of().unseal("share", here, sealed)))
         connection.execute(
             "update vault_shares set collection = ?, sealed = ?",
             (to.collection, to.seal("share", there, content)),
         )
         read_share(Storage(connection), to, OWNERS)
 
-    moved(lambda content: content, to=keys())
+    moved(lambda content: content, to=keys_of())
     with pytest.raises(TamperedError, match="not signed by"):
-        moved(lambda content: content, to=keys(vault=b"w" * 16))
+        moved(lambda content: content, to=keys_of(vault=b"w" * 16))
     connection.execute("delete from vault_shares")
     with pytest.raises(TamperedError, match="not signed by"):
-        moved(lambda content: content, to=keys(collection="d"))
+        moved(lambda content: content, to=keys_of(collection="d"))
     connection.execute("delete from vault_shares")
     for field in (b"strict", b'"revision":7', b'"name":"work"'):
         changed = field.replace(b"strict", b"default").replace(b"7", b"8").replace(b"wo", b"fo")
         with pytest.raises(TamperedError, match="not signed by"):
-            moved(lambda content, a=field, b=changed: content.replace(a, b), to=keys())
-    write_share(Storage(connection), keys(), share, SecretKey(b"m" * 32))
+            moved(lambda content, a=field, b=changed: content.replace(a, b), to=keys_of())
+    write_share(Storage(connection), keys_of(), share, SecretKey(b"m" * 32))
     with pytest.raises(TamperedError, match="not signed by"):
-        read_share(Storage(connection), keys(), OWNERS)
+        read_share(Storage(connection), keys_of(), OWNERS)
     connection.close()
 
 
@@ -329,3 +336,12 @@ def test_whatever_is_no_introduction_is_bad_input(
         hostile = json.dumps(told).encode()
     with pytest.raises(BadInputError):
         owner.keys.introduced(hostile)
+
+
+@given(data=st.binary(max_size=200))
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bytes_are_an_introduction_by_chance(
+    introduced: tuple[MemoryStore, bytes], data: bytes
+) -> None:
+    with pytest.raises(BadInputError):
+        introduced[0].keys.introduced(data)
