@@ -169,11 +169,11 @@ def filled(
     commitment = bytes(encryption_key.derive("commitment").buffer)
     slot = replace(slot, salt=salt, commitment=commitment)
     if secret.kind == PASSPHRASE:
-        slot = replace(slot, parameters=_told(slot, vault, cost, root, device))
+        slot = replace(slot, parameters=_with_device(slot, vault, cost, root, device))
     return rewrapped(slot, vault, encryption_key, root, pin), encryption_key
 
 
-def _told(
+def _with_device(
     slot: Slot, vault: bytes, cost: Argon2Parameters, root: SecretKey, device: SecretKey | None
 ) -> str:
     if device is None:
@@ -189,11 +189,11 @@ def device_key_of(slot: Slot, vault: bytes, root: SecretKey) -> SecretKey | None
     """
     if slot.kind != PASSPHRASE:
         return None
-    told = read_parameters(slot.parameters)
-    if not told.device:
+    stated = read_parameters(slot.parameters)
+    if not stated.device:
         return None
-    device = open_device_key(slot.device_place(vault), root, told.device_key)
-    if device_id(device, vault) != told.device:
+    device = open_device_key(slot.device_place(vault), root, stated.device_key)
+    if device_id(device, vault) != stated.device:
         raise TamperedError(f"vault_slots.parameters of {slot.id}: name another device key")
     return device
 
@@ -212,7 +212,7 @@ def with_new_root(
     device = device_key_of(slot, vault, before)
     if device is not None:
         cost = read_parameters(slot.parameters).cost
-        slot = replace(slot, parameters=_told(slot, vault, cost, root, device))
+        slot = replace(slot, parameters=_with_device(slot, vault, cost, root, device))
     return rewrapped(slot, vault, encryption_key, root)
 
 
