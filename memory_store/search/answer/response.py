@@ -157,7 +157,7 @@ def _next(search: Search, outcome: Outcome, spending: Spending) -> str | None:
     ordinals = [result.candidate.ordinal for result in outcome.ranking]
     skipped = {outcome.rows[n].candidate.ordinal for n in spending.skipped}
     gone = outcome.refused | {row.candidate.ordinal for row in outcome.rows} - skipped
-    keys = search.context.page_keys()
+    left, keys = search.plan.awaiting(ordinals), search.context.page_keys()
     place = following(
         search.plan.place,
         keys,
@@ -165,7 +165,7 @@ def _next(search: Search, outcome: Outcome, spending: Spending) -> str | None:
         shown=len(spending.taken),
         tried=outcome.tried,
         pool=ordinals,
-        waiting=[o for o in ordinals if o not in gone and search.plan.awaits(o)],
+        waiting=[o for o in ordinals if o in left and o not in gone],
         listing=outcome.listed is not None,
     )
     return None if place is None else continue_token(keys, search.options, place)

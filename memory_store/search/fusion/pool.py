@@ -50,7 +50,8 @@ def above(plan: Plan, results: Sequence[Scored]) -> list[Scored]:
 
 def to_come(plan: Plan, results: Sequence[Scored]) -> list[Scored]:
     """What earlier pages and narrowing have left of ``results``."""
-    return [result for result in results if plan.awaits(result.candidate.ordinal)]
+    left = plan.awaiting([result.candidate.ordinal for result in results])
+    return [result for result in results if result.candidate.ordinal in left]
 
 
 def untried(search: Search, fetched: Fetched, merged: Merged, tried: int) -> tuple[str, ...]:

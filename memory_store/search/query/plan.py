@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -59,9 +59,14 @@ class Plan(Struct, frozen=True):
         """Whether narrowing shows a memory."""
         return self.narrowing is None or bool(self.narrowing.mask[ordinal])
 
-    def awaits(self, ordinal: int) -> bool:
-        """Whether a memory may be on this page or a later one."""
-        return (self.waiting is None or ordinal in self.waiting) and self.keeps(ordinal)
+    def awaiting(self, ordinals: Iterable[int]) -> set[int]:
+        """Those memories that may be on this page or a later one."""
+        waiting, kept = self.waiting, None if self.narrowing is None else self.narrowing.mask
+        return {
+            ordinal
+            for ordinal in ordinals
+            if (waiting is None or ordinal in waiting) and (kept is None or kept[ordinal])
+        }
 
     @property
     def reads(self) -> bool:

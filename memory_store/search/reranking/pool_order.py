@@ -252,9 +252,12 @@ def _sealed_order(plan: Plan, candidates: Sequence[Candidate]) -> list[Scored]:
     """The order and scores that need no text."""
     if plan.mode == "hybrid":
         return in_fusion_order(candidates, plan.recipe)
-    cap = plan.recipe.unverified_cap
-    scored = (Scored(candidate, candidate.share) for candidate in candidates)
-    return [one.moved("not verified", cap * one.score) for one in scored]
+    cap, ordered = plan.recipe.unverified_cap, []
+    for candidate in candidates:
+        score = cap * candidate.share
+        steps = (("not verified", score),) if score != candidate.share else ()
+        ordered.append(Scored(candidate, score, steps=steps))
+    return ordered
 
 
 def _unread_because(plan: Plan, text: str) -> str:
