@@ -350,7 +350,7 @@ class MemoryStore(Actions):
 
     @property
     def locked(self) -> bool:
-        return self._opened.vault.locked
+        return self._opened.vault.keyring.locked
 
     @property
     def path(self) -> Path:

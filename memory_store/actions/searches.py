@@ -157,7 +157,7 @@ def context(opened: Opened) -> SearchContext:
         expander=chosen_expander(opened.expander),
         database=str(vault.path),
         fetch_model="" if snapshot.vectors else absent_command(opened.embedders.name()),
-        strict=vault.strict,
+        strict=settings.strict,
     )
 
 

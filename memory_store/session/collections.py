@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import CollectionInfo
 from memory_store.records.collections import several_of_that_name
@@ -21,6 +23,15 @@ if TYPE_CHECKING:
 
 PERSONAL = "personal"
 """The name of the collection that a new vault has."""
+
+
+class CollectionChange(Struct, frozen=True):
+    """What the settings are to say of a collection: its name, how it is indexed, and what becomes
+    of its members. What is ``None`` stays."""
+
+    name: str | None = None
+    choice: CollectionSettings | None = None
+    members: ChangeRoles | None = None
 
 
 class Collections:
@@ -122,7 +133,7 @@ class Collections:
 
     def choose(self, choice: CollectionSettings) -> None:
         """Set how a collection is indexed from now on. What is there is stale until reindexed."""
-        self._vault.edit_collection(choice.collection, choice=choice)
+        self._vault.edit_collection(choice.collection, CollectionChange(choice=choice))
 
     def change_members(
         self, collection: str, change: ChangeRoles, new_name: str | None = None
@@ -131,7 +142,7 @@ class Collections:
 
         No members at all open it. With a :meth:`new_name`, it gets that name at once.
         """
-        self._vault.edit_collection(collection, name=new_name, members=change)
+        self._vault.edit_collection(collection, CollectionChange(new_name, members=change))
 
     def membership(self) -> Mapping[str, Mapping[str, str]]:
         """Collection id → actor → role, of every collection; no actor where it is open.
@@ -159,7 +170,7 @@ class Collections:
             )
         fresh = self.new_name(collection, name)
         if fresh is not None:
-            self._vault.edit_collection(collection, name=fresh)
+            self._vault.edit_collection(collection, CollectionChange(fresh))
 
     def new_name(self, collection: str, name: str) -> str | None:
         """Another name for a collection, checked; ``None`` if that is its name already."""

@@ -104,7 +104,7 @@ class HeldVectors:
     ) -> VectorIndex:
         from memory_store.index.vector_engines import make_vector_index
 
-        strict = self._vault.strict
+        strict = self._vault.settings.strict
         return make_vector_index(snapshot, strict=strict, previous=previous, shared=shared)
 
     def _drop(self) -> None:

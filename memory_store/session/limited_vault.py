@@ -11,24 +11,22 @@ whole vault's, and the columns of its snapshot are kept beside the whole one's.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from msgspec.structs import replace
 
 from memory_store.errors import OutsideLimitsError
 from memory_store.scopes import Limits
-from memory_store.session.collections import Collections
+from memory_store.session.collections import CollectionChange, Collections
 from memory_store.vault.keyring import LimitedKeyring
 from memory_store.vault.settings import CollectionSettings, Settings
 from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Snapshot
-    from memory_store.models.embedder import Embedder
     from memory_store.session.known_rows import KnownRows
-    from memory_store.session.opened_vault import ChangeRoles
     from memory_store.session.whole_vault import WholeVault
 
 
@@ -52,6 +50,8 @@ class LimitedVault:
         self.creating = limits.creating
         self.path, self.vault, self.access = whole.path, whole.vault, whole.access
         self.gate, self.expansions = whole.gate, whole.expansions
+        self.reader, self.writing, self.row_tags = whole.reader, whole.writing, whole.row_tags
+        self.adopt_model, self.untold = whole.adopt_model, whole.untold
         self.keyring = LimitedKeyring(whole.keyring, limits)
 
     if not TYPE_CHECKING:  # so that mypy refuses it, too
@@ -94,37 +94,12 @@ class LimitedVault:
     # -- of the whole vault -------------------------------------------------------------
 
     @property
-    def locked(self) -> bool:
-        return self._whole.locked
-
-    @property
-    def strict(self) -> bool:
-        return self._whole.strict
-
-    @property
     def older(self) -> str | None:
         return self._whole.older
-
-    def untold(self) -> str | None:
-        return self._whole.untold()
 
     @property
     def index_loaded(self) -> bool:
         return self._whole.index_loaded
-
-    def reader(self) -> Storage:
-        return self._whole.reader()
-
-    def writing(self) -> AbstractContextManager[Storage]:
-        return self._whole.writing()
-
-    def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
-        return self._whole.row_tags(ids)
-
-    def adopt_model(
-        self, storage: Storage, embedder: Embedder, collection: str | None = None
-    ) -> None:
-        self._whole.adopt_model(storage, embedder, collection)
 
     # -- of its collections alone -------------------------------------------------------
 
@@ -176,17 +151,10 @@ class LimitedVault:
         self.keyring.extend(collection)
         return collection
 
-    def edit_collection(
-        self,
-        collection: str,
-        *,
-        name: str | None = None,
-        choice: CollectionSettings | None = None,
-        members: ChangeRoles | None = None,
-    ) -> None:
+    def edit_collection(self, collection: str, change: CollectionChange) -> None:
         """Write what the settings say of one of its collections. Raises NotFoundError."""
         self.keyring.of(collection)
-        self._whole.edit_collection(collection, name=name, choice=choice, members=members)
+        self._whole.edit_collection(collection, change)
 
     def lock(self) -> None:
         """Nothing: the whole vault is locked where it was opened, and this view with it."""

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import Limits
-from memory_store.session.collections import Collections
+from memory_store.session.collections import CollectionChange, Collections
 from memory_store.session.gate import Gate
 from memory_store.session.known_rows import KnownRows
 from memory_store.session.limited_vault import LimitedVault
@@ -41,7 +41,6 @@ from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
-    from memory_store.session.opened_vault import ChangeRoles
     from memory_store.vault.audit_events import AuditEvent
 
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
@@ -92,15 +91,6 @@ class WholeVault:
     def settings(self) -> Settings:
         """The settings as they were last read."""
         return self._settings
-
-    @property
-    def strict(self) -> bool:
-        """Whether nothing but row ids and collection ids stands in clear."""
-        return self.settings.strict
-
-    @property
-    def locked(self) -> bool:
-        return self.keyring.locked
 
     @property
     def older(self) -> str | None:
@@ -248,24 +238,18 @@ class WholeVault:
             )
             return collection
 
-    def edit_collection(
-        self,
-        collection: str,
-        *,
-        name: str | None = None,
-        choice: CollectionSettings | None = None,
-        members: ChangeRoles | None = None,
-    ) -> None:
-        """Write what the settings say of one collection; what is ``None`` stays."""
+    def edit_collection(self, collection: str, change: CollectionChange) -> None:
+        """Write what the settings say of one collection."""
         with self.writing() as storage, storage.transaction(self.keyring):
             known = self.stored_settings(storage)
             changes: dict[str, Any] = {}
-            if name is not None:
-                changes["names"] = {**known.names, collection: name}
-            if choice is not None:
-                changes["choices"] = known.with_choice(replace(choice, collection=collection))
-            if members is not None:
-                roles = members(known.members_of(collection))
+            if change.name is not None:
+                changes["names"] = {**known.names, collection: change.name}
+            if change.choice is not None:
+                choice = replace(change.choice, collection=collection)
+                changes["choices"] = known.with_choice(choice)
+            if change.members is not None:
+                roles = change.members(known.members_of(collection))
                 changes["members"] = known.with_members(collection, roles)
             self.change_settings(storage, present=known, **changes)
 
