@@ -30,7 +30,7 @@ from memory_store.index.postings import collect, collect_pairs
 from memory_store.models.embedder import Embedder
 from memory_store.records import Memory
 from memory_store.session.credentials import secrets_to_open
-from memory_store.session.index_model import index_model
+from memory_store.session.sealed_segments import index_model
 from memory_store.session.unlock import open_vault
 from memory_store.session.whole_vault import WholeVault
 from memory_store.text.tokens import term

@@ -24,8 +24,9 @@ from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Part, Snapshot
 from memory_store.index.vectors import VectorHits
 from memory_store.records import Memory
-from memory_store.session.entries import Indexable, Windows, embedded_text, index_entries
+from memory_store.session.entries import Indexable, Making, Windows, embedded_text, index_entries
 from memory_store.text.canonical import normalise_topic
+from memory_store.vault.settings import CollectionSettings
 
 
 class PlainNumbers:
@@ -117,13 +118,14 @@ class PlainPart(Ranker):
                 tuple(numbers.topic(topic) for topic in topics),
             )
             windows = self._windows(memory, ordinal)
+            made_with = {
+                "analyser": snapshot.language(ordinal),
+                "dimensions": max(snapshot.all_dimensions, default=0),
+            }
             yield from index_entries(
                 [item],
-                numbers,  # type: ignore[arg-type]
-                None,
+                Making(None, numbers, CollectionSettings("", **made_with)),  # type: ignore[arg-type]
                 reuse=lambda _, windows=windows: windows,
-                dimensions=snapshot.dimensions,
-                analyser=snapshot.language(ordinal),
             )
 
     def _windows(self, memory: Memory, ordinal: int) -> Windows:

@@ -20,7 +20,6 @@ from benchmarks.vector_memory import held_lines, query_lines, scan_lines
 from memory_store.index.layout import unit_rows
 from memory_store.index.numpy_vectors import NumpyVectors
 from memory_store.index.snapshot import Mask, Snapshot
-from memory_store.index.vector_engines import make_vector_index
 from memory_store.index.vectors import VectorIndex
 from memory_store.models.embedder import load_embedder
 
@@ -38,7 +37,7 @@ def vector_lines(count: int) -> Iterator[Line | Proportion | Amount]:
     vectors = random_units(count)
     queries = list(random_units(QUERIES, seed=8))
     snapshot = snapshot_of(vectors)
-    index = make_vector_index(snapshot, "numpy")
+    index = NumpyVectors(snapshot)
     yield Line(
         "vector index, first search",
         count,

@@ -23,7 +23,7 @@ from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere,
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 from memory_store.scopes import EVERYTHING, Limits, Scope
 from memory_store.session.creation import create_vault
-from memory_store.session.credentials import secrets_to_create, secrets_to_open
+from memory_store.session.credentials import new_recovery, secrets_to_open, secrets_to_set
 from memory_store.session.embedders import Embedders
 from memory_store.session.held_vectors import HeldVectors
 from memory_store.session.unlock import open_vault
@@ -290,14 +290,15 @@ class MemoryStore(Actions):
         Raises BadInputError without any key, or when the file holds a vault already.
         """
         database = Path(path)
-        secrets, recovery_code = secrets_to_create(
+        secrets = secrets_to_set(
             database,
             key_file=key_file,
             passphrase=passphrase,
             keyring=keyring,
             device_key=device_key,
         )
-        vault = create_vault(database, secrets, profile, topics)
+        recovery, recovery_code = new_recovery()
+        vault = create_vault(database, [*secrets, recovery], profile, topics)
         return MemoryStore(vault, embedder=embedder), recovery_code
 
     @staticmethod

@@ -36,7 +36,7 @@ from memory_store.crypto.identities import (
 )
 from memory_store.crypto.keys import LABEL_PREFIX, SecretKey, length_prefixed
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
-from memory_store.session.credentials import secret_to_add
+from memory_store.session.credentials import secrets_to_set
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import device_keys
 from memory_store.vault.identities import (
@@ -125,8 +125,13 @@ def introduce(
     NotAVaultError, BadInputError, also where the owner has not shown his keys in the file yet.
     """
     path = Path(path)
-    secret = secret_to_add(
-        path, key_file=key_file, passphrase=passphrase, keyring=False, device_key=device_key
+    (secret,) = secrets_to_set(
+        path,
+        key_file=key_file,
+        passphrase=passphrase,
+        keyring=False,
+        device_key=device_key,
+        one=True,
     )
     with vault_faults(path):
         vault, owner = _shown_by(path)

@@ -20,7 +20,7 @@ from memory_store.errors import (
     NotFoundError,
     WrongKeyError,
 )
-from memory_store.session.credentials import new_recovery, passphrase_to_set, secret_to_add
+from memory_store.session.credentials import new_recovery, passphrase_to_set, secrets_to_set
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import device_keys
 from memory_store.vault.identities import publish_owner
@@ -87,12 +87,13 @@ def add(
     if device_key is None:
         vault.follow_settings()
         device_key = not vault.settings.passphrase_alone
-    secret = secret_to_add(
+    (secret,) = secrets_to_set(
         vault.path,
         key_file=key_file,
         passphrase=passphrase,
         keyring=keyring,
         device_key=device_key,
+        one=True,
     )
     return _added(vault, secret)
 

@@ -21,7 +21,7 @@ from memory_store.actions.collections import collection_ids
 from memory_store.dates import epoch, parse_moment
 from memory_store.errors import BadInputError, NotFoundError, TamperedError
 from memory_store.index.snapshot import Filters, Mask, Snapshot
-from memory_store.index.topics import carriers
+from memory_store.index.topics import carriers, topic_counts
 from memory_store.records import STATUSES, Memory, MemoryHead, Reference, SealedMemory, several
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
@@ -311,7 +311,7 @@ def frequent_topics(opened: Opened, most: int = 10) -> dict[str, int]:
     group = {
         one: [blinder.topic(topic) for topic in spellings] for one, blinder in blinders.items()
     }
-    counts = snapshot.topic_counts(group, seen)
+    counts = topic_counts(snapshot, group, seen)
     ranked = sorted(
         zip(spellings.values(), counts, strict=True), key=lambda item: (-item[1], item[0])
     )

@@ -9,7 +9,7 @@ two zero bytes, CRC-32 of the rest, four zero bytes. The checksum catches accide
 errors; it is no protection, which is the envelope's work.
 
 *main*: one row of sizes (documents, windows, dimensions), names, then the columns in the order of
-``_encode_main``; version 1 of it had no row tags. *vectors*: float16, raw. *pairs*: ascending
+:func:`encode_main`; version 1 of it had no row tags. *vectors*: float16, raw. *pairs*: ascending
 hashes and their rows.
 """
 
@@ -19,13 +19,13 @@ import json
 import struct
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from memory_store.index.columns import Array, Buffer, ColumnReader, pack_planes, pack_raw
-from memory_store.index.layout import Late, Pairs, Postings, Segment
+from memory_store.index.layout import NUMBERS, TAGS, Late, Pairs, Postings, Segment
 from memory_store.index.postings import row_dtype
 
 FORMAT_VERSION = 1
@@ -58,21 +58,37 @@ class SegmentParts(NamedTuple):
 def encode(segment: Segment) -> SegmentParts:
     """The segment's bytes. Equal segments give equal bytes."""
     return SegmentParts(
-        main=_framed(_MAIN, _encode_main(segment)),
+        main=encode_main(segment),
         vectors=_framed(_VECTORS, [pack_raw(segment.vectors.astype("<f2", copy=False))]),
         pairs=_framed(
             _PAIRS,
-            [
-                pack_planes(segment.pairs.hashes, delta=True),
-                pack_planes(segment.pairs.docs),
-            ],
+            [pack_planes(segment.pairs.hashes, delta=True), pack_planes(segment.pairs.docs)],
         ),
     )
 
 
 def encode_main(segment: Segment) -> bytearray:
     """The part ``main`` alone, as in :func:`encode`."""
-    return _framed(_MAIN, _encode_main(segment))
+    sizes = np.array([segment.count, segment.windows, segment.dimensions], dtype="<u8")
+    if segment.row_tags is None:
+        raise ValueError("segment: its rows have no tags yet")
+    return _framed(
+        _MAIN,
+        [
+            pack_raw(sizes),
+            _packed_names(segment.types),
+            _packed_names(segment.languages),
+            *(pack_raw(getattr(segment, name)) for name in TAGS),
+            *(pack_planes(getattr(segment, name)) for name in NUMBERS),
+            *_packed_postings(segment.terms),
+            pack_planes(segment.title_counts),
+            pack_planes(segment.body_counts),
+            *_packed_postings(segment.topics),
+            pack_planes(np.diff(segment.window_offsets).astype("<u4")),
+            pack_planes(segment.window_starts),
+            pack_planes(segment.window_ends),
+        ],
+    )
 
 
 def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
@@ -87,15 +103,13 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
     if dimensions > MAX_DIMENSIONS:
         raise ValueError("segment: too many dimensions")
     types, languages = _names(reader), _names(reader)
-    ids = reader.take(["u1"], 16 * count).reshape(-1, 16)
-    tags = reader.take(["u1"], 16 * count).reshape(-1, 16)
-    tagged = _version(main) == TAGGED_VERSION
-    row_tags = reader.take(["u1"], 16 * count).reshape(-1, 16) if tagged else None
-    versions = reader.take(["<i8"], count)
-    type_codes = _below(reader.take(["<u2"], count), len(types))
-    language_codes = _below(reader.take(["<u2"], count), len(languages))
-    created, updated, valid_from, valid_to = (reader.take(["<f8"], count) for _ in range(4))
-    lengths = reader.take(["<u4"], count)
+    tagged = memoryview(main).cast("B")[len(_MAGIC)] == TAGGED_VERSION
+    columns: dict[str, Any] = {"row_tags": None}
+    for name in TAGS if tagged else TAGS[:-1]:
+        columns[name] = reader.take(["u1"], 16 * count).reshape(-1, 16)
+    columns |= {name: reader.take([kind], count) for name, kind in NUMBERS.items()}
+    _below(columns["type_codes"], len(types))
+    _below(columns["language_codes"], len(languages))
     terms = _postings(reader, count)
     titles = reader.take(_COUNTS, len(terms.docs))
     bodies = reader.take(_COUNTS, len(terms.docs))
@@ -106,19 +120,9 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
     return Segment(
         count=count,
         dimensions=dimensions,
-        ids=ids,
-        versions=versions,
+        **columns,
         types=types,
-        type_codes=type_codes,
         languages=languages,
-        language_codes=language_codes,
-        created=created,
-        updated=updated,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        content_tags=tags,
-        row_tags=row_tags,
-        lengths=lengths,
         terms=terms,
         title_counts=titles,
         body_counts=bodies,
@@ -127,40 +131,11 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
         window_starts=starts,
         window_ends=ends,
         late_vectors=Late(
-            lambda: _decode_vectors(_fetched(vectors), windows, dimensions),
+            lambda: _decode_vectors(vectors, windows, dimensions),
             buffer=None if callable(vectors) else vectors,
         ),
-        late_pairs=Late(lambda: _decode_pairs(_fetched(pairs), count)),
+        late_pairs=Late(lambda: _decode_pairs(pairs, count)),
     )
-
-
-def _encode_main(segment: Segment) -> list[bytes | bytearray]:
-    sizes = np.array([segment.count, segment.windows, segment.dimensions], dtype="<u8")
-    if segment.row_tags is None:
-        raise ValueError("segment: its rows have no tags yet")
-    return [
-        pack_raw(sizes),
-        _packed_names(segment.types),
-        _packed_names(segment.languages),
-        pack_raw(segment.ids),
-        pack_raw(segment.content_tags),
-        pack_raw(segment.row_tags),
-        pack_planes(segment.versions),
-        pack_planes(segment.type_codes),
-        pack_planes(segment.language_codes),
-        pack_planes(segment.created),
-        pack_planes(segment.updated),
-        pack_planes(segment.valid_from),
-        pack_planes(segment.valid_to),
-        pack_planes(segment.lengths),
-        *_packed_postings(segment.terms),
-        pack_planes(segment.title_counts),
-        pack_planes(segment.body_counts),
-        *_packed_postings(segment.topics),
-        pack_planes(np.diff(segment.window_offsets).astype("<u4")),
-        pack_planes(segment.window_starts),
-        pack_planes(segment.window_ends),
-    ]
 
 
 def _packed_postings(postings: Postings) -> list[bytes | bytearray]:
@@ -198,14 +173,6 @@ def _opened(buffer: Buffer, part: int) -> ColumnReader:
     if zlib.crc32(view[_HEADER.size :]) != checksum:
         raise ValueError("segment: garbled")
     return ColumnReader(view, _HEADER.size)
-
-
-def _version(part: Buffer) -> int:
-    return memoryview(part).cast("B")[len(_MAGIC)]
-
-
-def _fetched(part: Part) -> Buffer:
-    return part() if callable(part) else part
 
 
 def _names(reader: ColumnReader) -> tuple[str, ...]:
@@ -249,15 +216,15 @@ def _postings(reader: ColumnReader, count: int) -> Postings:
     return Postings(keys, offsets, docs)
 
 
-def _decode_vectors(buffer: Buffer, windows: int, dimensions: int) -> npt.NDArray[np.float16]:
-    reader = _opened(buffer, _VECTORS)
+def _decode_vectors(part: Part, windows: int, dimensions: int) -> npt.NDArray[np.float16]:
+    reader = _opened(part() if callable(part) else part, _VECTORS)
     vectors = reader.take(["<f2"], windows * dimensions)
     reader.finish()
     return vectors.reshape(windows, dimensions)
 
 
-def _decode_pairs(buffer: Buffer, count: int) -> Pairs:
-    reader = _opened(buffer, _PAIRS)
+def _decode_pairs(part: Part, count: int) -> Pairs:
+    reader = _opened(part() if callable(part) else part, _PAIRS)
     hashes = reader.take(["<u4"])
     docs = _below(reader.take([np.dtype(row_dtype(count)).str], len(hashes)), count)
     reader.finish()

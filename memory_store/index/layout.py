@@ -21,6 +21,20 @@ T = TypeVar("T")
 
 WORD_BITS = 64
 
+TAGS = ("ids", "content_tags", "row_tags")
+"""The columns of a segment that hold 16 bytes for each document, in the order they are encoded."""
+NUMBERS = {
+    "versions": "<i8",
+    "type_codes": "<u2",
+    "language_codes": "<u2",
+    "created": "<f8",
+    "updated": "<f8",
+    "valid_from": "<f8",
+    "valid_to": "<f8",
+    "lengths": "<u4",
+}
+"""Those that hold one number for each, with its kind, in the same order."""
+
 
 @dataclass(frozen=True, eq=False)
 class Postings:
@@ -113,6 +127,14 @@ def unit_rows(vectors: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
     np.divide(1.0, lengths, out=lengths, where=lengths > 0)
     rows *= lengths[:, None]
     return rows
+
+
+def packed_signs(signs: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+    """bool [n, d] as bits, uint64 [n, d / 64]."""
+    packed = np.packbits(signs, axis=1)
+    words = np.zeros((len(packed), -(-signs.shape[1] // WORD_BITS) * 8), dtype=np.uint8)
+    words[:, : packed.shape[1]] = packed
+    return words.view(np.uint64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -210,10 +232,7 @@ class Segment:
         Stored word by word, so that a scan runs along contiguous memory.
         """
         signs = self.vectors.view(np.uint16) < np.uint16(0x8000)
-        packed = np.packbits(signs, axis=1)
-        words = np.zeros((len(packed), -(-self.dimensions // WORD_BITS) * 8), dtype=np.uint8)
-        words[:, : packed.shape[1]] = packed
-        return np.ascontiguousarray(words.view(np.uint64).T)
+        return np.ascontiguousarray(packed_signs(signs).T)
 
     def arrays(self) -> list[Array]:
         """Every array now in memory."""
@@ -247,8 +266,3 @@ def overwrite(arrays: Iterable[Array]) -> None:
     for array in arrays:
         if array.flags.writeable:
             array.fill(0)
-
-
-def overwrite_parts(parts: Mapping[str, object]) -> None:
-    """Fill with zeros every array that :func:`arrays_in` finds."""
-    overwrite(arrays_in(parts))

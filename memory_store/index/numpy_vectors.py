@@ -13,14 +13,13 @@ equal cosines, and starts no threads, which two searches at once would fight ove
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.index.layout import WORD_BITS, unit_rows
-from memory_store.index.ranking import best_first
+from memory_store.index.columns import Array
+from memory_store.index.layout import packed_signs, unit_rows
 from memory_store.index.snapshot import Mask, Part, Snapshot
 from memory_store.index.vectors import VectorHits
 
@@ -32,9 +31,6 @@ RANK_BLOCK = 256  # vectors widened at once: more leave the processor's cache (a
 SCAN_BLOCK = 65_536  # windows per step: bounds the scan's temporaries to 3.5 MB for 384 dimensions
 GROWTH = 4  # when windows of too few documents were fetched
 FAR = 65_535  # above any number of sign bits
-
-_Picker = Callable[[int], npt.NDArray[np.intp]]
-"""From how many windows to fetch, to their ascending places."""
 
 
 class NumpyVectors:
@@ -66,10 +62,11 @@ class NumpyVectors:
         if view.eligible <= min(DIRECT_UP_TO, self._exact_up_to):
             return view.ranked(wanted, view.all(), k)
         exact = sum(part.segment.windows for part in parts) <= self._exact_up_to
-        pick = _picker_of_products(view, wanted) if exact else _picker_of_bits(view, wanted)
+        rough: Array = view.products(wanted) if exact else view.differences(wanted)
+        pick = _most_similar if exact else _least_different
         fetch = 2 * k if exact else math.ceil(OVERFETCH * min(k, math.sqrt(FEW * k)))
         while True:
-            hits = view.ranked(wanted, pick(fetch), k)
+            hits = view.ranked(wanted, pick(rough, fetch), k)
             if len(hits.ordinals) >= k or fetch >= view.eligible:
                 return hits
             fetch *= GROWTH
@@ -86,7 +83,10 @@ class _Windows:
         self.snapshot = snapshot
         self.parts = parts
         self.bounds = np.cumsum([0, *(part.segment.windows for part in parts)])
-        self.masks = [_window_mask(part, allowed[part.span]) for part in parts]
+        self.masks = [
+            None if allowed[part.span].all() else allowed[part.span][part.segment.window_rows]
+            for part in parts
+        ]
         self.eligible = sum(
             part.segment.windows if mask is None else int(np.count_nonzero(mask))
             for part, mask in zip(parts, self.masks, strict=True)
@@ -114,7 +114,7 @@ class _Windows:
     def differences(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
         """uint16 [windows]: how many sign bits differ from the query's; ``FAR`` if not eligible."""
         rough = np.empty(self.bounds[-1], dtype=np.uint16)
-        words = _signature(query)[:, None]
+        words = packed_signs((query >= 0)[None]).T
         for index, part in enumerate(self.parts):
             block = rough[self.bounds[index] : self.bounds[index + 1]]
             signatures = part.segment.signatures
@@ -172,7 +172,7 @@ def best_windows(
     order = np.lexsort((places, -usable))
     _, firsts = np.unique(ordinals[order], return_index=True)
     best = order[firsts]
-    chosen = best[best_first(snapshot, ordinals[best], usable[best], k)]
+    chosen = best[snapshot.best_first(ordinals[best], usable[best], k)]
     return VectorHits(ordinals[chosen], usable[chosen], places[chosen])
 
 
@@ -189,29 +189,7 @@ def _unit(query: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     return vector / np.float32(length) if length > 0 and np.isfinite(length) else vector * 0
 
 
-def _signature(query: npt.NDArray[np.float32]) -> npt.NDArray[np.uint64]:
-    packed = np.packbits(query >= 0)
-    words = np.zeros(-(-len(query) // WORD_BITS) * 8, dtype=np.uint8)
-    words[: len(packed)] = packed
-    return words.view(np.uint64)
-
-
-def _window_mask(part: Part, rows: Mask) -> Mask | None:
-    """Which of the part's windows are eligible; ``None`` when all of them are."""
-    return None if rows.all() else rows[part.segment.window_rows]
-
-
-def _picker_of_products(view: _Windows, query: npt.NDArray[np.float32]) -> _Picker:
-    rough = view.products(query)
-    return lambda fetch: _most_similar(rough, fetch)
-
-
-def _picker_of_bits(view: _Windows, query: npt.NDArray[np.float32]) -> _Picker:
-    rough = view.differences(query)
-    return lambda fetch: _least_different(rough, fetch)
-
-
-def _most_similar(rough: npt.NDArray[np.float32], fetch: int) -> npt.NDArray[np.intp]:
+def _most_similar(rough: Array, fetch: int) -> npt.NDArray[np.intp]:
     """Ascending places of the ``fetch`` highest products and of those equal to the last."""
     if fetch >= len(rough):
         return np.flatnonzero(rough > -np.inf)
@@ -219,7 +197,7 @@ def _most_similar(rough: npt.NDArray[np.float32], fetch: int) -> npt.NDArray[np.
     return np.flatnonzero((rough >= least) & (rough > -np.inf))
 
 
-def _least_different(rough: npt.NDArray[np.uint16], fetch: int) -> npt.NDArray[np.intp]:
+def _least_different(rough: Array, fetch: int) -> npt.NDArray[np.intp]:
     """Ascending places of the ``fetch`` smallest differences.
 
     Ties with the last one come too, in the order of places and up to twice ``fetch``.

@@ -1,4 +1,4 @@
-"""Segments: built from index entries, merged, encoded and decoded.
+"""Segments: built from index entries, and merged into one without the rows that died.
 
 Boundary: an :class:`IndexEntry` holds keyed hashes, numbers and vectors, never words. The bytes
 of an encoded segment are as sensitive as the text: they are sealed before they reach a disk.
@@ -18,13 +18,13 @@ from msgspec import Struct
 
 from memory_store.index.codec import SegmentParts, decode, encode
 from memory_store.index.columns import Array
-from memory_store.index.layout import Late, Pairs, Postings, Segment
-from memory_store.index.merging import merge
+from memory_store.index.layout import NUMBERS, TAGS, Late, Postings, Segment
 from memory_store.index.postings import collect, collect_pairs
 
 __all__ = ["IndexEntry", "Segment", "SegmentParts", "build", "decode", "encode", "merge"]
 
 KEY_BYTES = 16  # ids, tags and topic hashes
+TIMES = ("created", "updated", "valid_from", "valid_to")
 
 
 class IndexEntry(Struct, frozen=True):
@@ -53,8 +53,8 @@ class IndexEntry(Struct, frozen=True):
     pairs: frozenset[int]
     windows: Sequence[tuple[int, int]]
     vectors: npt.NDArray[Any]
-    valid_from: float | None = None
-    valid_to: float | None = None
+    valid_from: float = -math.inf
+    valid_to: float = math.inf
     row_tag: bytes = bytes(KEY_BYTES)
 
 
@@ -67,42 +67,124 @@ def build(entries: Sequence[IndexEntry], dimensions: int) -> Segment:
     """
     if len({entry.collection for entry in entries}) > 1:
         raise ValueError("a segment holds one collection")
-    types, type_codes = _coded([entry.type for entry in entries])
-    languages, language_codes = _coded([entry.language for entry in entries])
-    terms, titles, bodies = _terms(entries)
-    offsets, starts, ends, vectors = _windows(entries, dimensions)
-    return Segment(
-        count=len(entries),
-        dimensions=dimensions,
-        ids=_keys([uuid.UUID(entry.memory_id).bytes for entry in entries]),
-        versions=np.array([entry.version for entry in entries], dtype=np.int64),
-        types=types,
-        type_codes=type_codes,
-        languages=languages,
-        language_codes=language_codes,
-        created=np.array([entry.created for entry in entries], dtype=np.float64),
-        updated=np.array([entry.updated for entry in entries], dtype=np.float64),
-        valid_from=_bounds([entry.valid_from for entry in entries], -math.inf),
-        valid_to=_bounds([entry.valid_to for entry in entries], math.inf),
-        content_tags=_keys([entry.content_tag for entry in entries]),
-        row_tags=_keys([entry.row_tag for entry in entries]),
-        lengths=np.array([entry.length for entry in entries], dtype=np.uint32),
-        terms=terms,
-        title_counts=titles,
-        body_counts=bodies,
-        topics=_topics(entries),
-        window_offsets=offsets,
-        window_starts=starts,
-        window_ends=ends,
-        late_vectors=Late(None, vectors),
-        late_pairs=Late(None, _pairs(entries)),
+    fields = [terms for entry in entries for terms in (entry.body_terms, entry.title_terms)]
+    counts = _numbers(chain.from_iterable(terms.values() for terms in fields), np.int64)
+    if len(counts) and (counts.min() < 1 or counts.max() >= 1 << 32):
+        raise ValueError("a term's count is between 1 and 2**32")
+    in_title = np.repeat(np.arange(len(fields)) % 2, list(map(len, fields)))
+    topics = _keys([topic for entry in entries for topic in entry.topics])
+    pairs = _numbers(chain.from_iterable(entry.pairs for entry in entries), np.uint64)
+    return _assembled(
+        dimensions,
+        {
+            "ids": _keys([uuid.UUID(entry.memory_id).bytes for entry in entries]),
+            "content_tags": _keys([entry.content_tag for entry in entries]),
+            "row_tags": _keys([entry.row_tag for entry in entries]),
+            "versions": [entry.version for entry in entries],
+            "lengths": [entry.length for entry in entries],
+            **{name: [getattr(entry, name) for entry in entries] for name in TIMES},
+        },
+        [entry.type for entry in entries],
+        [entry.language for entry in entries],
+        terms=(
+            _numbers(chain.from_iterable(fields), np.uint64),
+            _owners(len(entry.body_terms) + len(entry.title_terms) for entry in entries),
+            counts * in_title,
+            counts * (1 - in_title),
+        ),
+        topics=(
+            topics.view(">u8")[:, 0].astype(np.uint64),
+            _owners(len(entry.topics) for entry in entries),
+        ),
+        pairs=(
+            (pairs >> np.uint64(32)).astype(np.uint32),
+            _owners(len(entry.pairs) for entry in entries),
+        ),
+        windows=_windows(entries, dimensions),
     )
 
 
-def _coded(names: Sequence[str]) -> tuple[tuple[str, ...], npt.NDArray[np.uint16]]:
-    kinds = tuple(dict.fromkeys(names))
-    codes = {name: code for code, name in enumerate(kinds)}
-    return kinds, np.array([codes[name] for name in names], dtype=np.uint16)
+def merge(segments: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
+    """One segment of the rows that each ``alive`` mask marks, in order.
+
+    The arrays are new: the sources may be wiped afterwards. Raises ``ValueError`` when there is
+    nothing to merge, or when the vectors have different dimensions.
+    """
+    if not segments:
+        raise ValueError("there is no segment to merge")
+    parts: list[_Part] = []
+    for segment, alive in segments:
+        parts.append(_Part(segment, alive, sum(len(part.rows) for part in parts)))
+    embedded = [part for part in parts if len(part.windows)] or parts[:1]
+    dimensions = {part.segment.dimensions for part in embedded}
+    if len(dimensions) > 1:
+        raise ValueError("segments of different dimensions cannot be merged")
+    return _assembled(
+        dimensions.pop(),
+        {
+            name: np.concatenate([getattr(part.segment, name)[part.rows] for part in parts])
+            for name in (*TAGS, *NUMBERS)
+        },
+        [name for part in parts for name in part.names("types", "type_codes")],
+        [name for part in parts for name in part.names("languages", "language_codes")],
+        terms=_joined([part.terms() for part in parts]),
+        topics=_joined([part.loose(part.segment.topics)[1:] for part in parts]),
+        pairs=_joined([part.pairs() for part in parts]),
+        windows=(
+            np.concatenate([np.diff(p.segment.window_offsets)[p.rows] for p in parts]),
+            np.concatenate([part.segment.window_starts[part.windows] for part in parts]),
+            np.concatenate([part.segment.window_ends[part.windows] for part in parts]),
+            _vectors(embedded),
+        ),
+    )
+
+
+def _assembled(
+    dimensions: int,
+    columns: Mapping[str, Any],
+    types: Sequence[str],
+    languages: Sequence[str],
+    *,
+    terms: tuple[Array, Array, Array, Array],
+    topics: tuple[Array, Array],
+    pairs: tuple[Array, Array],
+    windows: tuple[Array, Array, Array, npt.NDArray[np.float16]],
+) -> Segment:
+    """A segment of columns and loose rows: ``terms`` are keys, documents, and counts in title and
+    body; ``topics`` and ``pairs`` keys and documents; ``windows`` how many each document has, their
+    starts, ends and vectors."""
+    count = len(types)
+    kinds, type_codes = _coded(types)
+    tongues, language_codes = _coded(languages)
+    columns = {**columns, "type_codes": type_codes, "language_codes": language_codes}
+    keys, docs, *counted = terms
+    postings, (titles, bodies) = collect(keys, docs, count, counted)
+    counts, starts, ends, vectors = windows
+    numbers: dict[str, Any] = {
+        name: np.asarray(columns[name], kind) for name, kind in NUMBERS.items()
+    }
+    return Segment(
+        count=count,
+        dimensions=dimensions,
+        **{name: columns[name] for name in TAGS},
+        **numbers,
+        types=kinds,
+        languages=tongues,
+        terms=postings,
+        title_counts=titles,
+        body_counts=bodies,
+        topics=collect(*topics, count)[0],
+        window_offsets=np.append(0, np.cumsum(counts, dtype=np.int64)),
+        window_starts=starts,
+        window_ends=ends,
+        late_vectors=Late(None, vectors),
+        late_pairs=Late(None, collect_pairs(*pairs, count)),
+    )
+
+
+def _coded(names: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
+    codes: dict[str, int] = {}
+    return tuple(dict.fromkeys(names)), [codes.setdefault(name, len(codes)) for name in names]
 
 
 def _keys(values: Sequence[bytes]) -> npt.NDArray[np.uint8]:
@@ -112,55 +194,20 @@ def _keys(values: Sequence[bytes]) -> npt.NDArray[np.uint8]:
     return np.frombuffer(joined, dtype=np.uint8).reshape(-1, KEY_BYTES)
 
 
-def _bounds(values: Sequence[float | None], unknown: float) -> npt.NDArray[np.float64]:
-    return np.array([unknown if v is None else v for v in values], dtype=np.float64)
-
-
-def _hashes(values: Iterable[int]) -> npt.NDArray[np.uint64]:
+def _numbers(values: Iterable[int], kind: type[np.generic]) -> Array:
     # The dtype must be said: left to itself, NumPy turns hashes above 2**63 into floats.
-    return np.fromiter(values, dtype=np.uint64)
+    return np.fromiter(values, dtype=kind)
 
 
-def _terms(entries: Sequence[IndexEntry]) -> tuple[Postings, Array, Array]:
-    sizes = [(len(entry.body_terms), len(entry.title_terms)) for entry in entries]
-    fields = [terms for entry in entries for terms in (entry.body_terms, entry.title_terms)]
-    keys = _hashes(chain.from_iterable(terms.keys() for terms in fields))
-    counts = np.fromiter(
-        chain.from_iterable(terms.values() for terms in fields), dtype=np.int64, count=len(keys)
-    )
-    docs = np.repeat(np.arange(len(entries)), [b + t for b, t in sizes])
-    in_title = np.repeat(np.arange(2 * len(entries)) % 2, [n for pair in sizes for n in pair])
-    if len(counts) and (counts.min() < 1 or counts.max() >= 1 << 32):
-        raise ValueError("a term's count is between 1 and 2**32")
-    postings, (titles, bodies) = collect(
-        keys, docs, len(entries), (counts * in_title, counts * (1 - in_title))
-    )
-    return postings, titles, bodies
-
-
-def _topics(entries: Sequence[IndexEntry]) -> Postings:
-    if any(len(topic) != KEY_BYTES for entry in entries for topic in entry.topics):
-        raise ValueError("ids, content tags and topic hashes are 16 bytes")
-    keys = _hashes(int.from_bytes(topic[:8], "big") for e in entries for topic in e.topics)
-    docs = np.repeat(np.arange(len(entries)), [len(entry.topics) for entry in entries])
-    return collect(keys, docs, len(entries))[0]
-
-
-def _pairs(entries: Sequence[IndexEntry]) -> Pairs:
-    hashes = _hashes(chain.from_iterable(entry.pairs for entry in entries))
-    upper = (hashes >> np.uint64(32)).astype(np.uint32)
-    docs = np.repeat(np.arange(len(entries)), [len(entry.pairs) for entry in entries])
-    return collect_pairs(upper, docs, len(entries))
+def _owners(counts: Iterable[int]) -> npt.NDArray[np.intp]:
+    """The document of each of its ``counts`` rows."""
+    each = list(counts)
+    return np.repeat(np.arange(len(each)), each)
 
 
 def _windows(
     entries: Sequence[IndexEntry], dimensions: int
-) -> tuple[
-    npt.NDArray[np.int64],
-    npt.NDArray[np.uint32],
-    npt.NDArray[np.uint32],
-    npt.NDArray[np.float16],
-]:
+) -> tuple[Array, Array, Array, npt.NDArray[np.float16]]:
     embedded = [entry for entry in entries if len(entry.vectors)]
     for entry in embedded:
         if np.shape(entry.vectors) != (len(entry.windows), dimensions):
@@ -170,9 +217,54 @@ def _windows(
             )
     spans = [tuple(window)[:2] for entry in embedded for window in entry.windows]
     bounds = np.array(spans, dtype=np.uint32).reshape(-1, 2)
-    offsets = np.zeros(len(entries) + 1, dtype=np.int64)
-    np.cumsum([len(entry.vectors) for entry in entries], out=offsets[1:])
     vectors = np.zeros((len(spans), dimensions), dtype=np.float16)
     if embedded:
         np.concatenate([entry.vectors for entry in embedded], out=vectors, casting="same_kind")
-    return offsets, bounds[:, 0].copy(), bounds[:, 1].copy(), vectors
+    counts = np.array([len(entry.vectors) for entry in entries], dtype=np.int64)
+    return counts, bounds[:, 0].copy(), bounds[:, 1].copy(), vectors
+
+
+class _Part:
+    """A segment to merge: ``rows`` of it live, the first of them at ``first`` of the result."""
+
+    def __init__(self, segment: Segment, alive: npt.NDArray[np.bool_], first: int) -> None:
+        if len(alive) != segment.count:
+            raise ValueError("the mask does not fit the segment")
+        self.segment, self.alive = segment, alive
+        self.rows = np.flatnonzero(alive)
+        self.windows = np.flatnonzero(alive[segment.window_rows])
+        self._moved = np.cumsum(alive, dtype=np.int64) - 1 + first
+
+    def names(self, names: str, codes: str) -> list[str]:
+        """The names of the living rows, by a column of codes."""
+        known: tuple[str, ...] = getattr(self.segment, names)
+        return [known[code] for code in getattr(self.segment, codes)[self.rows].tolist()]
+
+    def loose(self, postings: Postings) -> tuple[Array, Array, Array]:
+        """Which rows of postings live, their keys and their documents in the result."""
+        kept = self.alive[postings.docs]
+        keys = np.repeat(postings.keys, np.diff(postings.offsets))
+        return kept, keys[kept], self._moved[postings.docs[kept]]
+
+    def terms(self) -> tuple[Array, Array, Array, Array]:
+        kept, keys, docs = self.loose(self.segment.terms)
+        titles, bodies = self.segment.title_counts[kept], self.segment.body_counts[kept]
+        return keys, docs, titles.astype(np.int64), bodies.astype(np.int64)
+
+    def pairs(self) -> tuple[Array, Array]:
+        pairs = self.segment.pairs
+        kept = self.alive[pairs.docs]
+        return pairs.hashes[kept], self._moved[pairs.docs[kept]]
+
+
+def _joined(parts: Sequence[tuple[Array, ...]]) -> Any:
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def _vectors(parts: Sequence[_Part]) -> npt.NDArray[np.float16]:
+    ends = np.cumsum([len(part.windows) for part in parts])
+    vectors = np.empty((ends[-1], parts[0].segment.dimensions), dtype=np.float16)
+    for part, piece in zip(parts, np.split(vectors, ends[:-1]), strict=True):
+        # mode: with "raise" NumPy writes to a copy, which would stay in freed memory
+        part.segment.vectors.take(part.windows, axis=0, out=piece, mode="clip")
+    return vectors

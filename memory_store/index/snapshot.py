@@ -20,6 +20,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from memory_store.index.layout import Segment, unit_rows
+from memory_store.index.topics import TopicGroup, with_topic
 from memory_store.records import DONE_SUFFIX
 from memory_store.text.identifiers import CODE
 
@@ -29,8 +30,6 @@ MOST_LIMITED = 16  # views of some collections kept at once: about 90 bytes a do
 Mask = npt.NDArray[np.bool_]
 HashGroup = Mapping[str, Sequence[int]]
 """Collection id → the uint64 keyed hashes that stand for one word (or pair) there."""
-TopicGroup = Mapping[str, Sequence[bytes]]
-"""Collection id → the 16-byte keyed hashes that stand for one topic there."""
 
 
 class Filters(Struct, frozen=True):
@@ -58,7 +57,7 @@ class Part(Struct, frozen=True, eq=False):
     collection: str
     base: int
     alive: Mask
-    all_alive: bool
+    stale: bool
 
     @property
     def end(self) -> int:
@@ -93,19 +92,18 @@ class Snapshot:
         (default: none was). ``untagged`` are collections of before rows had tags.
         """
         self.untagged = frozenset(untagged)
-        self.parts: tuple[Part, ...] = tuple(_placed(parts))
+        self.parts: tuple[Part, ...] = tuple(_placed(parts, stale))
         segments = [part.segment for part in self.parts]
         self.size: int = self.parts[-1].end if self.parts else 0
         self.alive: Mask = _joined([part.alive for part in self.parts], np.bool_)
         self.total: int = int(np.count_nonzero(self.alive))
-        self.collections, codes = _coded([(c,) for _, _, c in parts])
-        self.collection_codes = np.repeat(
-            np.array([table[0] for table in codes], dtype=np.int16), [s.count for s in segments]
+        self.collections, self.collection_codes = _coded(
+            [((p.collection,), np.zeros(p.segment.count, np.uint16)) for p in self.parts]
         )
-        self.types, tables = _coded([s.types for s in segments])
-        self.type_codes = _recoded(tables, [s.type_codes for s in segments])
-        self.languages, tables = _coded([s.languages for s in segments])
-        self.language_codes = _recoded(tables, [s.language_codes for s in segments])
+        self.types, self.type_codes = _coded([(s.types, s.type_codes) for s in segments])
+        self.languages, self.language_codes = _coded(
+            [(s.languages, s.language_codes) for s in segments]
+        )
         self.done: Mask = self._of_types([t for t in self.types if t.endswith(DONE_SUFFIX)])
         self.created = _joined([s.created for s in segments], np.float64)
         self.updated = _joined([s.updated for s in segments], np.float64)
@@ -115,7 +113,6 @@ class Snapshot:
         self.versions = _joined([s.versions for s in segments], np.int64)
         self.content_tags = _joined([s.content_tags for s in segments], np.uint8, 16)
         self.id_words = _joined([s.id_words for s in segments], np.uint64, 2)
-        self._stale_parts = tuple(stale) or (False,) * len(self.parts)
         self.caches: dict[Any, Any] = {}
         self._worked_out: dict[str, Any] = {}
         self._places: dict[str, int] = {}
@@ -136,44 +133,27 @@ class Snapshot:
         with self._limiting:
             found = self._limited.get(wanted)
             if found is None:
-                found = self._limited[wanted] = self._made_of(wanted)
+                chosen = [part for part in self.parts if part.collection in wanted]
+                found = self._limited[wanted] = Snapshot(
+                    [(part.segment, part.alive, part.collection) for part in chosen],
+                    stale=[part.stale for part in chosen],
+                    untagged=self.untagged,
+                )
+                found.limited = True
             self._limited.move_to_end(wanted)
             if len(self._limited) > MOST_LIMITED:
                 self._limited.popitem(last=False)
             return found
 
-    def _made_of(self, collections: Collection[str]) -> Snapshot:
-        chosen = [
-            (part, stale)
-            for part, stale in zip(self.parts, self._stale_parts, strict=True)
-            if part.collection in collections
-        ]
-        made = Snapshot(
-            [(part.segment, part.alive, part.collection) for part, _ in chosen],
-            stale=[stale for _, stale in chosen],
-            untagged=self.untagged,
-        )
-        made.limited = True
-        return made
-
     @cached_property
     def stale(self) -> Mask:
         """bool [size]: living documents indexed with other settings than hold now."""
-        made_before = [
-            np.full(part.segment.count, old)
-            for part, old in zip(self.parts, self._stale_parts, strict=True)
-        ]
-        mask = _joined(made_before, np.bool_)
+        mask = _joined([np.full(part.segment.count, part.stale) for part in self.parts], np.bool_)
         if {CODE, CODE + DONE_SUFFIX}.intersection(self.types):
             # Before identifiers had terms of their own, code was analysed as prose.
             spelled = np.array([name == CODE for name in self.languages] or [False], dtype=bool)
             mask |= self._of_types([CODE]) & ~spelled[self.language_codes]
         return mask & self.alive
-
-    @property
-    def dimensions(self) -> int:
-        """The vectors' dimensions (of the newest segment that has any), 0 without vectors."""
-        return next((p.segment.dimensions for p in reversed(self.parts) if p.segment.windows), 0)
 
     @property
     def all_dimensions(self) -> tuple[int, ...]:
@@ -205,6 +185,24 @@ class Snapshot:
                 self._places = {}
             self._places.update(zip(found, places.tolist(), strict=True))
         return found
+
+    def best_first(
+        self, ordinals: npt.NDArray[np.integer[Any]], scores: npt.NDArray[np.floating[Any]], k: int
+    ) -> npt.NDArray[np.intp]:
+        """Places of the ``k`` highest ``scores``, equal ones in the order of the memories' ids."""
+        if k <= 0:
+            return np.empty(0, dtype=np.intp)
+        places = np.arange(len(scores))
+        if len(scores) > k:
+            least = np.partition(scores, len(scores) - k)[len(scores) - k]
+            places = np.flatnonzero(scores >= least)
+        falling = -scores[places]
+        order = falling.argsort()
+        falling = falling[order]
+        if (falling[1:] == falling[:-1]).any():  # seldom, and ids lie far apart in memory
+            words = self.id_words[ordinals[places]]
+            order = np.lexsort((words[:, 1], words[:, 0], -scores[places]))
+        return places[order[:k]]
 
     def differ(self, ordinals: Sequence[int]) -> bool:
         """Whether no two of some different documents share a content.
@@ -298,9 +296,8 @@ class Snapshot:
 
     def windows(self, ordinal: int) -> list[tuple[int, int]]:
         """The document's embedded windows as ``(start, end)`` character offsets."""
-        part = self.part_of(ordinal)
-        first, last = part.segment.window_offsets[ordinal - part.base :][:2]
-        starts, ends = part.segment.window_starts[first:last], part.segment.window_ends[first:last]
+        segment, rows = self._window_rows(ordinal)
+        starts, ends = segment.window_starts[rows], segment.window_ends[rows]
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     def window(self, ordinal: int, number: int) -> tuple[int, int] | None:
@@ -318,9 +315,12 @@ class Snapshot:
 
     def stored_vectors(self, ordinal: int) -> npt.NDArray[np.float16]:
         """The document's vectors bit by bit as they are kept, float16 [windows, dimensions]."""
+        segment, rows = self._window_rows(ordinal)
+        return segment.vectors[rows].copy()
+
+    def _window_rows(self, ordinal: int) -> tuple[Segment, slice]:
         part = self.part_of(ordinal)
-        first, last = part.segment.window_offsets[ordinal - part.base :][:2]
-        return part.segment.vectors[first:last].copy()
+        return part.segment, slice(*part.segment.window_offsets[ordinal - part.base :][:2].tolist())
 
     def visible(self, collections: Collection[str] | None) -> Mask:
         """bool [size]: living documents of those collections (``None``: of all)."""
@@ -346,47 +346,8 @@ class Snapshot:
         if filters.until is not None:
             mask &= self.created <= filters.until
         for group in filters.topics_any:
-            mask &= self.with_topic(group)
+            mask &= with_topic(self, group)
         return mask
-
-    def with_topic(self, group: TopicGroup) -> Mask:
-        """bool [size]: documents that hold a topic of ``group`` (dead ones too)."""
-        held = np.zeros(self.size, dtype=bool)
-        held[self.topic_rows([group])[0]] = True
-        return held
-
-    def topic_rows(self, groups: Sequence[TopicGroup]) -> list[npt.NDArray[np.intp]]:
-        """Per group, the ordinals of documents that hold a topic of it (dead ones too).
-
-        One that holds several stands there several times.
-        """
-        rows: list[list[npt.NDArray[np.intp]]] = [[] for _ in groups]
-        wanted: dict[str, tuple[npt.NDArray[np.uint64], list[int]]] = {}
-        for part in self.parts:
-            if part.collection not in wanted:
-                pairs = [(h, n) for n, g in enumerate(groups) for h in g.get(part.collection, ())]
-                owners = [n for _, n in pairs]
-                wanted[part.collection] = (topic_keys([h for h, _ in pairs]), owners)
-            keys, owners = wanted[part.collection]
-            postings = part.segment.topics
-            for index, start, end in postings.slices(keys):
-                docs = postings.docs[start:end].astype(np.intp)
-                rows[owners[index]].append(docs + part.base)
-        return [np.concatenate([np.empty(0, np.intp), *found]) for found in rows]
-
-    def topic_counts(self, group: TopicGroup, among: Mask) -> list[int]:
-        """How many documents of ``among`` (bool [size]) hold each topic.
-
-        ``group`` has as many hashes in every collection: those of the same topics, in order.
-        """
-        counts = [0] * max(map(len, group.values()), default=0)
-        keys = {collection: topic_keys(hashes) for collection, hashes in group.items()}
-        for part in self.parts:
-            postings, chosen = part.segment.topics, among[part.span]
-            if part.collection in keys and chosen.any():
-                for topic, start, end in postings.slices(keys[part.collection]):
-                    counts[topic] += int(np.count_nonzero(chosen[postings.docs[start:end]]))
-        return counts
 
     def worked_out(self, name: str, work: Callable[[], Any]) -> Any:
         """What ``work`` makes of this snapshot, made once, by whichever thread asks first."""
@@ -424,37 +385,28 @@ def id_texts(ids: bytes) -> Iterator[str]:
     return (text[at : at + 36] for at in range(0, len(text), 36))
 
 
-def topic_keys(hashes: Sequence[bytes]) -> npt.NDArray[np.uint64]:
-    """uint64 keys of 16-byte topic hashes: their first half, big-endian."""
-    return np.array([int.from_bytes(h[:8], "big") for h in hashes], dtype=np.uint64)
-
-
-def _placed(parts: Sequence[tuple[Segment, Mask, str]]) -> list[Part]:
-    placed = []
+def _placed(parts: Sequence[tuple[Segment, Mask, str]], stale: Sequence[bool]) -> Iterator[Part]:
     base = 0
-    for segment, alive, collection in parts:
+    known = stale or [False] * len(parts)
+    for (segment, alive, collection), old in zip(parts, known, strict=True):
         if alive.shape != (segment.count,) or alive.dtype != np.bool_:
             raise ValueError("the mask does not fit the segment")
-        placed.append(Part(segment, collection, base, alive, bool(alive.all())))
+        yield Part(segment, collection, base, alive, old)
         base += segment.count
-    return placed
 
 
 def _joined(columns: Sequence[npt.NDArray[Any]], dtype: Any, *shape: int) -> npt.NDArray[Any]:
     return np.concatenate([np.zeros((0, *shape), dtype=dtype), *columns])
 
 
-def _coded(names: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[list[int]]]:
+def _coded(
+    columns: Sequence[tuple[tuple[str, ...], npt.NDArray[np.uint16]]],
+) -> tuple[tuple[str, ...], npt.NDArray[np.int16]]:
+    """Columns of codes into names of their own, as one column into the names of all."""
     codes: dict[str, int] = {}
-    tables = [[codes.setdefault(name, len(codes)) for name in row] for row in names]
-    return tuple(codes), tables
-
-
-def _recoded(
-    tables: Sequence[list[int]], columns: Sequence[npt.NDArray[np.uint16]]
-) -> npt.NDArray[np.int16]:
+    tables = [[codes.setdefault(name, len(codes)) for name in names] for names, _ in columns]
     renamed = [
         np.array(table or [0], dtype=np.int16)[column]
-        for table, column in zip(tables, columns, strict=True)
+        for table, (_, column) in zip(tables, columns, strict=True)
     ]
-    return _joined(renamed, np.int16)
+    return tuple(codes), _joined(renamed, np.int16)

@@ -3,6 +3,8 @@
 Boundary: a query word arrives as one keyed hash per collection and language; no word is seen
 here. Document frequencies, the number of documents and their mean length count only *visible*
 collections and living documents, so a score leaks nothing about what the asker may not read.
+A :class:`Table` is overwritten when no search uses it any more: that is what a lock and a newer
+snapshot leave it to.
 """
 
 from __future__ import annotations
@@ -18,9 +20,8 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from memory_store.index.columns import Array
-from memory_store.index.ranking import best_first
-from memory_store.index.snapshot import HashGroup, Mask, Snapshot
-from memory_store.index.term_table import Piece, terms_of
+from memory_store.index.layout import Postings
+from memory_store.index.snapshot import HashGroup, Mask, Part, Snapshot
 
 K1 = 1.2  # SQLite, ext/fts5/fts5_aux.c: fts5Bm25Function
 B = 0.75  # likewise
@@ -28,7 +29,14 @@ IDF_FLOOR = 1e-6  # likewise: the idf of a word that more than half of the docum
 
 MAX_CACHED = 16  # settings whose length norms a snapshot remembers
 
-TermGroup = HashGroup
+WORTH_A_TABLE = 4  # look-ups before it is made: it costs as much as fifteen of them save
+FEW_SEGMENTS = 2  # up to here they are asked one by one
+
+Hashes = npt.NDArray[np.uint64]
+Piece = tuple[int, Array, Array, Array]
+"""The postings of one word in one segment: where its rows begin, the rows, how often the word
+stands in their titles and bodies. A plain tuple: sixty are made in a search.
+"""
 
 
 class Scored(NamedTuple):
@@ -47,7 +55,7 @@ class Matches(Struct, frozen=True, eq=False):
     are there.
     """
 
-    groups: Sequence[TermGroup]
+    groups: Sequence[HashGroup]
     visible: Collection[str] | None
     documents: int
     frequencies: tuple[int, ...]
@@ -57,7 +65,7 @@ class Matches(Struct, frozen=True, eq=False):
 
 
 def look_up(
-    snapshot: Snapshot, groups: Sequence[TermGroup], visible: Collection[str] | None = None
+    snapshot: Snapshot, groups: Sequence[HashGroup], visible: Collection[str] | None = None
 ) -> Matches:
     """The postings of some words, from all segments. Each group is one word."""
     hits = _hits(snapshot, groups, visible)
@@ -79,7 +87,7 @@ def look_up(
 
 def keyword_scores(
     snapshot: Snapshot,
-    groups: Sequence[TermGroup],
+    groups: Sequence[HashGroup],
     *,
     k1: float = K1,
     b: float = B,
@@ -126,28 +134,15 @@ def bm25(
 
 def top_k(snapshot: Snapshot, ordinals: Array, scores: Array, k: int) -> Scored:
     """The ``k`` best, highest score first, equal scores in the order of their ids' text."""
-    best = best_first(snapshot, ordinals, scores, k)
+    best = snapshot.best_first(ordinals, scores, k)
     return Scored(ordinals[best].astype(np.int32), scores[best].astype(np.float64))
 
 
 def document_frequency(
-    snapshot: Snapshot, group: TermGroup, visible: Collection[str] | None = None
+    snapshot: Snapshot, group: HashGroup, visible: Collection[str] | None = None
 ) -> int:
     """How many living documents of the visible collections hold the word."""
     return look_up(snapshot, [group], visible).frequencies[0]
-
-
-def coverage(
-    snapshot: Snapshot,
-    groups: Sequence[TermGroup],
-    ordinals: Array,
-    visible: Collection[str] | None = None,
-) -> npt.NDArray[np.float64]:
-    """How much of the words of ``groups`` each document of ``ordinals`` holds.
-
-    See :func:`covered`.
-    """
-    return covered(snapshot, look_up(snapshot, groups, visible), ordinals)
 
 
 def covered(snapshot: Snapshot, found: Matches, ordinals: Array) -> npt.NDArray[np.float64]:
@@ -170,7 +165,7 @@ def covered(snapshot: Snapshot, found: Matches, ordinals: Array) -> npt.NDArray[
     return shares
 
 
-def has_term(snapshot: Snapshot, group: TermGroup, ordinals: Array | None = None) -> Mask:
+def has_term(snapshot: Snapshot, group: HashGroup, ordinals: Array | None = None) -> Mask:
     """Whether each document of ``ordinals`` (``None``: of the snapshot) holds the word."""
     held = np.zeros(snapshot.size, dtype=bool)
     (hits,) = _hits(snapshot, [group], None)
@@ -192,7 +187,7 @@ def has_pair(snapshot: Snapshot, pair: HashGroup, ordinals: Array | None = None)
 
 
 def _hits(
-    snapshot: Snapshot, groups: Sequence[TermGroup], visible: Collection[str] | None
+    snapshot: Snapshot, groups: Sequence[HashGroup], visible: Collection[str] | None
 ) -> list[list[Piece]]:
     """Per group, the postings of its word, segment by segment."""
     answer: list[list[Piece]] = [[] for _ in groups]
@@ -207,7 +202,7 @@ def _hits(
 
 
 def _wanted(
-    groups: Sequence[TermGroup], collection: str
+    groups: Sequence[HashGroup], collection: str
 ) -> tuple[npt.NDArray[np.uint64], list[int]]:
     """The hashes to look up in one collection, and the group each belongs to."""
     rows = [(h, i) for i, g in enumerate(groups) for h in dict.fromkeys(g.get(collection, ()))]
@@ -272,3 +267,84 @@ def _norms(
             snapshot.caches.clear()
         snapshot.caches[key] = known
     return known
+
+
+class Terms:
+    """The terms of one collection in a snapshot; ``table`` is there once it is worth it."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._postings = [part.segment.terms for part in parts]
+        self._columns = [
+            (p.base, p.segment.terms.docs, p.segment.title_counts, p.segment.body_counts)
+            for p in parts
+        ]
+        self._asked = 0
+        self.table: Table | None = None
+
+    def pieces(self, wanted: Hashes) -> Iterator[tuple[int, Piece]]:
+        """The postings of each hash of ``wanted`` in each segment: ``(index in wanted, piece)``."""
+        for index, number, start, end in self._places(wanted):
+            base, docs, titles, bodies = self._columns[number]
+            yield index, (base, docs[start:end], titles[start:end], bodies[start:end])
+
+    def _places(self, wanted: Hashes) -> list[tuple[int, int, int, int]]:
+        """``(index in wanted, segment, start, end)`` of all postings."""
+        self._asked += 1
+        if self._asked > WORTH_A_TABLE and len(self._postings) > FEW_SEGMENTS:
+            if self.table is None:  # two threads may both make one: either serves
+                self.table = Table(self._postings)
+            return self.table.places(wanted)
+        return [
+            (index, number, start, end)
+            for number, postings in enumerate(self._postings)
+            for index, start, end in postings.slices(wanted)
+        ]
+
+
+class Table:
+    """Where the postings of each word lie, in all segments: a collection of 10,000 memories has ten
+    segments or more, so eight words are looked up eighty times, and most of that is waiting for
+    memory. One sorted table takes a tenth of the time. It is made once a snapshot was searched a
+    few times: who searches once after each write would make it for nothing.
+
+    ``keys`` uint64 [n] ascending, those of all segments, and where the ``postings`` of each lie:
+    uint32 [n, 3], its segment, their start and their end there. 20 bytes a key."""
+
+    def __init__(self, postings: Sequence[Postings]) -> None:
+        keys = np.concatenate([one.keys for one in postings])
+        order = keys.argsort(kind="stable")  # quick for what is sorted in runs
+        sizes = [len(one.keys) for one in postings]
+        self.keys = keys[order]
+        places = np.empty((len(keys), 3), dtype=np.uint32)
+        places[:, 0] = np.arange(len(postings)).repeat(sizes)
+        places[:, 1] = np.concatenate([one.offsets[:-1] for one in postings])
+        places[:, 2] = np.concatenate([one.offsets[1:] for one in postings])
+        self.postings = places[order]
+        keys.fill(0)
+        places.fill(0)
+
+    def places(self, wanted: Hashes) -> list[tuple[int, int, int, int]]:
+        """``(index in wanted, segment, start, end)`` of all postings, those of a hash in a row."""
+        firsts = self.keys.searchsorted(wanted).tolist()
+        lasts = self.keys.searchsorted(wanted, side="right").tolist()
+        return [
+            (index, segment, start, end)
+            for index, (first, last) in enumerate(zip(firsts, lasts, strict=True))
+            for segment, start, end in self.postings[first:last].tolist()
+        ]
+
+    def __del__(self) -> None:
+        for array in vars(self).values():
+            array.fill(0)
+
+
+def terms_of(snapshot: Snapshot) -> dict[str, Terms]:
+    """Collection → its terms."""
+    found: dict[str, Terms] = snapshot.worked_out(
+        "terms",
+        lambda: {
+            collection: Terms([part for part in snapshot.parts if part.collection == collection])
+            for collection in snapshot.collections
+        },
+    )
+    return found

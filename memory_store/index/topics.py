@@ -1,4 +1,4 @@
-"""The topic leg: documents whose tags match the query's words, by exact keyed hash.
+"""Topics: where they stand, and the leg of documents whose topics are the query's words.
 
 Boundary: topics arrive and are held as keyed hashes. Rarity counts only visible collections.
 """
@@ -6,13 +6,19 @@ Boundary: topics arrive and are held as keyed hashes. Rarity counts only visible
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.index.snapshot import Mask, Part, Snapshot, TopicGroup
+from memory_store.index.columns import Array
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Mask, Part, Snapshot
+
+TopicGroup = Mapping[str, Sequence[bytes]]
+"""Collection id → the 16-byte keyed hashes that stand for one topic there."""
 
 
 class TopicMatches(NamedTuple):
@@ -39,11 +45,12 @@ def topic_matches(
     documents = int(np.count_nonzero(seen))
     matched = np.zeros(snapshot.size, dtype=np.int32)
     rarity = np.zeros(snapshot.size)
-    for rows in snapshot.topic_rows(groups):
-        if not len(rows):  # most words are no topics
-            continue
-        held = np.zeros(snapshot.size, dtype=np.bool_)
-        held[rows] = True
+    holding: dict[int, Mask] = {}  # most words are no topics
+    for group, _, part, rows in holders(snapshot, groups):
+        if group not in holding:
+            holding[group] = np.zeros(snapshot.size, dtype=np.bool_)
+        holding[group][part.span][rows] = True
+    for _, held in sorted(holding.items()):
         held &= seen
         frequency = int(np.count_nonzero(held))
         if frequency:
@@ -57,6 +64,50 @@ def topic_matches(
     )
     best = found[order]
     return TopicMatches(best.astype(np.int32), matched[best], rarity[best])
+
+
+def holders(
+    snapshot: Snapshot, groups: Sequence[TopicGroup]
+) -> Iterator[tuple[int, int, Part, Array]]:
+    """Where topics stand: group, number of the hash within it, part, and the rows there, those of
+    dead documents too."""
+    wanted: dict[str, list[tuple[int, int, bytes]]] = {
+        collection: [
+            (group, number, topic)
+            for group, hashes in enumerate(groups)
+            for number, topic in enumerate(hashes.get(collection, ()))
+        ]
+        for collection in snapshot.collections
+    }
+    keys = {one: topic_keys([topic for *_, topic in topics]) for one, topics in wanted.items()}
+    for part in snapshot.parts:
+        postings = part.segment.topics
+        for index, start, end in postings.slices(keys[part.collection]):
+            yield *wanted[part.collection][index][:2], part, postings.docs[start:end]
+
+
+def with_topic(snapshot: Snapshot, group: TopicGroup) -> Mask:
+    """bool [size]: documents that hold a topic of ``group`` (dead ones too)."""
+    held = np.zeros(snapshot.size, dtype=np.bool_)
+    for *_, part, rows in holders(snapshot, [group]):
+        held[part.span][rows] = True
+    return held
+
+
+def topic_counts(snapshot: Snapshot, group: TopicGroup, among: Mask) -> list[int]:
+    """How many documents of ``among`` (bool [size]) hold each topic.
+
+    ``group`` has as many hashes in every collection: those of the same topics, in order.
+    """
+    counts = [0] * max(map(len, group.values()), default=0)
+    for _, number, part, rows in holders(snapshot, [group]):
+        counts[number] += int(np.count_nonzero(among[part.span][rows]))
+    return counts
+
+
+def topic_keys(hashes: Sequence[bytes]) -> npt.NDArray[np.uint64]:
+    """uint64 keys of 16-byte topic hashes: their first half, big-endian."""
+    return np.array([int.from_bytes(h[:8], "big") for h in hashes], dtype=np.uint64)
 
 
 def carriers(snapshot: Snapshot, among: Mask, most: int) -> list[int]:

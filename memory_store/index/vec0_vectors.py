@@ -1,4 +1,5 @@
-"""The vector index in sqlite-vec: a ``vec0`` table in a private in-memory database.
+"""The vector index in sqlite-vec: a ``vec0`` table in a private in-memory database; and when it
+serves.
 
 Boundary: holds a copy of the vectors in memory that SQLite manages. Closing frees it, but does not
 wipe all of it, so a strict vault never gets here. Nothing is written to any file.
@@ -16,11 +17,12 @@ import numpy.typing as npt
 
 from memory_store.index.columns import Array
 from memory_store.index.layout import Segment
-from memory_store.index.numpy_vectors import best_windows, nothing
+from memory_store.index.numpy_vectors import NumpyVectors, best_windows, nothing
 from memory_store.index.snapshot import Mask, Snapshot
-from memory_store.index.vectors import VectorHits
-from memory_store.sqlite import connect_with_vec
+from memory_store.index.vectors import VectorHits, VectorIndex
+from memory_store.sqlite import ExtensionUnavailable, connect_with_vec
 
+VEC0_UP_TO = 5_000  # vectors; filling vec0 costs 14 µs each at unlock, a search 1 ms per thousand
 MOST_NEIGHBOURS = 4_096  # sqlite-vec refuses a larger k
 FEW = 0.1  # share of windows left out up to which fetching more beats naming those let in
 STALE = 2  # a table with this many times the rows in use is built anew
@@ -37,15 +39,14 @@ class _Table:
             f"create virtual table windows using vec0 "
             f"(embedding float[{int(dimensions)}] distance_metric=cosine)"
         )
-        self.dimensions = dimensions
         self.rows = 0
         self.lock = threading.Lock()
         self._firsts: weakref.WeakKeyDictionary[Segment, int] = weakref.WeakKeyDictionary()
         self._closed = False
 
-    def serves(self, dimensions: int, windows: int) -> bool:
+    def serves(self, windows: int) -> bool:
         """Whether an index of that many windows had better reuse this table than fill its own."""
-        return not self._closed and self.dimensions == dimensions and self.rows <= STALE * windows
+        return not self._closed and self.rows <= STALE * windows
 
     def first_row(self, segment: Segment) -> int:
         """Where the segment's windows begin in the table; they are added if need be."""
@@ -94,31 +95,45 @@ class Vec0Vectors:
     kind = "vec0"
 
     def __init__(
-        self,
-        snapshot: Snapshot,
-        *,
-        dimensions: int | None = None,
-        previous: Vec0Vectors | None = None,
-        shared: bool = False,
+        self, snapshot: Snapshot, previous: Vec0Vectors | None = None, *, shared: bool = False
     ) -> None:
-        """Over the vectors of those ``dimensions`` (default: the newest segment's).
+        """``shared``: in the tables of ``previous`` in any case, among the rows of other
+        collections. A table holds vectors of one length."""
+        older = {} if previous is None else previous.lengths
+        self.lengths: dict[int, _OfLength] = {
+            length: _OfLength(snapshot, length, older.get(length), shared=shared)
+            for length in snapshot.all_dimensions or (1,)
+        }
+        how = {one.table.how: None for one in self.lengths.values()}
+        self.reason = f"sqlite-vec was loaded by {', '.join(how)}"
 
-        ``shared``: in the table of ``previous`` in any case, among the rows of other collections.
-        """
+    def search(self, query: npt.NDArray[Any], k: int, mask: Mask | None = None) -> VectorHits:
+        """See :meth:`VectorIndex.search`."""
+        one = self.lengths.get(np.size(query))
+        return nothing() if one is None else one.search(query, k, mask)
+
+    def wipe(self) -> None:
+        """Close the private databases. SQLite frees their memory without overwriting all of it."""
+        for one in self.lengths.values():
+            one.table.close()
+
+
+class _OfLength:
+    """The index of the vectors of one length."""
+
+    def __init__(
+        self, snapshot: Snapshot, dimensions: int, previous: _OfLength | None, *, shared: bool
+    ) -> None:
         self._snapshot = snapshot
-        if dimensions is None:
-            dimensions = snapshot.dimensions
-        self.dimensions = dimensions
         parts = [
             p for p in snapshot.parts if p.segment.windows and p.segment.dimensions == dimensions
         ]
         windows = sum(part.segment.windows for part in parts)
-        table = previous._table if previous is not None else None
-        if table is None or not (shared or table.serves(dimensions, windows)):
-            table = _Table(max(dimensions, 1))
-        self._table: _Table = table
+        table = previous.table if previous is not None else None
+        if table is None or not (shared or table.serves(windows)):
+            table = _Table(dimensions)
+        self.table: _Table = table
         firsts = [table.first_row(part.segment) for part in parts]
-        self.reason = f"sqlite-vec was loaded by {table.how}"
         # table row → document and window of this snapshot; -1 for rows of other snapshots
         self._ordinals = np.full(table.rows, -1, dtype=np.int32)
         self._places = np.zeros(table.rows, dtype=np.int32)
@@ -135,8 +150,7 @@ class Vec0Vectors:
         allowed = self._snapshot.alive if mask is None else mask & self._snapshot.alive
         eligible = self._ordinals >= 0
         eligible[eligible] = allowed[self._ordinals[eligible]]
-        fits = len(wanted) == self._table.dimensions and np.isfinite(wanted).all() and wanted.any()
-        if k <= 0 or not fits or not eligible.any():
+        if k <= 0 or not np.isfinite(wanted).all() or not (wanted.any() and eligible.any()):
             return nothing()
         return best_windows(self._snapshot, *self._fetched(wanted, k, eligible), k)
 
@@ -151,14 +165,14 @@ class Vec0Vectors:
         rounds: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], Array]] = []
         found = 0
         while found < k and eligible.any():
-            left_out = self._table.rows - int(np.count_nonzero(eligible))
+            left_out = self.table.rows - int(np.count_nonzero(eligible))
             fetch = 2 * k
             among: npt.NDArray[np.intp] | None = None
             if rounds or left_out > min(FEW * len(eligible), MOST_NEIGHBOURS - fetch):
                 among = np.flatnonzero(eligible)
             else:
                 fetch += left_out
-            rows, near = self._table.nearest(query, min(fetch, MOST_NEIGHBOURS), among)
+            rows, near = self.table.nearest(query, min(fetch, MOST_NEIGHBOURS), among)
             kept = np.flatnonzero(rows < len(eligible))  # a newer snapshot may have added rows
             kept = kept[eligible[rows[kept]]]
             if not len(kept):
@@ -174,6 +188,29 @@ class Vec0Vectors:
         ordinals, cosines, places = (np.concatenate(c) for c in zip(*rounds, strict=True))
         return ordinals, cosines, places
 
-    def wipe(self) -> None:
-        """Close the private database. SQLite frees its memory without overwriting all of it."""
-        self._table.close()
+
+def make_vector_index(
+    snapshot: Snapshot,
+    *,
+    strict: bool = False,
+    previous: VectorIndex | None = None,
+    shared: bool = False,
+) -> VectorIndex:
+    """An index over the snapshot's vectors, with the reason for its kind in ``reason``.
+
+    sqlite-vec where it loads, the vault is not ``strict`` and there are at most ``VEC0_UP_TO``
+    vectors; else NumPy. ``previous``, the index of an older snapshot, lets ``vec0`` add only what
+    is new; ``shared``: the snapshot is a part of the one that ``previous`` is over, and its index
+    of the same kind.
+    """
+    if shared and previous is not None and previous.kind == NumpyVectors.kind:
+        return NumpyVectors(snapshot, reason=previous.reason)
+    if strict:
+        return NumpyVectors(snapshot, reason="the vault is strict and vec0 cannot be wiped")
+    if snapshot.vectors > VEC0_UP_TO:
+        return NumpyVectors(snapshot, reason=f"more than {VEC0_UP_TO:,} vectors")
+    try:
+        older = previous if isinstance(previous, Vec0Vectors) else None
+        return Vec0Vectors(snapshot, older, shared=shared)
+    except ExtensionUnavailable as error:
+        return NumpyVectors(snapshot, reason=str(error))

@@ -1,7 +1,7 @@
 """What a vector index answers: the nearest documents by cosine, each by its best window.
 
 Boundary: vectors are as telling as the text they stand for. They live in the snapshot's segments,
-which a lock wipes. :mod:`memory_store.index.vector_engines` chooses between the implementations.
+which a lock wipes.
 """
 
 from __future__ import annotations

@@ -66,18 +66,17 @@ class Collections:
         storage = self._vault.reader()
         check_named(storage, self._vault.keyring.principal)
         counts, created = storage.memories.counts(names), storage.collections.created()
-        held = {collection: settings.of(collection) for collection in names}
         return [
             CollectionInfo(
-                collection,
-                name,
-                int(counts.get(collection, 0)),
-                created[collection],
-                held[collection].analyser,
-                held[collection].embedder or None,
-                bool(settings.chosen(collection).embedder),
+                held.collection,
+                names[held.collection],
+                int(counts.get(held.collection, 0)),
+                created[held.collection],
+                held.analyser,
+                held.embedder or None,
+                bool(settings.chosen(held.collection).embedder),
             )
-            for collection, name in names.items()
+            for held in map(settings.of, names)
         ]
 
     def find(self, given: str | None) -> str:

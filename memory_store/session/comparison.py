@@ -7,18 +7,23 @@ by a fault of a program: to make the entry anew mends it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+from msgspec import Struct
 
-from memory_store.crypto.blinding import Blinder
+from memory_store.errors import ModelMismatchError, ModelUnavailableError, NotFoundError
+from memory_store.index.columns import Array
 from memory_store.index.layout import Segment
-from memory_store.index.snapshot import Part, Snapshot, topic_keys
+from memory_store.index.segment import IndexEntry
+from memory_store.index.snapshot import Part, Snapshot
+from memory_store.index.topics import topic_keys
 from memory_store.records import Memory
-from memory_store.session.entries import Indexable, embedded_text, entry_of, epoch
+from memory_store.session.entries import Indexable, embedded_text, entry_of, epoch, indexable
+from memory_store.vault.keyring import Keyring
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -28,57 +33,107 @@ LEAST_LIKENESS = 0.5
 several memories share, or that got another title, keeps the vectors that were made with the first
 title: those differ more than rounding does, and less than two texts do (about 0 to 0.3)."""
 
-Terms = dict[int, tuple[int, int]]
-"""The hash of a term → how often it stands in the title, and in the body."""
+BOUNDS: Mapping[str, float] = {
+    "created": float("nan"),
+    "updated": float("nan"),
+    "valid_from": float("-inf"),
+    "valid_to": float("inf"),
+}
+"""The moments that an entry has of its memory, and what stands there for none."""
+
+WORDS_COMPARED = 256  # memories whose words are analysed again: about a second
+VECTORS_COMPARED = 16  # memories of those that are embedded again: about a second, too
+
+Model = Callable[[str], "Embedder"]
 
 
-class Comparison:
-    """Entries of a snapshot, to be compared with memories; ``chosen`` are the ordinals whose words
-    are compared, too."""
+def differences(snapshot: Snapshot, ordinal: int, item: Indexable) -> Iterator[str]:
+    """What an entry says otherwise than its memory, besides its words and vectors."""
+    memory = item.memory
+    if snapshot.tags_of([ordinal]) != [item.content_tag]:
+        yield "text"
+    if snapshot.type(ordinal) != memory.type:
+        yield "type"
+    for name, unknown in BOUNDS.items():
+        moment = getattr(memory, name)
+        if getattr(snapshot, name)[ordinal] != (epoch(moment) if moment else unknown):
+            yield name
+    part = snapshot.part_of(ordinal)
+    topics = part.segment.topics
+    rows = (topics.docs[start:end] for _, start, end in topics.slices(topic_keys(item.topics)))
+    if sum(ordinal - part.base in docs for docs in rows) != len(set(item.topics)):
+        yield "topics"
+    if any(end > len(memory.text) for _, end in snapshot.windows(ordinal)):
+        yield "passages"
 
-    def __init__(self, snapshot: Snapshot, chosen: Sequence[int]) -> None:
-        self.snapshot = snapshot
-        self.chosen = frozenset(chosen)
+
+class Compared(Struct):
+    """Of how many memories the entries were compared, and of how many the words and the vectors."""
+
+    entries: int = 0
+    words: int = 0
+    vectors: int = 0
+    left: str = ""
+    """Why no vectors were, where some might have been."""
+
+
+class EntryChecks:
+    """The entries of a snapshot: of some, or all if ``full``, words and vectors are made again.
+
+    ``model`` loads that of a collection by its id (``None``: no vectors are compared).
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, keyring: Keyring, model: Model | None, *, full: bool
+    ) -> None:
+        living = snapshot.alive.nonzero()[0].tolist()
+        chosen = living if full else _some(living, WORDS_COMPARED)
+        self._snapshot = snapshot
+        self._keyring = keyring
+        self._model = model
+        self._chosen = frozenset(chosen)
+        self._embedded = frozenset(chosen if full else _some(chosen, VECTORS_COMPARED))
         self._parts: dict[int, _PartOfChosen] = {}
+        self._models: dict[str, Embedder | None] = {}
+        self.compared = Compared()
 
-    def differences(self, ordinal: int, item: Indexable) -> Iterator[str]:
-        """What an entry says otherwise than its memory, besides its words."""
-        snapshot, memory = self.snapshot, item.memory
-        if snapshot.tags_of([ordinal]) != [item.content_tag]:
-            yield "text"
-        if snapshot.type(ordinal) != memory.type:
-            yield "type"
-        for name, unknown in BOUNDS.items():
-            moment = getattr(memory, name)
-            if getattr(snapshot, name)[ordinal] != (epoch(moment) if moment else unknown):
-                yield name
-        part = snapshot.part_of(ordinal)
-        topics = part.segment.topics.slices(topic_keys(item.topics))
-        held = self._of(part).topics(ordinal - part.base) if ordinal in self.chosen else None
-        rows = (part.segment.topics.docs[start:end] for _, start, end in topics)
-        found = sum(ordinal - part.base in docs for docs in rows)
-        if found != len(set(item.topics)) or held not in (None, found):
-            yield "topics"
-        if any(end > len(memory.text) for _, end in snapshot.windows(ordinal)):
-            yield "passages"
+    def differences(self, memory: Memory) -> list[str]:
+        """What the index says otherwise of it; nothing where it has no entry."""
+        ordinal = self._snapshot.ordinal_of(memory.id)
+        if ordinal is None:
+            return []
+        item = indexable(self._keyring, memory)
+        found = [*differences(self._snapshot, ordinal, item)]
+        self.compared.entries += 1
+        if ordinal not in self._chosen:
+            return found
+        part = self._snapshot.part_of(ordinal)
+        held, row = self._held(part), ordinal - part.base
+        if held.topics(row) != len(set(item.topics)) and "topics" not in found:
+            found.append("topics")
+        if not self._snapshot.stale[ordinal]:
+            self.compared.words += 1
+            blinder = self._keyring.of(memory.collection).blinder
+            if held.differs(row, entry_of(item, blinder, self._snapshot.language(ordinal))):
+                found.append("words")
+            if ordinal in self._embedded and self._vectors_differ(ordinal, memory):
+                found.append("vectors")
+        return found
 
-    def words_differ(self, ordinal: int, item: Indexable, blinder: Blinder) -> bool:
-        """Whether an entry of ``chosen`` has other words than the text has, analysed again."""
-        part = self.snapshot.part_of(ordinal)
-        entry = entry_of(item, blinder, self.snapshot.language(ordinal))
-        titles, bodies = entry.title_terms, entry.body_terms
-        wanted = {term: (titles.get(term, 0), bodies.get(term, 0)) for term in {*titles, *bodies}}
-        row, held = ordinal - part.base, self._of(part)
-        pairs = {pair >> 32 for pair in entry.pairs}
-        return (
-            held.terms(row) != wanted
-            or held.pairs(row) != pairs
-            or int(part.segment.lengths[row]) != entry.length
-        )
+    def _held(self, part: Part) -> _PartOfChosen:
+        if part.base not in self._parts:
+            rows = [one - part.base for one in self._chosen if part.base <= one < part.end]
+            self._parts[part.base] = _PartOfChosen(part.segment, rows)
+        return self._parts[part.base]
 
-    def vectors_differ(self, ordinal: int, memory: Memory, embedder: Embedder) -> bool:
+    def _vectors_differ(self, ordinal: int, memory: Memory) -> bool:
         """Whether an entry has vectors of other texts, by the model that made them."""
-        spans, held = self.snapshot.windows(ordinal), self.snapshot.document_vectors(ordinal)
+        spans = self._snapshot.windows(ordinal)
+        embedder = self._embedder(memory.collection) if spans else None
+        if embedder is None:
+            return False
+        self.compared.vectors += 1
+        held = self._snapshot.document_vectors(ordinal)
         parts = [memory.text[start:end] for start, end in spans]
         alike = np.zeros(len(spans))
         for title in dict.fromkeys([memory.title, ""]):
@@ -89,20 +144,16 @@ class Comparison:
                 return False
         return True
 
-    def _of(self, part: Part) -> _PartOfChosen:
-        if part.base not in self._parts:
-            rows = [one - part.base for one in self.chosen if part.base <= one < part.end]
-            self._parts[part.base] = _PartOfChosen(part.segment, rows)
-        return self._parts[part.base]
-
-
-BOUNDS: Mapping[str, float] = {
-    "created": float("nan"),
-    "updated": float("nan"),
-    "valid_from": float("-inf"),
-    "valid_to": float("inf"),
-}
-"""The moments that an entry has of its memory, and what stands there for none."""
+    def _embedder(self, collection: str) -> Embedder | None:
+        """The model that a collection's vectors come from, where it is on this machine."""
+        if collection not in self._models:
+            self._models[collection] = None
+            try:
+                if self._model is not None:
+                    self._models[collection] = self._model(collection)
+            except (ModelUnavailableError, ModelMismatchError, NotFoundError) as error:
+                self.compared.left = str(error)
+        return self._models[collection]
 
 
 class _PartOfChosen:
@@ -113,37 +164,46 @@ class _PartOfChosen:
         self._wanted = np.zeros(segment.count, dtype=bool)
         self._wanted[np.array(rows, dtype=np.intp)] = True
 
-    def terms(self, row: int) -> Terms:
-        """The terms of one of those rows."""
-        docs, keys, titles, bodies = self._terms
-        span = slice(*docs.searchsorted([row, row + 1]))
-        counts = zip(titles[span].tolist(), bodies[span].tolist(), strict=True)
-        return dict(zip(keys[span].tolist(), counts, strict=True))
+    def differs(self, row: int, entry: IndexEntry) -> bool:
+        """Whether one of those rows has other words than an entry."""
+        titles, bodies = entry.title_terms, entry.body_terms
+        wanted = {term: (titles.get(term, 0), bodies.get(term, 0)) for term in {*titles, *bodies}}
+        keys, *counts = self._of(row, self._terms)
+        (pairs,) = self._of(row, self._pairs)
+        return (
+            dict(zip(keys, zip(*counts, strict=True), strict=True)) != wanted
+            or set(pairs) != {pair >> 32 for pair in entry.pairs}
+            or int(self._segment.lengths[row]) != entry.length
+        )
 
-    def pairs(self, row: int) -> set[int]:
-        """The upper halves of the hashes of its pairs of terms."""
-        docs, hashes = self._pairs
-        return set(hashes[slice(*docs.searchsorted([row, row + 1]))].tolist())
+    @staticmethod
+    def _of(row: int, rows: Sequence[Array]) -> list[list[int]]:
+        """The columns of one row, of columns that come after the rows they belong to."""
+        docs, *columns = rows
+        span = slice(*docs.searchsorted([row, row + 1]))
+        return [column[span].tolist() for column in columns]
 
     def topics(self, row: int) -> int:
         """How many topics it has."""
         return int(np.count_nonzero(self._segment.topics.docs == row))
 
     @cached_property
-    def _terms(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def _terms(self) -> tuple[Array, ...]:
         terms = self._segment.terms
         keys = np.repeat(terms.keys, np.diff(terms.offsets))
         counts = (self._segment.title_counts, self._segment.body_counts)
         return self._by_row(terms.docs, keys, *counts)
 
     @cached_property
-    def _pairs(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def _pairs(self) -> tuple[Array, ...]:
         return self._by_row(self._segment.pairs.docs, self._segment.pairs.hashes)
 
-    def _by_row(
-        self, docs: npt.NDArray[np.generic], *columns: npt.NDArray[np.generic]
-    ) -> tuple[npt.NDArray[np.generic], ...]:
+    def _by_row(self, docs: Array, *columns: Array) -> tuple[Array, ...]:
         """Those columns for the wanted rows alone, in the order of the rows; these come first."""
         (places,) = self._wanted[docs.astype(np.intp)].nonzero()
         places = places[docs[places].argsort(kind="stable")]
         return (docs[places].astype(np.int64), *(column[places] for column in columns))
+
+
+def _some(ordinals: list[int], most: int) -> list[int]:
+    return random.SystemRandom().sample(ordinals, min(most, len(ordinals)))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,21 +28,28 @@ KEYRING_SERVICE = "memory-store"
 LEAST_PASSPHRASE = 8  # characters; NIST SP 800-63B, 3.1.1: the least for a user-chosen secret
 
 
-def secrets_to_create(
+def secrets_to_set(
     database: Path,
     *,
     key_file: str | Path | None,
     passphrase: str | None,
     keyring: bool,
     device_key: bool = True,
-) -> tuple[list[Secret], str]:
-    """The secrets of a new vault's slots, and its recovery code as text (a slot of its own).
+    one: bool = False,
+) -> list[Secret]:
+    """The secrets of slots that are to be made. A key file that is absent is made.
 
-    ``device_key``: whether the passphrase also needs a device key.
-
-    A key file that is absent is made. Raises BadInputError without any way to open the vault, or
-    for a passphrase shorter than 8 characters.
+    ``device_key``: whether the passphrase also needs a device key. Raises BadInputError without any
+    way to open the vault, with more than ``one`` of them, or for a passphrase shorter than 8
+    characters.
     """
+    given = [key for key in (key_file, passphrase, keyring or None) if key is not None]
+    if one and len(given) != 1:
+        raise BadInputError("give one key: a key file, a passphrase or the OS keyring", "key")
+    if not given:
+        raise BadInputError(
+            "a vault needs a key: a key file, a passphrase or the OS keyring", "key"
+        )
     secrets: list[Secret] = []
     if key_file is not None:
         secrets.append(_key_file_secret(made_key_file(key_file, database)))
@@ -48,34 +57,7 @@ def secrets_to_create(
         secrets.append(passphrase_to_set(passphrase, device_key))
     if keyring:
         secrets.append(Secret(KEYRING, key=_new_keyring_entry(database)))
-    if not secrets:
-        raise BadInputError(
-            "a vault needs a key: a key file, a passphrase or the OS keyring", "key"
-        )
-    recovery, code = new_recovery()
-    return [*secrets, recovery], code
-
-
-def secret_to_add(
-    database: Path,
-    *,
-    key_file: str | Path | None,
-    passphrase: str | None,
-    keyring: bool,
-    device_key: bool = True,
-) -> Secret:
-    """The one secret of a slot that is added. Raises BadInputError unless it is one.
-
-    ``device_key``: whether a passphrase also needs a device key.
-    """
-    given = [name for name in (key_file, passphrase, keyring or None) if name is not None]
-    if len(given) != 1:
-        raise BadInputError("give one key: a key file, a passphrase or the OS keyring", "key")
-    if key_file is not None:
-        return _key_file_secret(made_key_file(key_file, database))
-    if passphrase is not None:
-        return passphrase_to_set(passphrase, device_key)
-    return Secret(KEYRING, key=_new_keyring_entry(database))
+    return secrets
 
 
 def new_recovery() -> tuple[Secret, str]:
@@ -131,40 +113,31 @@ def _key_file_secret(path: Path) -> Secret:
     return Secret(KEY_FILE, key=decode_key_file(path.read_bytes(), f"key file {path}"))
 
 
-def _backend() -> Any:
+@contextmanager
+def _os_keyring(refusal: Callable[[str], MemoryStoreError]) -> Iterator[Any]:
+    """The package that reaches the OS keyring; what a backend raises becomes ``refusal``."""
     if find_spec("keyring") is None:
         raise BadInputError(
             "the OS keyring needs a package: pip install 'datasette-hybrid[keyring]'", "keyring"
         )
-    return importlib.import_module("keyring")
-
-
-def _entry_name(database: Path) -> str:
-    return str(database.resolve())
+    try:
+        yield importlib.import_module("keyring")
+    except Exception as error:  # noqa: BLE001 - every backend has errors of its own
+        raise refusal(f"({type(error).__name__})") from None
 
 
 def _new_keyring_entry(database: Path) -> SecretKey:
     key = SecretKey.generate()
-    try:
-        _backend().set_password(
-            KEYRING_SERVICE, _entry_name(database), base64.b64encode(key.buffer).decode()
-        )
-    except MemoryStoreError:
-        raise
-    except Exception as error:  # noqa: BLE001 - every backend has errors of its own
-        raise BadInputError(
-            f"the OS keyring took no key ({type(error).__name__})", "keyring"
-        ) from None
+    complaint = "the OS keyring took no key {}"
+    with _os_keyring(lambda why: BadInputError(complaint.format(why), "keyring")) as system:
+        password = base64.b64encode(key.buffer).decode()
+        system.set_password(KEYRING_SERVICE, str(database.resolve()), password)
     return key
 
 
 def _keyring_entry(database: Path) -> SecretKey:
-    try:
-        stored = _backend().get_password(KEYRING_SERVICE, _entry_name(database))
-    except MemoryStoreError:
-        raise
-    except Exception as error:  # noqa: BLE001 - every backend has errors of its own
-        raise LockedError(f"the OS keyring did not answer ({type(error).__name__})") from None
+    with _os_keyring(lambda why: LockedError(f"the OS keyring did not answer {why}")) as system:
+        stored = system.get_password(KEYRING_SERVICE, str(database.resolve()))
     if not stored:
         raise LockedError(f"the OS keyring holds no key for {database}")
     return decode_key_file(stored.encode(), "the OS keyring's entry")

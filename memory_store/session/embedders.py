@@ -60,17 +60,6 @@ class Embedders:
 
         Ends when both have: a model that is still being loaded while Python ends does so with a
         traceback. One that is missing or broken raises its error later, where it is asked for.
-        """
-        loading = self._load_ahead()
-        try:
-            yield
-        finally:
-            if loading is not None:
-                loading.join()
-
-    def _load_ahead(self) -> threading.Thread | None:
-        """The thread that loads the model; ``None`` where there is nothing to load.
-
         FastEmbed is imported before, by itself: an import holds the interpreter, so that beside
         other work both would take the longer.
         """
@@ -81,18 +70,17 @@ class Embedders:
             with contextlib.suppress(ModelUnavailableError, OSError):
                 load_embedder(name)
 
-        with contextlib.suppress(ModelUnavailableError, RuntimeError):  # no thread is to be had
-            name = self.name()
-            asked_for = self._vault.settings.embedder and name in {
-                self.name(collection) for collection in self._vault.keyring.readable()
-            }
-            if asked_for and locate_embedder(name) is not None:
-                import fastembed  # noqa: F401 - imported here, used there
+        with contextlib.ExitStack() as ending:
+            with contextlib.suppress(ModelUnavailableError, RuntimeError):  # no thread is to be had
+                name, readable = self.name(), self._vault.keyring.readable()
+                asked_for = self._vault.settings.embedder and name in map(self.name, readable)
+                if asked_for and locate_embedder(name) is not None:
+                    import fastembed  # noqa: F401 - imported here, used there
 
-                loading = threading.Thread(target=load, name="model loading ahead")
-                loading.start()
-                return loading
-        return None
+                    loading = threading.Thread(target=load, name="model loading ahead")
+                    loading.start()
+                    ending.callback(loading.join)
+            yield
 
     def name(self, collection: str | None = None) -> str | None:
         """Name or folder of the model that :meth:`load` looks for; ``None``: the usual one.

@@ -6,9 +6,12 @@ on the way are remembered by the blinder for one batch run at most (see :class:`
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +27,7 @@ from memory_store.text.language import detect_language
 from memory_store.text.tokens import phrase_terms, terms
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.rows import content_tag, topic_tags
-from memory_store.vault.settings import AUTO
+from memory_store.vault.settings import AUTO, CollectionSettings
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -52,6 +55,19 @@ class Indexable(Struct, frozen=True):
     memory: Memory
     content_tag: bytes
     topics: tuple[bytes, ...]
+
+
+class Making(Struct, frozen=True):
+    """What the entries of a collection are made with.
+
+    The settings' ``analyser`` is ``auto`` (then ``language`` is for texts too short to show
+    theirs), a language code, or ``code``, which memories of that type have anyhow.
+    """
+
+    embedder: Embedder | None
+    blinder: Blinder
+    settings: CollectionSettings
+    language: str = "en"
 
 
 def indexable(keyring: Keyring, memory: Memory) -> Indexable:
@@ -99,12 +115,12 @@ def embed_contents(
         for start, end in parts
     ]
     vectors = _embed(embedder, texts, embedded or (lambda done, total: None))
-    found: dict[bytes, Windows] = {}
-    position = 0
-    for tag, parts in spans.items():
-        found[tag] = Windows(tuple(parts), vectors[position : position + len(parts)])
-        position += len(parts)
-    return found
+    ends = np.cumsum([len(parts) for parts in spans.values()], dtype=np.intp)
+    rows = np.split(vectors, ends[:-1])
+    return {
+        tag: Windows(tuple(parts), made)
+        for (tag, parts), made in zip(spans.items(), rows, strict=False)
+    }
 
 
 def _embed(
@@ -131,41 +147,29 @@ def _embed(
 
 def index_entries(
     batch: Sequence[Indexable],
-    blinder: Blinder,
-    embedder: Embedder | None,
-    *,
+    making: Making,
     reuse: Callable[[bytes], Windows | None] = lambda tag: None,
-    dimensions: int,
-    analyser: str = AUTO,
-    fallback_language: str = "en",
     embedded: Callable[[int, int], None] | None = None,
 ) -> list[IndexEntry]:
     """The index entries of a batch. Equal contents are embedded once, known ones not at all.
 
-    Without an ``embedder`` the entries hold the vectors that ``reuse`` knows, or none.
-    ``analyser`` is ``auto`` (then ``fallback_language`` is for texts too short to show theirs), a
-    language code, or ``code``, which memories of that type have anyhow.
+    Without an embedder the entries hold the vectors that ``reuse`` knows, or none.
     """
-    known: dict[bytes, Windows] = {}
-    missing: dict[bytes, tuple[str, str]] = {}
+    contents: dict[bytes, tuple[str, str]] = {}
     for item in batch:
-        tag = item.content_tag
-        if tag not in known and tag not in missing:
-            windows_there = reuse(tag)
-            if windows_there is not None:
-                known[tag] = windows_there
-            else:
-                missing[tag] = (item.memory.title, item.memory.text)
-    if embedder is not None:
-        known |= embed_contents(embedder, missing, embedded)
-    none = Windows((), np.empty((0, dimensions), np.float32))
-    hashes = _TermHashes(blinder)
+        contents.setdefault(item.content_tag, (item.memory.title, item.memory.text))
+    known = {tag: there for tag in contents if (there := reuse(tag)) is not None}
+    if making.embedder is not None:
+        missing = {tag: content for tag, content in contents.items() if tag not in known}
+        known |= embed_contents(making.embedder, missing, embedded)
+    none = Windows((), np.empty((0, making.settings.dimensions), np.float32))
+    hashes = _TermHashes(making.blinder)
     return [
         _entry(
             item,
             hashes,
             known.get(item.content_tag, none),
-            _language(item.memory, analyser, fallback_language),
+            _language(item.memory, making),
         )
         for item in batch
     ]
@@ -177,13 +181,16 @@ def entry_of(item: Indexable, blinder: Blinder, language: str) -> IndexEntry:
     return _entry(item, _TermHashes(blinder), none, language)
 
 
-def _language(memory: Memory, analyser: str, fallback: str) -> str:
+def _language(memory: Memory, making: Making) -> str:
     """The language whose terms a memory is given."""
     if memory.type.removesuffix(DONE_SUFFIX) == CODE:
         return CODE
-    if analyser != AUTO:
-        return analyser
-    return detect_language(_language_sample(memory), fallback=fallback)
+    if making.settings.analyser != AUTO:
+        return making.settings.analyser
+    start = memory.text[:LANGUAGE_SAMPLE]
+    if "```" in start or "~~~" in start:
+        start = memory.text[:LANGUAGE_SAMPLE_OF_CODE]
+    return detect_language(f"{memory.title}\n{start}", fallback=making.language)
 
 
 class _TermHashes:
@@ -191,14 +198,11 @@ class _TermHashes:
 
     def __init__(self, blinder: Blinder) -> None:
         self._blinder = blinder
-        self._languages: dict[str, _OfLanguage] = {}
+        self._term = cache(blinder.term)  # a hit costs no call of a Python function
 
     def of(self, stems: Sequence[str], language: str) -> list[int]:
         """The keyed hashes of a text's terms, in order."""
-        if language not in self._languages:
-            self._languages[language] = _OfLanguage(self._blinder, language)
-        known = self._languages[language]
-        return [known[stem] for stem in stems]
+        return list(map(self._term, repeat(language), stems))
 
     def pairs(self, title: Sequence[int], body: Sequence[int]) -> frozenset[int]:
         """The keyed hashes of all neighbours within the title and within the body."""
@@ -206,18 +210,6 @@ class _TermHashes:
         if title and body:
             del found[len(title) - 1]  # its end and the body's start are no neighbours
         return frozenset(found)
-
-
-class _OfLanguage(dict[str, int]):
-    """stem → its keyed hash. A hit costs no call of a Python function."""
-
-    def __init__(self, blinder: Blinder, language: str) -> None:
-        super().__init__()
-        self._blinder, self._language = blinder, language
-
-    def __missing__(self, stem: str) -> int:
-        found = self[stem] = self._blinder.term(self._language, stem)
-        return found
 
 
 def _entry(item: Indexable, hashes: _TermHashes, embedded: Windows, language: str) -> IndexEntry:
@@ -246,16 +238,9 @@ def _entry(item: Indexable, hashes: _TermHashes, embedded: Windows, language: st
         pairs=pairs,
         windows=embedded.spans,
         vectors=embedded.vectors,
-        valid_from=epoch(memory.valid_from) if memory.valid_from else None,
-        valid_to=epoch(memory.valid_to) if memory.valid_to else None,
+        valid_from=epoch(memory.valid_from) if memory.valid_from else -math.inf,
+        valid_to=epoch(memory.valid_to) if memory.valid_to else math.inf,
     )
-
-
-def _language_sample(memory: Memory) -> str:
-    start = memory.text[:LANGUAGE_SAMPLE]
-    if "```" in start or "~~~" in start:
-        start = memory.text[:LANGUAGE_SAMPLE_OF_CODE]
-    return f"{memory.title}\n{start}"
 
 
 def epoch(moment: str) -> float:

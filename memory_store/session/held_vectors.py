@@ -1,30 +1,22 @@
 """The vector index of an opened vault, made once for each snapshot and wiped with its vectors.
 
 Boundary: an index may hold a second copy of the vectors, so it goes when the vault is locked.
-A search that is limited to some collections has an index of their vectors alone. NumPy's is over
-the same blocks, and ``vec0``'s over the same table where the whole vault has one; only where the
-whole vault has too many vectors for ``vec0`` does such a search fill a small table of its own.
+A search that is limited to some collections has an index of their vectors alone, of the kind that
+the whole vault has: NumPy's is over the same blocks, and ``vec0``'s over the same table.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, cast
 
 from memory_store.index.snapshot import Snapshot
 from memory_store.session.whole_vault import WholeVault
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from memory_store.index.snapshot import Mask
-    from memory_store.index.vectors import VectorHits, VectorIndex
-
-VEC0 = "vec0"
-MOST_LIMITED = 8  # small tables kept: 5,000 vectors of 384 dimensions in each are 8 MB
+    from memory_store.index.vectors import VectorIndex
 
 
 class LateIndex:
@@ -32,26 +24,10 @@ class LateIndex:
     to fill a table of ``vec0`` takes longer than that whole search."""
 
     def __init__(self, make: Callable[[], VectorIndex]) -> None:
-        self._make = make
+        self._made = cache(make)
 
-    @cached_property
-    def _made(self) -> VectorIndex:
-        return self._make()
-
-    @property
-    def kind(self) -> str:
-        return self._made.kind
-
-    @property
-    def reason(self) -> str:
-        return self._made.reason
-
-    def search(self, query: npt.NDArray[Any], k: int, mask: Mask | None = None) -> VectorHits:
-        """See :meth:`VectorIndex.search`."""
-        return self._made.search(query, k, mask)
-
-    def wipe(self) -> None:
-        self._made.wipe()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made(), name)
 
 
 class HeldVectors:
@@ -60,57 +36,30 @@ class HeldVectors:
     def __init__(self, vault: WholeVault) -> None:
         self._vault = vault
         self._held: tuple[Snapshot, VectorIndex] | None = None
-        self._limited: OrderedDict[tuple[str, ...], tuple[Snapshot, VectorIndex]] = OrderedDict()
         self._lock = threading.Lock()
         vault.when_cleared_up = self._drop
 
-    def index(self, snapshot: Snapshot | None = None) -> VectorIndex:
-        """The vector index over a snapshot (the newest unless given), made once for each."""
-        snapshot = snapshot or self._vault.snapshot()
+    def index(self, snapshot: Snapshot) -> VectorIndex:
+        """The vector index over a snapshot, made once for each that is not limited."""
+        from memory_store.index.vec0_vectors import make_vector_index
+
+        make = partial(make_vector_index, strict=self._vault.settings.strict)
         with self._lock:
             self._vault.keyring.check_open()
+            whole = self._vault.snapshot() if snapshot.limited else snapshot
+            if self._held is None or self._held[0] is not whole:
+                held = self._held[1] if self._held is not None else None
+                self._held = (whole, make(whole, previous=held))
             if not snapshot.limited:
-                return self._whole_index(snapshot)
-            whole = self._whole_index(self._vault.snapshot())
-            return self._limited_index(snapshot, whole)
+                return self._held[1]
+            return make(snapshot, previous=self._held[1], shared=True)
 
     def late_index(self, snapshot: Snapshot) -> VectorIndex:
         """The same, made when it is first asked."""
-        return LateIndex(partial(self.index, snapshot))
-
-    def _whole_index(self, snapshot: Snapshot) -> VectorIndex:
-        held = self._held
-        if held is None or held[0] is not snapshot:
-            made = self._made(snapshot, held[1] if held is not None else None)
-            held = self._held = (snapshot, made)
-        return held[1]
-
-    def _limited_index(self, snapshot: Snapshot, whole: VectorIndex) -> VectorIndex:
-        if whole.kind == VEC0:
-            return self._made(snapshot, whole, shared=True)
-        held = self._limited.get(snapshot.collections)
-        if held is None or held[0] is not snapshot:
-            made = self._made(snapshot, held[1] if held is not None else None)
-            if made.kind != VEC0:
-                return made
-            held = self._limited[snapshot.collections] = (snapshot, made)
-        self._limited.move_to_end(snapshot.collections)
-        if len(self._limited) > MOST_LIMITED:
-            self._limited.popitem(last=False)
-        return held[1]
-
-    def _made(
-        self, snapshot: Snapshot, previous: VectorIndex | None, *, shared: bool = False
-    ) -> VectorIndex:
-        from memory_store.index.vector_engines import make_vector_index
-
-        strict = self._vault.settings.strict
-        return make_vector_index(snapshot, strict=strict, previous=previous, shared=shared)
+        return cast("VectorIndex", LateIndex(partial(self.index, snapshot)))
 
     def _drop(self) -> None:
         with self._lock:
             held, self._held = self._held, None
-            limited = [index for _, index in self._limited.values()]
-            self._limited.clear()
-        for index in (held[1], *limited) if held is not None else limited:
-            index.wipe()
+        if held is not None:
+            held[1].wipe()

@@ -10,31 +10,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec.structs import replace
 
-from memory_store.crypto.blinding import Blinder
 from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry
 from memory_store.records import Memory
 from memory_store.session.embedders import check_model
-from memory_store.session.entries import Indexable, Windows, index_entries, indexable
-from memory_store.session.index_model import IndexModel, index_model
+from memory_store.session.entries import Indexable, Making, Windows, index_entries, indexable
 from memory_store.session.opened_vault import OpenVault
+from memory_store.session.sealed_segments import IndexModel, index_model
 from memory_store.session.writer import Prepared
 from memory_store.text.identifiers import CODE
 from memory_store.vault.rows import Origin
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
-
-
-class _Making(Struct, frozen=True):
-    """What the entries of one collection are made with, fixed for as long as an import lasts."""
-
-    embedder: Embedder | None
-    model: IndexModel
-    fingerprint: str
-    analyser: str
 
 
 class Indexer:
@@ -60,22 +50,20 @@ class Indexer:
         self._vault = vault
         self._embedders = embedders
         self._failed = failed
-        self._blinders: dict[str, Blinder] = {}
         self._anew = anew
         self._snapshot = vault.snapshot()
-        self._makings: dict[str, _Making] = {}
+        self._makings: dict[str, tuple[Making, IndexModel]] = {}
         self._known: dict[str, dict[bytes, int]] = {}
-        self._languages: dict[str, str] = {}
 
     def embeds(self, collection: str) -> bool:
         """Whether there is a model to make vectors with."""
-        return self._making(collection).embedder is not None
+        return self._making(collection)[0].embedder is not None
 
     def model(self, collection: str) -> IndexModel:
         """What the entries of a collection are made with."""
-        return self._making(collection).model
+        return self._making(collection)[1]
 
-    def _making(self, collection: str) -> _Making:
+    def _making(self, collection: str) -> tuple[Making, IndexModel]:
         # Looked up once: if the settings change meanwhile, entries keep the mark of what they were
         # really made with, and are stale.
         if collection not in self._makings:
@@ -87,10 +75,11 @@ class Indexer:
                 if not vault.settings.of(collection).fingerprint:
                     with vault.writing() as storage, storage.transaction(vault.keyring):
                         vault.adopt_model(storage, embedder, collection)
-            settings = vault.settings
-            model = index_model(settings, vault.keyring.of(collection))
-            held = settings.of(collection)
-            self._makings[collection] = _Making(embedder, model, held.fingerprint, held.analyser)
+            keys, spoken = vault.keyring.of(collection), self._snapshot.languages_in(collection)
+            language = next((one for one in spoken if one != CODE), "en")
+            settings, blinder = vault.settings.of(collection), keys.importing_blinder()
+            made = Making(embedder, blinder, settings, language)
+            self._makings[collection] = made, index_model(vault.settings, keys)
         return self._makings[collection]
 
     def prepare(self, batch: Sequence[tuple[Memory, Origin]]) -> list[Prepared]:
@@ -99,47 +88,24 @@ class Indexer:
         collections = dict.fromkeys(memory.collection for memory, _ in batch)
         for collection in collections:
             items = [indexable(keyring, one) for one, _ in batch if one.collection == collection]
-            entries = self._entries(collection, items, self._making(collection).embedder)
+            entries = self._entries(collection, items, self._making(collection)[0])
             prepared |= {entry.memory_id: entry for entry in entries}
         return [Prepared(memory, origin, prepared[memory.id]) for memory, origin in batch]
 
     def _entries(
-        self, collection: str, items: Sequence[Indexable], embedder: Embedder | None
+        self, collection: str, items: Sequence[Indexable], making: Making
     ) -> list[IndexEntry]:
         """The entries of a collection's memories; one by one where the model fails on some."""
-        making = self._making(collection)
+        reuse = partial(self._reuse, making.settings.fingerprint)
         try:
-            return index_entries(
-                items,
-                self._blinder(collection),
-                embedder,
-                reuse=partial(self._reuse, making.fingerprint),
-                dimensions=making.model.dimensions,
-                analyser=making.analyser,
-                fallback_language=self._language(collection),
-                embedded=self.embedded,
-            )
+            return index_entries(items, making, reuse, self.embedded)
         except ModelUnavailableError as error:
             if self._failed is None:
                 raise
             self._failed(collection, error)
         if len(items) == 1:
-            return self._entries(collection, items, None)
-        return [entry for one in items for entry in self._entries(collection, [one], embedder)]
-
-    def _blinder(self, collection: str) -> Blinder:
-        if collection not in self._blinders:
-            keys = self._vault.keyring.of(collection)
-            self._blinders[collection] = keys.importing_blinder()
-        return self._blinders[collection]
-
-    def _language(self, collection: str) -> str:
-        """The collection's most frequent language, for texts too short to show theirs."""
-        if collection not in self._languages:
-            found = self._snapshot.languages_in(collection)
-            spoken = (language for language in found if language != CODE)
-            self._languages[collection] = next(spoken, "en")
-        return self._languages[collection]
+            return self._entries(collection, items, replace(making, embedder=None))
+        return [entry for one in items for entry in self._entries(collection, [one], making)]
 
     def _reuse(self, fingerprint: str, tag: bytes) -> Windows | None:
         """The windows and vectors that the index holds for an equal content, by the same model.
@@ -151,10 +117,8 @@ class Indexer:
         if fingerprint not in self._known:
             self._known[fingerprint] = self._contents(fingerprint)
         ordinal = self._known[fingerprint].get(tag)
-        if ordinal is None:
-            return None
-        spans = self._snapshot.windows(ordinal)
-        if not spans:
+        spans = self._snapshot.windows(ordinal) if ordinal is not None else ()
+        if ordinal is None or not spans:
             return None
         return Windows(tuple(spans), self._snapshot.stored_vectors(ordinal))
 
@@ -175,6 +139,5 @@ class Indexer:
 
     def close(self) -> None:
         """Wipe the words that the import remembered."""
-        for blinder in self._blinders.values():
-            blinder.wipe()
-        self._blinders.clear()
+        for making, _ in self._makings.values():
+            making.blinder.wipe()

@@ -26,7 +26,7 @@ from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Snapshot
-    from memory_store.session.known_rows import KnownRows
+    from memory_store.session.readers import KnownRows
     from memory_store.session.whole_vault import WholeVault
 
 

@@ -24,11 +24,17 @@ from msgspec import Struct
 from memory_store.crypto.blinding import SUM_MODULUS
 from memory_store.errors import SupersededError, TamperedError
 from memory_store.index.columns import Array
-from memory_store.index.layout import Late, overwrite_parts
+from memory_store.index.layout import Late, arrays_in, overwrite
 from memory_store.index.segment import Segment
 from memory_store.index.snapshot import Snapshot
-from memory_store.session.index_model import is_stale, same_model, wanted_mark
-from memory_store.session.sealed_segments import id_words, living_tags, opened_segment
+from memory_store.session.sealed_segments import (
+    id_words,
+    is_stale,
+    living_tags,
+    opened_segment,
+    same_model,
+    wanted_mark,
+)
 from memory_store.vault.keyring import CollectionKeys, WholeKeyring
 from memory_store.vault.manifest import (
     CONTENT_FORMAT,
@@ -101,18 +107,16 @@ class LiveIndex:
             version = self._connection.revision()
             known = self._snapshot is not None and self._state == (version, settings)
             if self._snapshot is None or whole or not known or (counted and not self._counted):
-                self._snapshot, settings = self._reload(
-                    self._connection, settings, whole=whole, counted=counted
-                )
+                self._snapshot, settings = self._reload(settings, whole=whole, counted=counted)
                 self._state = (version, settings)
                 self._counted = counted
                 self._compared |= counted
             return self._snapshot, settings
 
     def _reload(
-        self, storage: Storage, settings: Settings, *, whole: bool, counted: bool
+        self, settings: Settings, *, whole: bool, counted: bool
     ) -> tuple[Snapshot, Settings]:
-        with storage.reading():
+        with self._connection.reading() as storage:
             if storage.settings.revision() != settings.revision:  # another process wrote them
                 settings = read_settings(storage, self._keyring)
             readable = set(self._keyring.readable())
@@ -134,9 +138,8 @@ class LiveIndex:
         self, made_of: Sequence[tuple[SegmentRow, npt.NDArray[np.bool_]]], settings: Settings
     ) -> bool:
         """Whether what was committed is nothing to the index, so that its caches hold."""
-        if self._state is None or self._state[1].indexing != settings.indexing:
-            return False
-        if len(made_of) != len(self._made_of):
+        same = self._state is not None and self._state[1].indexing == settings.indexing
+        if not same or len(made_of) != len(self._made_of):
             return False
         pairs = zip(made_of, self._made_of, strict=True)
         return all(same_content(row, old) and alive is held for (row, alive), (old, held) in pairs)
@@ -154,10 +157,7 @@ class LiveIndex:
         return Snapshot(parts, stale=stale, untagged=earlier)
 
     def _load_missing(
-        self,
-        storage: Storage,
-        rows: Sequence[SegmentRow],
-        accounts: Mapping[str, Manifest],
+        self, storage: Storage, rows: Sequence[SegmentRow], accounts: Mapping[str, Manifest]
     ) -> None:
         wanted = {
             row.id
@@ -191,15 +191,13 @@ class LiveIndex:
 
     def _leave(self, segment: Segment) -> None:
         """Overwrite a segment that was replaced once no search uses it any more, or at the lock."""
-        left = weakref.finalize(segment, overwrite_parts, vars(segment))
+        left = weakref.finalize(segment, lambda parts: overwrite(arrays_in(parts)), vars(segment))
         self._left = [*(one for one in self._left if one.alive), left]
 
     def _bury(self, storage: Storage) -> None:
         """Mark entries dead that a later change replaced or removed."""
         changes = storage.segments.changes_since(self._sequence)
-        by_collection: dict[str, list[_Loaded]] = defaultdict(list)
-        for loaded in self._loaded.values():
-            by_collection[loaded.row.collection].append(loaded)
+        by_collection = self._by_collection()
         for change in changes:
             high, low = id_words(change.memory)
             for loaded in by_collection[change.collection]:
@@ -210,6 +208,12 @@ class LiveIndex:
                             loaded.alive[row] = False
         if changes:
             self._sequence = changes[-1].sequence
+
+    def _by_collection(self) -> dict[str, list[_Loaded]]:
+        held: dict[str, list[_Loaded]] = defaultdict(list)
+        for one in self._loaded.values():
+            held[one.row.collection].append(one)
+        return held
 
     def _check_age(self, accounts: Mapping[str, Manifest], settings: Settings) -> None:
         """Refuse accounts that are older than what was read before, or than the settings."""
@@ -231,30 +235,23 @@ class LiveIndex:
         """Hold the living entries against the accounts and the rows: that they add up to them, how
         many there are, and at unlock and if ``whole`` which. Or a row that was taken away would be
         left out without a word."""
-        held: dict[str, list[_Loaded]] = {collection: [] for collection in accounts}
-        for one in self._loaded.values():
-            held[one.row.collection].append(one)
-        counts = {
-            collection: sum(int(np.count_nonzero(one.alive)) for one in loaded)
-            for collection, loaded in held.items()
-        }
-        asked = []
+        held = self._by_collection()
+        asked: dict[str, int] = {}
         for collection, account in accounts.items():
-            keys, count = self._keyring.of(collection), counts[collection]
-            earlier, small = account.format < CONTENT_FORMAT, count <= COUNTED_AT_UNLOCK
-            agrees = count == account.count
+            keys, loaded = self._keyring.of(collection), held[collection]
+            count = sum(int(np.count_nonzero(one.alive)) for one in loaded)
+            agrees, earlier = count == account.count, account.format < CONTENT_FORMAT
             if agrees and not earlier:
-                total = sum(one.total(keys, account.epoch) for one in held[collection])
+                total = sum(one.total(keys, account.epoch) for one in loaded)
                 agrees = total % SUM_MODULUS == account.total
             _refuse_unless(agrees, collection, account, count)
-            if (counted or earlier) and (whole or small or not self._compared):
-                asked.append(collection)
-        there = storage.memories.counts(asked) if asked else {}
-        for collection in asked:
-            account, count = accounts[collection], counts[collection]
-            agrees = count == there.get(collection, 0)
             small = count <= COUNTED_AT_UNLOCK
-            if agrees and (whole or (small and not self._compared)):
+            if (counted or earlier) and (whole or small or not self._compared):
+                asked[collection] = count
+        there = storage.memories.counts(asked) if asked else {}
+        for collection, count in asked.items():
+            account, agrees = accounts[collection], count == there.get(collection, 0)
+            if agrees and (whole or (count <= COUNTED_AT_UNLOCK and not self._compared)):
                 rows = rows_of(storage, collection)
                 if account.format < CONTENT_FORMAT:
                     total = earlier_total(self._keyring.of(collection), rows, account.epoch)

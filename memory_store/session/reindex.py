@@ -7,7 +7,7 @@ what already has the present model's vectors and its collection's analysis is le
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,14 +15,13 @@ from msgspec import structs
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry, build
-from memory_store.session.compaction import compact
+from memory_store.index.snapshot import Snapshot
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import write_index_segment
-from memory_store.session.writer import overwrite_vectors
+from memory_store.session.writer import compact, overwrite_vectors
 from memory_store.vault.rows import Origin, open_memories
 from memory_store.vault.segments import REINDEXED
-from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
@@ -45,10 +44,25 @@ def reindex(
     (``None``: all). Returns how many memories were done. Where a model is missing, or fails on a
     text, words are renewed all the same; then its ModelUnavailableError is raised.
     """
+    models: dict[str, Embedder] = {}
+    failures: list[ModelUnavailableError] = []
+
+    def failed(collection: str, error: ModelUnavailableError) -> None:
+        failures.append(_named(error, vault, collection))
+
     with vault.gate.entered():
-        models = _Models(vault, load, collections)
-        preparer = Indexer(vault, models.get, models.failed, anew=whole)
-        pending = models.pending(whole=whole)
+        wanted = [c for c in vault.keyring.readable() if collections is None or c in collections]
+        for collection in wanted:
+            try:
+                models[collection] = load(collection)
+            except ModelUnavailableError as error:
+                failed(collection, error)
+        for collection, embedder in models.items():
+            if vault.settings.of(collection).fingerprint != embedder.fingerprint:
+                with vault.writing() as storage, storage.transaction(vault.keyring):
+                    vault.adopt_model(storage, embedder, collection)
+        preparer = Indexer(vault, models.get, failed, anew=whole)
+        pending = list(_pending(vault.snapshot(), wanted, models, whole=whole))
     done = 0
     try:
         for start in range(0, len(pending), BATCH):
@@ -60,62 +74,21 @@ def reindex(
         preparer.close()
     if progress is not None:
         progress("", len(pending), len(pending))
-    if models.missing is not None:
-        raise models.missing
+    if failures:
+        raise failures[0]
     return done
 
 
-class _Models:
-    """The models of the collections that are to be renewed, adopted; and what is missing."""
-
-    def __init__(
-        self,
-        vault: OpenVault,
-        load: Callable[[str], Embedder],
-        collections: Collection[str] | None,
-    ) -> None:
-        readable = vault.keyring.readable()
-        wanted = [c for c in readable if collections is None or c in collections]
-        self._vault = vault
-        self._models: dict[str, Embedder] = {}
-        self.missing: ModelUnavailableError | None = None
-        for collection in wanted:
-            try:
-                self._models[collection] = load(collection)
-            except ModelUnavailableError as error:
-                self.failed(collection, error)
-        self._wanted = wanted
-        self._adopt()
-
-    def failed(self, collection: str, error: ModelUnavailableError) -> None:
-        """Keep the first failure, to be raised in the end."""
-        self.missing = self.missing or _named(error, self._vault, collection)
-
-    def get(self, collection: str) -> Embedder | None:
-        """The model of a collection, if it is there."""
-        return self._models.get(collection)
-
-    def _adopt(self) -> None:
-        """Make each model that of its collection, or of the vault, unless it is already."""
-        for collection, embedder in self._models.items():
-            if self._vault.settings.of(collection).fingerprint != embedder.fingerprint:
-                with (
-                    self._vault.writing() as storage,
-                    storage.transaction(self._vault.keyring),
-                ):
-                    self._vault.adopt_model(storage, embedder, collection)
-
-    def pending(self, *, whole: bool) -> list[str]:
-        """The memories to renew: stale ones, and those without vectors where there is a model; all
-        if ``whole``."""
-        snapshot = self._vault.snapshot()
-        found = []
-        for collection in self._wanted:
-            for ordinal in map(int, np.flatnonzero(snapshot.visible([collection]))):
-                lacks = collection in self._models and not snapshot.windows(ordinal)
-                if whole or lacks or snapshot.stale[ordinal]:
-                    found.append(snapshot.id(ordinal))
-        return found
+def _pending(
+    snapshot: Snapshot, wanted: Iterable[str], models: Container[str], *, whole: bool
+) -> Iterator[str]:
+    """The memories to renew: stale ones, and those without vectors where there is a model; all if
+    ``whole``."""
+    for collection in wanted:
+        for ordinal in np.flatnonzero(snapshot.visible([collection])).tolist():
+            lacks = collection in models and not snapshot.windows(ordinal)
+            if whole or lacks or snapshot.stale[ordinal]:
+                yield snapshot.id(ordinal)
 
 
 def _named(
@@ -144,21 +117,13 @@ def _renew(vault: OpenVault, preparer: Indexer, ids: list[str]) -> int:
                         entry = structs.replace(item.entry, row_tag=tag)
                         entries[item.memory.collection].append(entry)
                 for collection, fresh in entries.items():
-                    _replace_entries(storage, vault, preparer, collection, fresh)
+                    renewed = [entry.memory_id for entry in fresh]
+                    storage.segments.log(collection, renewed, REINDEXED)
+                    model = preparer.model(collection)
+                    segment = build(fresh, model.dimensions)
+                    keys = vault.keyring.of(collection)
+                    write_index_segment(storage, keys, segment, model.mark)
             compact(storage, vault.keyring)
     finally:
         overwrite_vectors(prepared)
     return sum(map(len, entries.values()))
-
-
-def _replace_entries(
-    storage: Storage,
-    vault: OpenVault,
-    preparer: Indexer,
-    collection: str,
-    entries: list[IndexEntry],
-) -> None:
-    storage.segments.log(collection, [entry.memory_id for entry in entries], REINDEXED)
-    model = preparer.model(collection)
-    segment = build(entries, model.dimensions)
-    write_index_segment(storage, vault.keyring.of(collection), segment, model.mark)

@@ -13,18 +13,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import msgspec
 import numpy as np
+from msgspec import structs
 
 from memory_store.crypto.blinding import SUM_MODULUS, TAG_BYTES
 from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.index.codec import encode_main
-from memory_store.index.layout import Segment
 from memory_store.index.snapshot import Snapshot
-from memory_store.session.comparison import Comparison
+from memory_store.session.comparison import differences
 from memory_store.session.entries import indexable
-from memory_store.session.sealed_segments import alive_rows, living_tags, load_main
-from memory_store.vault.keyring import CollectionKeys, WholeKeyring
+from memory_store.session.sealed_segments import alive_rows, living_tags, load_segment
+from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.manifest import (
     CONTENT_FORMAT,
     Manifest,
@@ -61,12 +60,8 @@ def tag_rows(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Set
                 count, total = count + there, total + added
         if count != account.count:
             raise _others(collection, account)
-        tagged = msgspec.structs.replace(
-            account,
-            counter=account.counter + 1,
-            total=total % SUM_MODULUS,
-            format=CONTENT_FORMAT,
-        )
+        changes = {"counter": account.counter + 1, "total": total % SUM_MODULUS}
+        tagged = structs.replace(account, format=CONTENT_FORMAT, **changes)
         write_manifest(storage, keys, tagged)
     return settings
 
@@ -83,7 +78,7 @@ def _tag_segment(
 ) -> tuple[int, int]:
     """Write a segment's part ``main`` with tags. Returns how many entries live, and their sum."""
     keys = keyring.of(row.collection)
-    segment = load_main(storage, keys, row)
+    segment = load_segment(storage, keys, row)
     alive = alive_rows(storage, row, segment)
     snapshot = Snapshot([(segment, alive, row.collection)], untagged=[row.collection])
     living = alive.nonzero()[0].tolist()
@@ -98,25 +93,21 @@ def _tag_segment(
         for memory, tag in found.items():
             tags[places[memory]] = np.frombuffer(tag, dtype=np.uint8)
     tagged = replace(segment, row_tags=tags)
-    _seal(storage, keys, row, tagged)
-    total = keys.elements_of(keys.epoch).total(living_tags(tagged, alive))
-    snapshot.wipe()
-    return len(living), total
-
-
-def _seal(storage: Storage, keys: CollectionKeys, row: SegmentRow, segment: Segment) -> None:
-    main = encode_main(segment)
+    main = encode_main(tagged)
     try:
         replace_main(storage, keys, row, main)
     finally:
         main[:] = bytes(len(main))
+    total = keys.elements_of(keys.epoch).total(living_tags(tagged, alive))
+    snapshot.wipe()
+    return len(living), total
 
 
 def _tags(
     storage: Storage, keyring: WholeKeyring, snapshot: Snapshot, ids: Sequence[str]
 ) -> dict[str, bytes]:
     """The row tags of memories that are what their entries say; others are left out."""
-    noted, comparison = _NotedTags(), Comparison(snapshot, ())
+    noted = _NotedTags()
     try:
         memories = list(open_memories(storage, keyring, ids, noted))
     except (MemoryStoreError, *UNFORESEEN):
@@ -129,7 +120,7 @@ def _tags(
     for memory in memories:
         ordinal = snapshot.ordinal_of(memory.id)
         item = indexable(keyring, memory)
-        if ordinal is not None and not any(comparison.differences(ordinal, item)):
+        if ordinal is not None and not any(differences(snapshot, ordinal, item)):
             found[memory.id] = noted.tags[memory.id]
     return found
 

@@ -1,4 +1,5 @@
-"""Segments as they lie sealed in the vault: opened, decoded, with the mask of what lives in them.
+"""Segments as they lie sealed in the vault: opened, decoded, with the mask of what lives in them,
+and the mark of what their entries were made with.
 
 Boundary: keys in, keyed hashes and vectors out, which the caller overwrites afterwards.
 """
@@ -6,29 +7,25 @@ Boundary: keys in, keyed hashes and vectors out, which the caller overwrites aft
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from memory_store.errors import TamperedError
 from memory_store.index.codec import Part, decode, encode
 from memory_store.index.layout import Segment
+from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.keyring import CollectionKeys
-from memory_store.vault.segments import (
-    unseal_part,
-    write_segment,
-)
+from memory_store.vault.segments import unseal_part, write_segment
+from memory_store.vault.settings import AUTO, Settings
 from memory_store.vault.storage import Storage
-from memory_store.vault.storage.segments import PARTS, SegmentRow
+from memory_store.vault.storage.segments import SegmentRow
 
-
-def load_segment(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
-    """Read, open and decode one segment. Raises TamperedError when its bytes are not a segment."""
-    sealed = _sealed(storage, row, PARTS)
-    pairs = sealed["pairs"]  # not the whole of `sealed`, whose other parts are free to go
-    return opened_segment(keys, row, sealed, lambda: pairs)
+_SEPARATOR = "+"
+_HASH_BYTES = 8
 
 
 def opened_segment(
@@ -47,21 +44,18 @@ def opened_segment(
     return _decoded(row, main, vectors, lambda: unseal_part(keys, row, "pairs", sealed_pairs()))
 
 
-def _sealed(storage: Storage, row: SegmentRow, parts: Sequence[str]) -> dict[str, bytes]:
-    found = dict(storage.segments.parts([row.id], parts))
-    if row.id not in found:
-        raise TamperedError(f"vault_segments of {row.id}: is gone")
-    return found[row.id]
-
-
-def load_main(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
+def load_segment(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
     """One segment whose vectors and pairs are read when they are first asked for.
 
-    For a caller that reads within one transaction.
+    For a caller that reads within one transaction. Raises TamperedError when its bytes are not a
+    segment.
     """
 
     def opened(part: str) -> memoryview:
-        return unseal_part(keys, row, part, _sealed(storage, row, [part])[part])
+        found = dict(storage.segments.parts([row.id], [part]))
+        if row.id not in found:
+            raise TamperedError(f"vault_segments of {row.id}: is gone")
+        return unseal_part(keys, row, part, found[row.id][part])
 
     return _decoded(row, opened("main"), partial(opened, "vectors"), partial(opened, "pairs"))
 
@@ -105,7 +99,7 @@ def collection_tags(storage: Storage, keys: CollectionKeys) -> bytes:
     tags = b""
     for row in storage.segments.rows():
         if row.collection == keys.collection:
-            segment = load_main(storage, keys, row)
+            segment = load_segment(storage, keys, row)
             tags += living_tags(segment, alive_rows(storage, row, segment))
             segment.wipe()
     return tags
@@ -128,3 +122,44 @@ def id_words(memory: str) -> tuple[int, int]:
     except (TypeError, ValueError, AttributeError):  # a damaged file may hold anything
         raise TamperedError("vault_changes: names what is no memory's id") from None
     return number >> 64, number & (2**64 - 1)
+
+
+class IndexModel(Struct, frozen=True):
+    """What a segment's entries are made with: its mark, and how many dimensions their vectors have.
+
+    The mark stands in clear in the column ``model`` of ``vault_segments`` and is bound to the
+    sealed parts. It holds the embedding model's fingerprint; the analyser, which would give away a
+    collection's language, is a keyed hash. Segments of different marks are never merged, so a mark
+    holds for all entries of its segment; ``reindex`` renews those whose collection has another by
+    now. A fingerprint alone means: analysed automatically, by the version the settings name. All
+    that was written before collections had settings has such a mark.
+    """
+
+    mark: str = ""
+    dimensions: int = 0
+
+
+def index_model(settings: Settings, keys: CollectionKeys) -> IndexModel:
+    """What entries of the collection of ``keys`` are made with now."""
+    return IndexModel(wanted_mark(settings, keys), settings.of(keys.collection).dimensions)
+
+
+def wanted_mark(settings: Settings, keys: CollectionKeys) -> str:
+    """The mark of entries made now for the collection of ``keys``."""
+    chosen = settings.of(keys.collection)
+    if chosen.analyser == AUTO and settings.analyser == ANALYSER_VERSION:
+        return chosen.fingerprint
+    name, version = chosen.analyser.encode(), str(ANALYSER_VERSION).encode()
+    hashed = keys.plain_source.tag(b"analyser", name, version, length=_HASH_BYTES).hex()
+    return f"{chosen.fingerprint}{_SEPARATOR}{hashed}"
+
+
+def is_stale(mark: str, wanted: str, windows: int) -> bool:
+    """Whether a segment of that many windows has entries for ``reindex`` to renew."""
+    same_analysis = mark.partition(_SEPARATOR)[2] == wanted.partition(_SEPARATOR)[2]
+    return not same_analysis or (windows > 0 and not same_model(mark, wanted))
+
+
+def same_model(mark: str, wanted: str) -> bool:
+    """Whether the vectors of two marks may be compared."""
+    return mark.partition(_SEPARATOR)[0] == wanted.partition(_SEPARATOR)[0]

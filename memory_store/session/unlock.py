@@ -5,8 +5,8 @@ Boundary: secrets come in, an opened vault goes out; a root key is never handed 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey
@@ -35,14 +35,11 @@ def open_vault(
     """
     access = access or file_access(path)
     check_is_vault(path, access)
-    storage = Storage.open(path, read_only=True, access=access)
-    try:
+    with closing(Storage.open(path, read_only=True, access=access)) as storage:
         vault = read_vault_id(storage)
         with storage.reading():
             slot = open_root(storage, vault, secrets, path)
             keyring = WholeKeyring.of_slot(storage, vault, slot)
-    finally:
-        storage.close()
     if is_cheap(slot.slot) and not access.read_only:
         keyring.slot_key = _strengthened(path, vault, slot, access).key
     notices: Sequence[str] = ()
@@ -92,8 +89,7 @@ def _tag_rows(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Se
 def _strengthened(path: Path, vault: bytes, slot: OpenedSlot, access: FileAccess) -> OpenedSlot:
     """The slot at today's cost; as it was, where that cannot be written: it did open the vault."""
     try:
-        storage = Storage.open(path, access=access, patience=SLOT_PATIENCE)
-        with contextlib.closing(storage):
+        with closing(Storage.open(path, access=access, patience=SLOT_PATIENCE)) as storage:
             slot = strengthened(storage, vault, slot)
             storage.erase_traces()
     except (sqlite3.Error, MemoryStoreError):
@@ -105,12 +101,9 @@ def open_with_root(
     path: Path, principal: int, root: SecretKey, access: FileAccess, pin: bytes = b""
 ) -> WholeVault:
     """A vault that is open in another process of ours, which gave us its root key."""
-    storage = Storage.open(path, read_only=True, access=access)
-    try:
+    with closing(Storage.open(path, read_only=True, access=access)) as storage:
         vault = read_vault_id(storage)
         keyring = WholeKeyring.unlock(storage, vault, principal, root, pin)
-    finally:
-        storage.close()
     opened = WholeVault(path, vault, keyring, access)
     opened.untold()  # the process that gave us the key shows it
     return opened

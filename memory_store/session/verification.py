@@ -12,20 +12,25 @@ again, for as many as are asked for, chosen at random.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from memory_store.crypto.blinding import SUM_MODULUS
-from memory_store.errors import (
-    MemoryStoreError,
-    TamperedError,
-)
+from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
-from memory_store.session.entry_checks import Compared, EntryChecks, Model
-from memory_store.session.index_model import is_stale, wanted_mark
-from memory_store.session.known_rows import KnownRows
-from memory_store.session.sealed_segments import alive_rows, living_tags, load_main, load_segment
+from memory_store.session.comparison import EntryChecks, Model
+from memory_store.session.readers import KnownRows
+from memory_store.session.sealed_segments import (
+    alive_rows,
+    is_stale,
+    living_tags,
+    load_segment,
+    wanted_mark,
+)
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
 from memory_store.vault import audit, sources
@@ -42,6 +47,10 @@ from memory_store.vault.storage.schema import FORMAT_VERSION
 from memory_store.vault.storage.segments import SegmentRow
 
 MEND = "memory-store reindex --all makes the entry anew"
+IN_THE_FILE = (
+    "topics are kept in memory, and hashes are in the file: "
+    "memory-store settings DB topics memory deletes them"
+)
 PLANTED = "vault_slots: not one that the owner made; memory-store keys remove takes it away"
 
 Check = Callable[[], object]
@@ -77,10 +86,10 @@ def verify(
                 if not failures or not failures[0].startswith(DATABASE):
                     raise  # the file is whole: the fault is ours
                 failures.append(f"{name}: holds what no vault holds")
-        work.wipe()
+        work.snapshot.wipe()
     if progress is not None:
         progress("", len(checks), len(checks))
-    compared = {name: getattr(work.compared, name) for name in Compared.__struct_fields__}
+    compared = structs.asdict(work.entries.compared)
     return {"records": len(checks), "failures": failures, "compared": compared}
 
 
@@ -91,43 +100,39 @@ class _Work:
         self, vault: WholeVault, storage: Storage, *, full: bool, model: Model | None
     ) -> None:
         self._vault = vault
-        self._connection = storage
+        self._storage = storage
         self._readable = set(vault.keyring.readable())
-        self._snapshot = self._read_index()
-        self._known = KnownRows(self._snapshot)
-        self._entries = EntryChecks(self._snapshot, vault.keyring, model, full=full)
-        self.compared = self._entries.compared
-
-    def wipe(self) -> None:
-        """Overwrite the index that was read."""
-        self._snapshot.wipe()
+        self.snapshot = self._read_index()
+        self._known = KnownRows(self.snapshot)
+        self.entries = EntryChecks(self.snapshot, vault.keyring, model, full=full)
 
     def _read_index(self) -> Snapshot:
         """The index as its segments say; those that do not open have checks of their own."""
-        vault, storage = self._vault, self._connection
+        vault, storage = self._vault, self._storage
         parts, stale, earlier = [], [], set()
         for row in storage.segments.rows():
             if row.collection not in self._readable:
                 continue
             keys = vault.keyring.of(row.collection)
             try:
-                segment = load_main(storage, keys, row)
+                segment = load_segment(storage, keys, row)
                 parts.append((segment, alive_rows(storage, row, segment), row.collection))
-                if read_manifest(storage, keys).format < CONTENT_FORMAT:
-                    earlier.add(row.collection)
             except (MemoryStoreError, *UNFORESEEN):
                 continue
             wanted = wanted_mark(vault.settings, keys)
             stale.append(is_stale(row.model, wanted, segment.windows))
+            with suppress(MemoryStoreError, *UNFORESEEN):  # its account has a check of its own, too
+                if read_manifest(storage, keys).format < CONTENT_FORMAT:
+                    earlier.add(row.collection)
         return Snapshot(parts, stale=stale, untagged=earlier)
 
     def checks(self) -> Iterator[tuple[str, Check]]:
         """What each is called, and what raises where it is not as it should be."""
-        vault, storage = self._vault, self._connection
+        vault, storage = self._vault, self._storage
         problem = storage.damage(thorough=True)
         yield DATABASE, lambda: _refuse_unless(problem is None, str(problem))
         yield "settings", vault.refresh_settings
-        yield "collections", lambda: _check_collections(vault, storage)
+        yield "collections", self._collections
         for collection in vault.keyring.readable():
             yield f"account of collection {collection}", partial(self._account, collection)
         for row in storage.segments.rows():
@@ -137,27 +142,28 @@ class _Work:
             yield from _rows_of_format_3(vault, storage)
         if vault.keyring.is_owner:
             for sequence, tag, sealed in stored(storage):
-                yield f"expansion {sequence}", partial(_expansion, vault, tag, sealed)
-            yield "audit trail", partial(_audit_check, vault, storage)
+                yield f"expansion {sequence}", partial(vault.expansions.open, tag, sealed)
+            yield "audit trail", partial(audit.check, storage, vault.keyring)
             yield from _slots_of_nobody(vault, storage)
         if vault.settings.topics_kept == MEMORY:
-            yield "memory_topics", partial(_no_topics, storage)
-        yield "index", lambda: _refuse_unless(_index_holds(vault), "unreadable")
-        yield from self._memories()
-
-    def _memories(self) -> Iterator[tuple[str, Check]]:
-        rows = dict(self._connection.memories.places())
+            yield "memory_topics", lambda: _refuse_unless(storage.topics.count() == 0, IN_THE_FILE)
+        yield "index", partial(vault.snapshot, whole=True)
+        rows = dict(storage.memories.places())
         for memory, collection in rows.items():
             if collection in self._readable:
                 yield f"memory {memory}", partial(self._memory, memory)
-        for memory in self._snapshot.ids(self._snapshot.alive.nonzero()[0]):
+        for memory in self.snapshot.ids(self.snapshot.alive.nonzero()[0]):
             if memory not in rows:
                 yield f"memory {memory}", partial(self._known.check_absent, memory)
 
+    def _collections(self) -> None:
+        _refuse_unless(bool(self._vault.collections.names()), "none is readable")
+        check_named(self._storage, self._vault.keyring.principal)
+
     def _account(self, collection: str) -> None:
-        keys, snapshot = self._vault.keyring.of(collection), self._snapshot
-        account = read_manifest(self._connection, keys)
-        rows = rows_of(self._connection, collection)
+        keys, snapshot = self._vault.keyring.of(collection), self.snapshot
+        account = read_manifest(self._storage, keys)
+        rows = rows_of(self._storage, collection)
         held = [part for part in snapshot.parts if part.collection == collection]
         count = sum(int(part.alive.sum()) for part in held)
         if account.format < CONTENT_FORMAT:
@@ -172,7 +178,7 @@ class _Work:
         )
 
     def _segment(self, row: SegmentRow) -> None:
-        segment = load_segment(self._connection, self._vault.keyring.of(row.collection), row)
+        segment = load_segment(self._storage, self._vault.keyring.of(row.collection), row)
         try:
             _refuse_unless(len(segment.vectors) == segment.windows, "vectors are missing")
             segment.pairs.rows(0)
@@ -181,18 +187,16 @@ class _Work:
 
     def _memory(self, memory: str) -> None:
         keyring = self._vault.keyring
-        opened = list(open_memories(self._connection, keyring, [memory], self._known))
+        opened = list(open_memories(self._storage, keyring, [memory], self._known))
         _refuse_unless(bool(opened), "is gone")
         self._rows_beside(opened[0])
-        differing = self._entries.differences(opened[0])
-        _refuse_unless(
-            not differing,
-            f"differs from its index entry in: {', '.join(differing)}; {MEND}",
-        )
+        differing = self.entries.differences(opened[0])
+        complaint = f"differs from its index entry in: {', '.join(differing)}; {MEND}"
+        _refuse_unless(not differing, complaint)
 
     def _rows_beside(self, opened: Memory) -> None:
         """Its content tag, and its topics in the file."""
-        storage, keys = self._connection, self._vault.keyring.of(opened.collection)
+        storage, keys = self._storage, self._vault.keyring.of(opened.collection)
         tag = content_tag(keys, opened.title, opened.text)
         stored_tag = storage.memories.body_tag(opened.id)
         known = [*keys.stored_forms(tag), *keys.stored_forms(own_tag(keys, opened))]
@@ -208,22 +212,11 @@ class _Work:
             _refuse_unless(whole, "its topic hashes are others")
 
 
-def _check_collections(vault: WholeVault, storage: Storage) -> None:
-    _refuse_unless(bool(vault.collections.names()), "none is readable")
-    check_named(storage, vault.keyring.principal)
-
-
-def _index_holds(vault: WholeVault) -> bool:
-    return vault.snapshot(whole=True).total >= 0
-
-
 def _rows_of_format_3(vault: WholeVault, storage: Storage) -> Iterator[tuple[str, Check]]:
     for source, collection, sealed in storage.sources.of(vault.keyring.principal):
-        yield (
-            f"source {source}",
-            partial(sources.open_source, vault.keyring, source, collection, sealed),
-        )
-    yield "origins", lambda: _check_origins(vault, storage)
+        check = partial(sources.open_source, vault.keyring, source, collection, sealed)
+        yield f"source {source}", check
+    yield "origins", partial(_check_origins, vault, storage)
     if vault.keyring.is_owner:
         yield from share_checks(storage, vault.keyring, vault.settings)
 
@@ -238,18 +231,6 @@ def _check_origins(vault: WholeVault, storage: Storage) -> None:
     _refuse_unless(not wrong, f"memory_sources of {', '.join(wrong[:3])}: not written by a reader")
 
 
-def _expansion(vault: WholeVault, tag: bytes, sealed: bytes) -> None:
-    vault.expansions.open(tag, sealed)
-
-
-def _no_topics(storage: Storage) -> None:
-    _refuse_unless(
-        storage.topics.count() == 0,
-        "topics are kept in memory, and hashes are in the file: "
-        "memory-store settings DB topics memory deletes them",
-    )
-
-
 def _slots_of_nobody(vault: WholeVault, storage: Storage) -> Iterator[tuple[str, Check]]:
     """The slots in the file that say they are the owner's, and that his settings do not name.
 
@@ -262,10 +243,6 @@ def _slots_of_nobody(vault: WholeVault, storage: Storage) -> Iterator[tuple[str,
     for slot in list_slots(storage, OWNER):
         if known and slot.id not in known:
             yield f"key slot {slot.id}", partial(_refuse_unless, False, PLANTED)
-
-
-def _audit_check(vault: WholeVault, storage: Storage) -> None:
-    audit.check(storage, vault.keyring)
 
 
 def _refuse_unless(holds: bool, complaint: str) -> None:

@@ -20,10 +20,9 @@ from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import Limits
 from memory_store.session.collections import CollectionChange, Collections
 from memory_store.session.gate import Gate
-from memory_store.session.known_rows import KnownRows
 from memory_store.session.limited_vault import LimitedVault
 from memory_store.session.live_index import LiveIndex
-from memory_store.session.readers import Readers
+from memory_store.session.readers import KnownRows, Readers
 from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.expansions import Expansions
@@ -72,25 +71,18 @@ class WholeVault:
             self._writer.keep_log()
         self._write_lock = threading.RLock()
         self._readers = Readers(path, access)
-        self._settings = settings or read_settings(self._writer, keyring)
+        self.settings = settings or read_settings(self._writer, keyring)
+        """Those that were last read."""
         self.collections = Collections(self)
         keyring.strict = self.settings.strict
-        self.expansions: Expansions = Expansions(
-            path,
-            keyring,
-            on_disk=keyring.is_owner and not keyring.strict and not access.read_only,
-        )
+        kept = keyring.is_owner and not keyring.strict and not access.read_only
+        self.expansions: Expansions = Expansions(path, keyring, on_disk=kept)
         keyring.when_unknown(self.refresh_settings)
         self.index = LiveIndex(keyring, Storage.open(path, read_only=True, access=access))
         self._older = rollback_warning(vault, path, counters(self._writer)) is not None
         self._warned = False
         self._shares: Stored | None = None
         self.notices: tuple[str, ...] = ()
-
-    @property
-    def settings(self) -> Settings:
-        """The settings as they were last read."""
-        return self._settings
 
     @property
     def older(self) -> str | None:
@@ -122,12 +114,12 @@ class WholeVault:
         self.access.refuse_writing(self.path)
         with self._write_lock:
             self.keyring.check_open()
-            settings, held = self._settings, set(self.keyring.collections)
+            settings, held = self.settings, set(self.keyring.collections)
             self._mend_shares()
             try:
                 yield self._writer
             except BaseException:
-                self._settings = settings
+                self.settings = settings
                 self.keyring.keep_only(held)
                 raise
 
@@ -148,7 +140,7 @@ class WholeVault:
         ``counted`` counts the rows."""
         snapshot, settings = self.index.refresh(self.settings, whole=whole, counted=counted)
         if settings.revision > self.settings.revision:
-            self._settings = settings
+            self.settings = settings
         return snapshot
 
     @property
@@ -177,15 +169,15 @@ class WholeVault:
 
     def settings_in(self, storage: Storage) -> Settings:
         """The settings that hold in the caller's transaction: newer ones, if others wrote some."""
-        if self.keyring.noted > self._settings.revision:
-            self._settings = self.stored_settings(storage)
-        return self._settings
+        if self.keyring.noted > self.settings.revision:
+            self.settings = self.stored_settings(storage)
+        return self.settings
 
     def refresh_settings(self) -> None:
         """Read the settings again: another process may have re-indexed with another model."""
         settings = read_settings(self.reader(), self.keyring)
-        if settings.revision >= self._settings.revision:
-            self._settings = settings
+        if settings.revision >= self.settings.revision:
+            self.settings = settings
 
     def adopt_model(
         self, storage: Storage, embedder: Embedder, collection: str | None = None
@@ -216,7 +208,7 @@ class WholeVault:
         present = present or self.stored_settings(storage)
         changed = replace(present, revision=present.revision + 1, **changes)
         write_settings(storage, self.keyring, changed)
-        self._settings = changed
+        self.settings = changed
 
     def stored_settings(self, storage: Storage) -> Settings:
         """The settings as they are in the caller's transaction."""
@@ -296,9 +288,8 @@ class WholeVault:
         self.when_cleared_up()
         self.expansions.forget()
         if not self.keyring.locked:
-            with contextlib.suppress(
-                sqlite3.Error
-            ):  # an exchanged file: keys are wiped all the same
+            # an exchanged file: keys are wiped all the same
+            with contextlib.suppress(sqlite3.Error):
                 remember(self.vault, self.path, counters(self._writer))
         self.keyring.wipe()
         self.index.wipe()

@@ -1,31 +1,43 @@
 """Memories written and deleted: rows, index segment, change log and account, in one transaction.
 
 Boundary: plain memories come in and leave sealed. Everything slow (reading, embedding) has
-happened before; here nothing waits while the write lock is held.
+happened before; here nothing waits while the write lock is held. Segments are merged, so that they
+stay few and hold no deleted memory, with the keys of some collections those of these alone; what is
+opened of them is overwritten before a function returns.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import ConflictError
 from memory_store.index.layout import overwrite
-from memory_store.index.segment import IndexEntry, build
+from memory_store.index.segment import IndexEntry, build, merge
 from memory_store.records import Memory
-from memory_store.session.compaction import compact, drop
-from memory_store.session.index_model import IndexModel
 from memory_store.session.opened_vault import OpenVault
-from memory_store.session.sealed_segments import write_index_segment
+from memory_store.session.sealed_segments import (
+    IndexModel,
+    alive_rows,
+    id_words,
+    load_segment,
+    write_index_segment,
+)
 from memory_store.vault.collection_keys import CollectionKeys
+from memory_store.vault.keyring import Keyring
 from memory_store.vault.manifest import account
 from memory_store.vault.rows import Origin, insert_memories
 from memory_store.vault.segments import DELETED, UPDATED
 from memory_store.vault.settings import MEMORY, Settings
 from memory_store.vault.storage import Storage
+from memory_store.vault.storage.segments import SegmentRow
+
+TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
+MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
 
 
 class Prepared(Struct, frozen=True):
@@ -149,3 +161,65 @@ def delete_memories(
                 also(storage)
         storage.erase_traces()
     return len(present)
+
+
+def compact(storage: Storage, keyring: Keyring) -> int:
+    """Merge small segments and drop dead entries. Returns how many segments went away."""
+    merged = 0
+    readable = set(keyring.readable())
+    while _next_merge(storage.segments.rows(), readable):
+        with storage.transaction(keyring):
+            group = _next_merge(storage.segments.rows(), set(keyring.readable()))
+            if not group:  # another process was faster
+                return merged
+            _merge(storage, keyring, group)
+            merged += len(group) - 1
+    return merged
+
+
+def _merge(storage: Storage, keyring: Keyring, group: Sequence[SegmentRow]) -> None:
+    keys = keyring.of(group[0].collection)
+    parts = [
+        (segment, alive_rows(storage, row, segment))
+        for row in group
+        for segment in [load_segment(storage, keys, row)]
+    ]
+    try:
+        together = merge(parts)
+    finally:
+        for segment, _ in parts:
+            segment.wipe()
+    if together.count:
+        write_index_segment(storage, keys, together, group[0].model)
+    storage.segments.delete([row.id for row in group])
+    storage.segments.trim_changes()
+
+
+def drop(storage: Storage, keyring: Keyring, ids: Sequence[str]) -> None:
+    """Rewrite the segments that still hold entries of deleted memories, without them.
+
+    Inside the transaction that deletes: a process killed between two of them would leave words
+    and vectors of a memory that is gone.
+    """
+    for row in storage.segments.rows():
+        if row.collection in keyring.readable():
+            segment = load_segment(storage, keyring.of(row.collection), row)
+            if any(segment.rows_of(*id_words(memory)) for memory in ids):
+                _merge(storage, keyring, [row])
+            segment.wipe()
+
+
+def _next_merge(rows: Sequence[SegmentRow], readable: set[str]) -> list[SegmentRow]:
+    """The oldest segments of one collection, model and size tier that are due to be merged."""
+    tiers: dict[tuple[str, str, int], list[SegmentRow]] = defaultdict(list)
+    for row in rows:
+        if row.collection in readable and row.documents < MOST_DOCUMENTS:
+            tier = (max(1, row.documents).bit_length() - 1) // 3  # powers of TIER_FACTOR
+            tiers[row.collection, row.model, tier].append(row)
+    for group in tiers.values():
+        if len(group) >= TIER_FACTOR:
+            sizes = accumulate(row.documents for row in group)
+            chosen = group[: sum(size <= MOST_DOCUMENTS for size in sizes)]
+            if len(chosen) > 1:
+                return chosen
+    return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import uuid
 from collections import Counter
@@ -83,8 +84,8 @@ def varied_entries(seed: int, count: int, collection: str = "notes") -> list[Ind
             type=chance.choice(["note", "task", "task_done"]),
             language=chance.choice(["en", "de"]),
             created=float(chance.randrange(2**31)),
-            valid_from=chance.choice([None, 5.0]),
-            valid_to=chance.choice([None, 9e9]),
+            valid_from=chance.choice([-math.inf, 5.0]),
+            valid_to=chance.choice([math.inf, 9e9]),
         )
         for _ in range(count)
     ]

@@ -202,18 +202,6 @@ class TestTwoModels:
         with pytest.raises(LockedError):
             two_models.search("car")
 
-    @pytest.mark.parametrize("profile", ["default", "strict"])
-    def test_both_kinds_of_index_hold_both(
-        self, make_store: Callable[..., MemoryStore], second_model: Path, profile: str
-    ) -> None:
-        store = make_store(f"{profile}.db", profile=profile)
-        store.collections.create("job", embedder=str(second_model))
-        store.add(HOME[0])
-        store.add(JOB[0], collection="job")
-        assert set(texts(store.search("car", mode="vector"))) == {HOME[0], JOB[0]}
-        store.add("Cash and funds", collection="job")
-        assert "Cash and funds" in texts(store.search("money", mode="vector"))
-
 
 class TestChangingSettings:
     def test_only_the_changed_collection_is_renewed(

@@ -12,7 +12,7 @@ from made_up_entries import DIMENSIONS, all_alive, entry, snapshot_of, topic_has
 
 from memory_store.index.segment import build
 from memory_store.index.snapshot import Filters, Snapshot
-from memory_store.index.topics import topic_matches
+from memory_store.index.topics import topic_counts, topic_matches, with_topic
 
 moments = st.none() | st.integers(0, 2**31).map(float)
 
@@ -76,10 +76,10 @@ def test_topics_are_counted_among_chosen_documents(seed, data):
     among = np.array(data.draw(st.lists(st.booleans(), min_size=24, max_size=24)))
     topics = ("garden", "tax", "never")
     expected = [
-        int((snapshot.with_topic(topic_group(topic, "a", "b")) & among).sum()) for topic in topics
+        int((with_topic(snapshot, topic_group(topic, "a", "b")) & among).sum()) for topic in topics
     ]
     hashes = [topic_hash(topic) for topic in topics]
-    assert snapshot.topic_counts({"a": hashes, "b": hashes}, among) == expected
+    assert topic_counts(snapshot, {"a": hashes, "b": hashes}, among) == expected
 
 
 def test_an_unknown_status_is_refused():

@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from made_up_entries import entry, pair_hash, snapshot_of, word_hash
 
 from memory_store.index.snapshot import Filters, Snapshot
-from memory_store.index.term_table import WORTH_A_TABLE, terms_of
 from memory_store.index.terms import (
-    coverage,
+    WORTH_A_TABLE,
+    covered,
     document_frequency,
     has_pair,
     has_term,
     keyword_scores,
+    look_up,
+    terms_of,
     top_k,
 )
 
@@ -159,15 +161,6 @@ def test_a_word_with_several_hashes_counts_once_per_document():
     assert scores.tolist() == keyword_scores(merged, [word_group("tea")]).scores.tolist()
 
 
-def test_equal_scores_are_ordered_by_id():
-    rng = np.random.default_rng(2)
-    keys = [str(uuid.UUID(bytes=rng.bytes(16))) for _ in range(200)]
-    snapshot = snapshot_of([entry(["tea"], memory_id=key) for key in keys])
-    found = keyword_scores(snapshot, [word_group("tea")])
-    best = top_k(snapshot, *found, k=10)
-    assert snapshot.ids(best.ordinals) == sorted(keys)[:10]
-
-
 @given(st.lists(st.integers(0, 5), max_size=60), st.integers(-1, 70))
 def test_the_best_few_are_the_first_of_the_whole_order(scores, k):
     snapshot = snapshot_of([entry() for _ in scores])
@@ -236,7 +229,7 @@ def test_coverage_is_the_share_of_the_query_s_words_by_rarity(texts, query):
     snapshot = snapshot_of(entries_of(rows))
     groups = [word_group(word) for word in query]
     ordinals = np.arange(len(rows), dtype=np.int32)
-    shares = coverage(snapshot, groups, ordinals)
+    shares = covered(snapshot, look_up(snapshot, groups), ordinals)
     for ordinal, share in enumerate(shares.tolist()):
         title, body = rows[snapshot.id(ordinal)]
         held = [word in {*title, *body} for word in query]
@@ -249,7 +242,7 @@ def test_a_word_nobody_holds_weighs_most():
     rows = with_ids([(["mill"], ["race"]), ([], ["race"]), ([], ["race"])])
     snapshot = snapshot_of(entries_of(rows))
     known, unknown = (
-        coverage(snapshot, [word_group("race"), word_group(other)], np.arange(3))
+        covered(snapshot, look_up(snapshot, [word_group(w) for w in ("race", other)]), np.arange(3))
         for other in ("mill", "unheard-of")
     )
     assert known[1] > unknown[1]

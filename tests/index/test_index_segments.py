@@ -15,7 +15,6 @@ from made_up_entries import (
     all_alive,
     entry,
     pair_hash,
-    topic_hash,
     unit_vectors,
     varied_entries,
     word_hash,
@@ -25,6 +24,7 @@ from memory_store.index.columns import ColumnReader, pack_planes, pack_raw
 from memory_store.index.segment import SegmentParts, build, decode, encode, merge
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.terms import has_pair, has_term
+from memory_store.index.topics import with_topic
 
 seeds = st.integers(0, 2**32)
 PARTS = ("main", "vectors", "pairs")
@@ -47,8 +47,8 @@ def test_a_decoded_segment_holds_what_was_encoded(seed, count):
         assert snapshot.language(ordinal) == e.language
         assert snapshot.versions[ordinal] == e.version
         assert snapshot.created[ordinal] == e.created
-        assert snapshot.valid_from[ordinal] == (-np.inf if e.valid_from is None else e.valid_from)
-        assert snapshot.valid_to[ordinal] == (np.inf if e.valid_to is None else e.valid_to)
+        assert snapshot.valid_from[ordinal] == e.valid_from
+        assert snapshot.valid_to[ordinal] == e.valid_to
         assert snapshot.content_tags[ordinal].tobytes() == e.content_tag
         assert snapshot.lengths[ordinal] == e.length
         assert snapshot.windows(ordinal) == list(e.windows)
@@ -59,6 +59,10 @@ def test_a_decoded_segment_holds_what_was_encoded(seed, count):
         assert has_term(snapshot, {"notes": [word]}).tolist() == expected
     for pair in {p for e in entries for p in e.pairs}:
         assert has_pair(snapshot, {"notes": [pair]}).tolist() == [pair in e.pairs for e in entries]
+    for topic in {t for e in entries for t in e.topics}:
+        held = with_topic(snapshot, {"notes": [topic]}).tolist()
+        assert held == [topic in e.topics for e in entries]
+        assert not with_topic(snapshot, {"other": [topic]}).any()
 
 
 def test_hashes_that_differ_only_in_their_last_bit_are_kept_apart():
@@ -317,11 +321,3 @@ def test_an_unembedded_memory_has_no_windows():
     segment = build(entries, DIMENSIONS)
     assert segment.windows == 2
     assert segment.window_rows.tolist() == [1, 1]
-
-
-def test_topics_are_found_by_hash():
-    entries = [entry(tags=["garden", "tax"]), entry(), entry(tags=["tax"])]
-    segment = decode(*encode(build(entries, DIMENSIONS)))
-    snapshot = Snapshot([(segment, all_alive(segment), "notes")])
-    assert snapshot.with_topic({"notes": [topic_hash("tax")]}).tolist() == [True, False, True]
-    assert snapshot.with_topic({"other": [topic_hash("tax")]}).tolist() == [False] * 3

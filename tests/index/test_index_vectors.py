@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_entries import DIMENSIONS, all_alive, entry, snapshot_of, unit_vectors
 
-from memory_store.index import vector_engines
+from memory_store.index import vec0_vectors
 from memory_store.index.numpy_vectors import NumpyVectors
 from memory_store.index.segment import build
 from memory_store.index.snapshot import Snapshot
-from memory_store.index.vector_engines import make_vector_index
+from memory_store.index.vec0_vectors import Vec0Vectors, make_vector_index
 from memory_store.index.vectors import VectorHits, VectorIndex
 from memory_store.sqlite import ExtensionUnavailable
 
@@ -27,7 +27,7 @@ Maker = Callable[[Snapshot], VectorIndex]
 
 def vec0(snapshot: Snapshot) -> VectorIndex:
     try:
-        return make_vector_index(snapshot, "vec0")
+        return Vec0Vectors(snapshot)
     except ExtensionUnavailable as error:
         pytest.skip(f"sqlite-vec cannot be loaded: {error}")
 
@@ -37,9 +37,16 @@ def scanning(snapshot: Snapshot) -> VectorIndex:
 
 
 MAKERS: dict[str, Maker] = {
-    "numpy": lambda snapshot: make_vector_index(snapshot, "numpy"),
+    "numpy": NumpyVectors,
     "vec0": vec0,
 }
+
+
+def grown(snapshot: Snapshot, previous: VectorIndex) -> VectorIndex:
+    """An index of the same kind over a newer snapshot."""
+    index = make_vector_index(snapshot, previous=previous, strict=previous.kind == "numpy")
+    assert index.kind == previous.kind
+    return index
 
 
 @pytest.fixture(params=MAKERS)
@@ -136,7 +143,7 @@ def test_scanning_signs_finds_nearly_all_and_ranks_them_exactly():
     """Recall of 64 against brute force, with and without filters (measures.md: at least .99)."""
     rng = np.random.default_rng(8)
     snapshot = large(rng, 12_000, 256)
-    index, exact = scanning(snapshot), make_vector_index(snapshot, "numpy")
+    index, exact = scanning(snapshot), NumpyVectors(snapshot)
     recalls = []
     for share in (1.0, 0.6, 0.6, 1.0):
         mask = rng.random(snapshot.size) < share
@@ -242,8 +249,8 @@ def test_vectors_of_two_lengths_are_each_found_by_their_own(exact_index):
     }
     both = Snapshot([(long, all_alive(long), "a"), (short, all_alive(short), "b")])
     first = exact_index(alone[DIMENSIONS])
-    index = make_vector_index(both, first.kind, previous=first)
-    again = make_vector_index(both, index.kind, previous=index)
+    index = grown(both, first)
+    again = grown(both, index)
     for dimensions, base in ((DIMENSIONS, 0), (8, 40)):
         for query in rng.normal(size=(5, dimensions)):
             expected = brute_force(alone[dimensions], query, 7)
@@ -293,8 +300,8 @@ def test_an_index_that_grew_from_an_older_one_answers_as_a_new_one(exact_index):
 
     before, after, changed = seen(0, 1), seen(0, 1, 2), seen(2, 1)
     oldest = exact_index(before)
-    newer = make_vector_index(after, oldest.kind, previous=oldest)
-    newest = make_vector_index(changed, oldest.kind, previous=newer)
+    newer = grown(after, oldest)
+    newest = grown(changed, newer)
     for query in rng.normal(size=(10, DIMENSIONS)):
         for index, snapshot in ((newest, changed), (newer, after), (oldest, before)):
             assert_same(index.search(query, 20), brute_force(snapshot, query, 20))
@@ -318,25 +325,15 @@ def test_without_sqlite_vec_small_vaults_get_numpy_and_say_why(monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlite_vec", None)
     index = make_vector_index(crowd(24, [5]))
     assert (index.kind, index.reason) == ("numpy", "sqlite-vec is not installed")
-    with pytest.raises(ExtensionUnavailable, match="not installed"):
-        make_vector_index(crowd(24, [5]), "vec0")
 
 
 def test_large_vaults_get_numpy(monkeypatch):
-    monkeypatch.setattr(vector_engines, "VEC0_UP_TO", 10)
+    monkeypatch.setattr(vec0_vectors, "VEC0_UP_TO", 10)
     index = make_vector_index(crowd(25, [50]))
     assert (index.kind, index.reason) == ("numpy", "more than 10 vectors")
 
 
 def test_strict_vaults_never_get_vec0():
-    snapshot = crowd(26, [5])
-    index = make_vector_index(snapshot, strict=True)
+    index = make_vector_index(crowd(26, [5]), strict=True)
     assert index.kind == "numpy"
     assert "strict" in index.reason
-    with pytest.raises(ValueError, match="strict"):
-        make_vector_index(snapshot, "vec0", strict=True)
-
-
-def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="hnsw"):
-        make_vector_index(Snapshot([]), "hnsw")  # type: ignore[arg-type]

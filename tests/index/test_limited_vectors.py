@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memory_store.index.vec0_vectors import Vec0Vectors
-from memory_store.index.vector_engines import make_vector_index
+from memory_store.index.vec0_vectors import Vec0Vectors, make_vector_index
 from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
 
@@ -25,7 +24,7 @@ def test_the_nearest_are_those_of_an_index_of_its_own(view: MemoryStore) -> None
     snapshot = view.search_context().snapshot
     own, shared = make_vector_index(snapshot), view.vector_index()
     assert shared.kind == own.kind
-    for query in np.random.default_rng(1).standard_normal((20, snapshot.dimensions)):
+    for query in np.random.default_rng(1).standard_normal((20, *snapshot.all_dimensions)):
         for k in (1, 5, 40):
             mine, theirs = shared.search(query, k), own.search(query, k)
             assert mine.ordinals.tolist() == theirs.ordinals.tolist()
@@ -40,8 +39,9 @@ def test_a_limited_index_is_in_the_table_of_the_whole_one(
         pytest.skip("sqlite-vec cannot be loaded here")
     limited = view.vector_index()
     assert isinstance(limited, Vec0Vectors)
-    assert limited._table is whole._table
-    assert limited._table.rows == len(store.list())
+    for (length, mine), table in zip(limited.lengths.items(), whole.lengths.values(), strict=True):
+        assert mine.table is table.table
+        assert (length, mine.table.rows) == (view.embedder().dimensions, len(store.list()))
 
 
 def test_segments_are_shared_and_columns_kept_for_each_scope(

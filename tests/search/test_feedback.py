@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from memory_store.index.vector_engines import make_vector_index
+from memory_store.index.numpy_vectors import NumpyVectors
+from memory_store.index.vec0_vectors import Vec0Vectors
 from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
 from memory_store.search import pipeline, recipes
 from memory_store.search.fusion.vector_feedback import rocchio
@@ -107,12 +108,12 @@ def test_a_vault_without_vectors_is_searched_as_ever(store: MemoryStore, feeding
     assert len(store.search("spare key", recipe="feeding").rows) == 1
 
 
-@pytest.mark.parametrize("kind", ["numpy", "vec0"])
+@pytest.mark.parametrize("kind", [NumpyVectors, Vec0Vectors])
 def test_both_indexes_give_the_same_list(
     notes: MemoryStore, feeding: Recipe, kind: Any, tiny_model: object
 ) -> None:
     context = notes.search_context()
-    index = make_vector_index(context.snapshot, kind)
+    index = kind(context.snapshot)
     options = SearchOptions("spare key", recipe="feeding")
     ranked = pipeline.rank(replace(context, vector_index=index), options).results
     usual = pipeline.rank(context, options).results

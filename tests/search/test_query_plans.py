@@ -52,7 +52,8 @@ def test_vectors_are_asked_once_for_all_rows_of_a_filter(notes: MemoryStore) -> 
         index = Vec0Vectors(context.snapshot)
     except ExtensionUnavailable as error:
         pytest.skip(str(error))
-    connection, statements = index._table.connection, []
+    (one,) = index.lengths.values()
+    connection, statements = one.table.connection, []
     connection.set_trace_callback(statements.append)
     mask = context.snapshot.alive.copy()
     mask[2:] = False

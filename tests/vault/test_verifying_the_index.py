@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from memory_store.cli import main
 from memory_store.index.segment import IndexEntry, build
 from memory_store.records import Memory
-from memory_store.session import entry_checks
+from memory_store.session import comparison
 from memory_store.session.indexer import Indexer
 from memory_store.session.sealed_segments import write_index_segment
 from memory_store.store import MemoryStore
@@ -81,8 +81,8 @@ def test_phrases_are_compared_too(store: MemoryStore) -> None:
 def test_the_report_says_how_many_were_compared(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entry_checks, "WORDS_COMPARED", 5)
-    monkeypatch.setattr(entry_checks, "VECTORS_COMPARED", 2)
+    monkeypatch.setattr(comparison, "WORDS_COMPARED", 5)
+    monkeypatch.setattr(comparison, "VECTORS_COMPARED", 2)
     for number in range(8):
         store.add(f"The ledger {number} is reconciled on Fridays.")
     assert store.verify()["compared"] == {"entries": 8, "words": 5, "vectors": 2, "left": ""}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from memory_store.index.terms import coverage, has_term
+from memory_store.index.terms import covered, has_term, look_up
 from memory_store.records.explanation import LegPlace, Verdict, WordsHeld
 from memory_store.search.candidates import LegList
 from memory_store.search.explain.account import (
@@ -227,7 +227,8 @@ def _words_held(search: Search, ordinal: int) -> tuple[WordsHeld, float]:
     # The groups after those of the words stand for parts of names, in code.
     for word, group in zip(analysis.keywords, analysis.groups, strict=False):
         held.setdefault(word, bool(has_term(snapshot, group)[ordinal]))
-    share = coverage(snapshot, analysis.groups, np.array([ordinal]))[0] if held else 0.0
+    matches = look_up(snapshot, analysis.groups)
+    share = covered(snapshot, matches, np.array([ordinal]))[0] if held else 0.0
     words = WordsHeld(
         held=tuple(word for word, found in held.items() if found),
         missing=tuple(word for word, found in held.items() if not found),

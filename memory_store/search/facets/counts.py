@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from memory_store.index.topics import topic_counts
 from memory_store.search.adjustments import base_type
 from memory_store.search.candidates import Scored
 from memory_store.search.context import SearchContext
@@ -122,7 +123,7 @@ def _topics(
     if named and not whole:
         mask = np.zeros(context.snapshot.size, dtype=np.bool_)
         mask[among] = True
-        counts = context.snapshot.topic_counts(Blinding(context).topics(named), mask)
+        counts = topic_counts(context.snapshot, Blinding(context).topics(named), mask)
         carried = Counter(dict(zip(named, counts, strict=True)))
     return Counter({named[topic]: number for topic, number in carried.items()})
 

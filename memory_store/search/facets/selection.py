@@ -18,6 +18,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from memory_store.errors import BadInputError
+from memory_store.index.topics import with_topic
 from memory_store.search.adjustments import base_type
 from memory_store.search.context import SearchContext
 from memory_store.search.query.analysis import Blinding
@@ -115,7 +116,7 @@ def _of_topic(context: SearchContext, value: str) -> Mask:
     topic = normalise_topic(value)
     if not topic:
         raise BadInputError(f"narrow: {value!r} is no topic", "narrow")
-    return context.snapshot.with_topic(Blinding(context).topics([topic]))
+    return with_topic(context.snapshot, Blinding(context).topics([topic]))
 
 
 def _of_period(context: SearchContext, value: str) -> Mask:

@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from memory_store.dates import parse_moment
 from memory_store.errors import BadInputError
-from memory_store.index.snapshot import Filters, HashGroup, Mask, TopicGroup
+from memory_store.index.snapshot import Filters, HashGroup, Mask
 from memory_store.index.terms import has_pair, has_term
+from memory_store.index.topics import TopicGroup
 from memory_store.records import DONE_SUFFIX, TYPES, SearchRequest
 from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext

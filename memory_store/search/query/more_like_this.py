@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.index.documents import frequencies, terms_of, topics_of
-from memory_store.index.snapshot import HashGroup, Mask, Snapshot, TopicGroup
+from memory_store.index.snapshot import HashGroup, Mask, Snapshot
+from memory_store.index.topics import TopicGroup
 
 LIKE = "like"
 """The kind of the lists that legs make by a memory, and the name of the option."""
