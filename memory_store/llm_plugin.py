@@ -10,11 +10,9 @@ neither. A vault stays open until the process ends. Never inside Datasette, wher
 
 # Annotations are not postponed here: llm shows those of tools to people as they are.
 
-import atexit
 import json
 import os
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,9 +35,6 @@ READ_AT_ONCE = 16_000  # characters of a text, about 4,000 tokens
 CHARACTERS_A_TOKEN = 4
 SHOWN = ("id", "title", "type", "created", "topics", "collection", "preview", "complete")
 """What a model sees of a result."""
-
-_opened: "dict[Path, MemoryStore]" = {}
-_one_at_a_time = threading.Lock()
 
 
 @llm.hookimpl
@@ -182,33 +177,18 @@ def _head(memory: "Opened") -> str:
 
 
 def _open(database: str, key_file: str | None = None) -> "MemoryStore":
-    """The store, by a key that is there: nobody is asked for one. Raises MemoryStoreError.
-
-    It is kept: a passphrase in the environment can be taken out of there only once.
-    """
+    """The store, by a key that is there: no prompt asks for one. Raises MemoryStoreError."""
     from memory_store.paths import home_path
-    from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE, open_store
+    from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE, kept_open
 
     path = home_path(database).resolve()
-    file = None if key_file is None else home_path(key_file)
-    with _one_at_a_time:
-        store = _opened.get(path)
-        if store is None or store.locked:
-            try:
-                store = _opened[path] = open_store(path, key_file=file)
-            except LockedError:
-                raise LockedError(
-                    f"{path} is locked and no key was given: set {KEY_FILE_VARIABLE} or "
-                    f"{PASSPHRASE_VARIABLE}"
-                ) from None
-    return store
-
-
-@atexit.register
-def lock_all() -> None:
-    """Lock what was opened."""
-    while _opened:
-        _opened.popitem()[1].close()
+    try:
+        return kept_open(path, key_file=None if key_file is None else home_path(key_file))
+    except LockedError:
+        raise LockedError(
+            f"{path} is locked and no key was given: set {KEY_FILE_VARIABLE} or "
+            f"{PASSPHRASE_VARIABLE}"
+        ) from None
 
 
 def _limited(store: "MemoryStore", names: str | Sequence[str] | None) -> "MemoryStore":
@@ -240,15 +220,8 @@ def _short(row: "SearchResult") -> dict[str, Any]:
 def _part(memory: "Opened", start: int) -> dict[str, Any]:
     """A memory with as much of its text as one call returns."""
     end = start + READ_AT_ONCE
-    part: dict[str, Any] = {
-        "id": memory.id,
-        "title": memory.title,
-        "type": memory.type,
-        "created": memory.created,
-        "topics": list(memory.topics),
-        "collection": memory.collection,
-        "text": memory.text[start:end],
-    }
+    names = ("id", "title", "type", "created", "topics", "collection")
+    part = {name: getattr(memory, name) for name in names} | {"text": memory.text[start:end]}
     return part | ({"next_start": end} if end < len(memory.text) else {})
 
 

@@ -29,24 +29,20 @@ _FILL = "display:block;height:100%;border-radius:.25em;background:#3b7dd8"
 def response_table(response: SearchResponse) -> str:
     """The answer as an HTML fragment: ranked rows, the memories opened, and what was missing."""
     rows = "".join(_row(row) for row in response.rows)
-    body = f"<tbody>{rows}</tbody>" if rows else _nothing()
+    headings = "".join(
+        f'<th scope="col" style="{_CELL};font-weight:600">{name}</th>'
+        for name in ("#", "Score", "Memory")
+    )
+    nothing = f'<tr><td colspan="3" style="{_CELL}">Nothing found.</td></tr>'
     return (
         '<div style="max-width:60em;line-height:1.45">'
         '<table style="border-collapse:collapse;width:100%;table-layout:fixed;color:inherit;'
         'font-size:inherit;line-height:inherit">'
         f'<caption style="text-align:left;padding:.3em .7em;{_QUIET}">{escape(response.query)}'
         '</caption><colgroup><col style="width:2.6em"><col style="width:7em"><col></colgroup>'
-        f"<thead><tr>{''.join(_heading(name) for name in ('#', 'Score', 'Memory'))}</tr></thead>"
-        f"{body}</table>{_footer(response)}</div>"
+        f"<thead><tr>{headings}</tr></thead><tbody>{rows or nothing}</tbody></table>"
+        f"{_footer(response)}</div>"
     )
-
-
-def _heading(name: str) -> str:
-    return f'<th scope="col" style="{_CELL};font-weight:600">{name}</th>'
-
-
-def _nothing() -> str:
-    return f'<tbody><tr><td colspan="3" style="{_CELL}">Nothing found.</td></tr></tbody>'
 
 
 def _row(row: SearchResult) -> str:

@@ -24,30 +24,12 @@ from msgspec import Struct
 from memory_store.errors import ReadOnlyError, StorageError
 
 if TYPE_CHECKING:
-    import sqlite3
+    import sqlite3 as sqlite3  # others take it from here
 else:
     try:
         import pysqlite3 as sqlite3
     except ImportError:
         import sqlite3
-
-__all__ = [
-    "FAILING",
-    "FULL",
-    "WRITABLE",
-    "ExtensionUnavailable",
-    "FileAccess",
-    "FileStamps",
-    "connect",
-    "connect_with_vec",
-    "file_stamps",
-    "has_room",
-    "linked_library",
-    "load_vec",
-    "plain_cause",
-    "sqlite3",
-    "storage_faults",
-]
 
 BUSY_SECONDS = 10.0  # how long a writer waits for another process before "database is locked"
 

@@ -1,7 +1,7 @@
 """``sqlite-utils query notes.db "select … from hybrid_search('…')"``, and a command.
 
-Boundary: the functions are registered only when the environment names a key, and whoever holds
-the key has every grant. Never inside Datasette: its plugins hand shared connections, on which
+Boundary: the functions are registered only when the environment names a key, and the holder of the
+key has every grant. Never inside Datasette: its plugins hand shared connections, on which
 strangers run SQL, to sqlite-utils, and there ``datasette_hybrid`` alone decides who may what. The
 vault is opened at the first call and stays open until the process ends. The key itself is handled
 by :mod:`memory_store.unlocking` alone.
@@ -10,21 +10,16 @@ by :mod:`memory_store.unlocking` alone.
 from __future__ import annotations
 
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlite_utils import hookimpl
 
 from memory_store.errors import NotAVaultError
-from memory_store.unlocking import key_in_environment, open_store
+from memory_store.unlocking import kept_open, key_at_hand
 
 if TYPE_CHECKING:
     from memory_store.sql.functions import StoreAndGrants
-    from memory_store.store import MemoryStore
-
-_opened: dict[Path, MemoryStore] = {}
-_one_at_a_time = threading.Lock()
 
 
 @hookimpl
@@ -38,7 +33,7 @@ def register_commands(cli: Any) -> None:
 @hookimpl
 def prepare_connection(conn: Any) -> None:
     """Add ``hybrid_search`` and its companions to a connection, when there is a key to use."""
-    if "datasette" in sys.modules or not (_opened or key_in_environment()):
+    if "datasette" in sys.modules or not key_at_hand():
         return
     from memory_store.sql.functions import register
 
@@ -50,12 +45,7 @@ def _resolve(connection: Any, name: str | None) -> StoreAndGrants:
     from memory_store.access import KEY_HOLDER
     from memory_store.sql.functions import StoreAndGrants
 
-    path = _database_file(connection, name)
-    with _one_at_a_time:
-        store = _opened.get(path)
-        if store is None or store.locked:
-            store = _opened[path] = open_store(path)
-    return StoreAndGrants(store, KEY_HOLDER)
+    return StoreAndGrants(kept_open(_database_file(connection, name)), KEY_HOLDER)
 
 
 def _database_file(connection: Any, name: str | None) -> Path:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from msgspec import Struct
@@ -22,7 +21,6 @@ from memory_store.actions import collections, reads, searches, vaults
 from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 from memory_store.scopes import EVERYTHING, Limits, Scope
-from memory_store.session.creation import create_vault
 from memory_store.session.credentials import new_recovery, secrets_to_open, secrets_to_set
 from memory_store.session.embedders import Embedders
 from memory_store.session.held_vectors import HeldVectors
@@ -289,6 +287,8 @@ class MemoryStore(Actions):
 
         Raises BadInputError without any key, or when the file holds a vault already.
         """
+        from memory_store.session.creation import create_vault  # what only opens needs none of it
+
         database = Path(path)
         secrets = secrets_to_set(
             database,
@@ -334,12 +334,7 @@ class MemoryStore(Actions):
     def __enter__(self) -> MemoryStore:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def lock(self) -> None:

@@ -17,11 +17,13 @@ found in the environment may belong to another vault, so the next source is trie
 
 from __future__ import annotations
 
+import atexit
 import os
+import threading
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memory_store.errors import (
     BadInputError,
@@ -84,9 +86,38 @@ def open_store(
     )
 
 
+_kept: dict[Path, MemoryStore] = {}
+_one_at_a_time = threading.Lock()
+
+
+def kept_open(path: Path, *, key_file: Path | None = None) -> MemoryStore:
+    """The store at ``path``, opened at the first call and kept until the process ends.
+
+    It is kept since a passphrase in the environment can be taken out of there only once. Raises
+    what :func:`open_store` raises; it never asks for a passphrase.
+    """
+    with _one_at_a_time:
+        store = _kept.get(path)
+        if store is None or store.locked:
+            store = _kept[path] = open_store(path, key_file=key_file)
+    return store
+
+
 def key_in_environment() -> bool:
     """Whether the environment names a key file or a passphrase (read neither)."""
     return bool(os.environ.get(KEY_FILE_VARIABLE) or os.environ.get(PASSPHRASE_VARIABLE))
+
+
+def key_at_hand() -> bool:
+    """Whether a store is kept open, or could be, by what the environment names."""
+    return bool(_kept) or key_in_environment()
+
+
+@atexit.register
+def lock_all() -> None:
+    """Lock what was kept open."""
+    while _kept:
+        _kept.popitem()[1].close()
 
 
 def take_passphrase() -> str | None:
@@ -156,29 +187,15 @@ def _open_with_answer(database: Path, embedder: str | None, answer: str) -> Memo
         return _open(database, embedder, passphrase=answer)
 
 
-def _open(
-    database: Path,
-    embedder: str | None,
-    *,
-    key_file: Path | None = None,
-    passphrase: str | None = None,
-    recovery_code: str | None = None,
-    keyring: bool = False,
-) -> MemoryStore:
+def _open(database: Path, embedder: str | None, **secret: Any) -> MemoryStore:
+    """Open with the one ``secret`` of :meth:`MemoryStore.open`."""
     from memory_store.store import MemoryStore
 
     try:
-        return MemoryStore.open(
-            database,
-            key_file=key_file,
-            passphrase=passphrase,
-            recovery_code=recovery_code,
-            keyring=keyring,
-            embedder=embedder,
-        )
+        return MemoryStore.open(database, embedder=embedder, **secret)
     except DeviceKeyError:
         raise
     except WrongKeyError as refusal:
-        if key_file is None and passphrase is None:
+        if not secret.keys() & {"key_file", "passphrase"}:
             raise
         raise WrongKeyError(f"{refusal}. {NOT_SHARED}") from None

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
 from memory_store.records import TYPES, MemoryChange, MemoryDraft
+from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
 
 ROUNDS = 12  # additions by each of several writers at once
@@ -66,14 +67,6 @@ def test_every_wrong_row_is_named(store: MemoryStore) -> None:
         store.add_once(drafts)
     assert [(one.row, one.parameter) for one in raised.value.problems] == [(0, "type"), (2, "text")]
     assert store.list() == []
-
-
-def test_a_completed_memory_is_opened_again(store: MemoryStore) -> None:
-    task = store.done(store.add("Oil the hinges", type="task").id)
-    assert task.type == "task_done"
-    again = store.reopen(task.id)
-    assert (again.type, again.version) == ("task", 3)
-    assert store.reopen(task.id) == again
 
 
 def test_memories_are_deleted_together_or_not_at_all(store: MemoryStore) -> None:
@@ -254,3 +247,32 @@ def test_two_that_add_the_same_at_once_add_it_once(
     other.close()
     assert sorted(told) == [False] * 20 + [True] * 20
     assert len(store.list()) == 20
+
+
+def test_a_copy_that_was_moved_where_one_sees_nothing_is_published_anew(
+    store: MemoryStore,
+) -> None:
+    store.collections.create("team")
+    hidden = store.collections.create("diary").id
+    original = store.add("Signed in May")
+    first = store.publish(original.id, "team")
+    store.edit(first.id, collection="diary")
+    mine = store.limited_to(Scope.of({info.id for info in store.collections.list()} - {hidden}))
+    second = mine.publish(original.id, "team")
+    assert second.id != first.id
+    assert mine.publish(original.id, "team") == second
+
+
+def test_a_deleted_copy_can_be_published_again(store: MemoryStore) -> None:
+    store.collections.create("team")
+    original = store.add("Signed in May")
+    store.delete(store.publish(original.id, "team").id)
+    assert store.publish(original.id, "team").text == "Signed in May"
+
+
+def test_nothing_is_published_where_one_sees_nothing(store: MemoryStore) -> None:
+    store.collections.create("team")
+    original = store.add("Signed in May")
+    personal = store.limited_to(Scope.of([store.collections.list()[0].id]))
+    with pytest.raises(NotFoundError, match=r"no collection 'team'$"):
+        personal.publish(original.id, "team")

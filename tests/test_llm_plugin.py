@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from llm.cli import cli
 from llm.plugins import load_plugins
 
-from memory_store import llm_plugin
+from memory_store import llm_plugin, unlocking
 from memory_store.llm_plugin import READ_AT_ONCE, Memory
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
@@ -37,7 +37,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     load_plugins()
     monkeypatch.delitem(sys.modules, "datasette", raising=False)
     yield
-    llm_plugin.lock_all()
+    unlocking.lock_all()
 
 
 @pytest.fixture

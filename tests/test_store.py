@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from memory_store.actions import searches
 from memory_store.actions.action import Opened
 from memory_store.doctor.vault import vault as vault_checks
 from memory_store.errors import BadInputError, ConflictError, NotFoundError, SupersededError
-from memory_store.records import MemoryDraft
+from memory_store.records import Memory, MemoryDraft
 from memory_store.search.context import SearchContext
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
@@ -58,22 +57,6 @@ def test_an_edit_makes_a_new_version_and_forgets_the_old_words(store: MemoryStor
     assert [r.id for r in store.search("pier", mode="keyword").rows] == [memory.id]
     assert store.topics() == {"boat": 1, "harbour": 1}
     assert store.verify()["failures"] == []
-
-
-def test_an_edit_over_somebody_elses_is_a_conflict(store: MemoryStore) -> None:
-    memory = store.add("Draft.")
-    store.edit(memory.id, text="Theirs.")
-    with pytest.raises(ConflictError, match="version 2, not 1"):
-        store.edit(memory.id, text="Mine.", expected_version=1)
-    assert store.get(memory.id).text == "Theirs."
-
-
-def test_done_marks_the_type_and_filters_by_status(store: MemoryStore) -> None:
-    task, other = store.add("Oil the hinge.", type="task"), store.add("Oil is cheap.")
-    assert store.done(task.id).type == "task_done"
-    assert store.done(task.id).version == 2
-    assert [m.id for m in store.list(status="done")] == [task.id]
-    assert [m.id for m in store.list(status="open")] == [other.id]
 
 
 def test_what_was_deleted_is_found_nowhere(store: MemoryStore) -> None:
@@ -242,14 +225,6 @@ def test_a_model_change_is_refused_until_reindex(
         assert opened.search("weir froze", mode="vector").rows
 
 
-def test_json_of_a_memory_is_plain_data(store: MemoryStore) -> None:
-    memory = store.add("Plain.", topics=["a"], metadata={"n": 1})
-    assert json.loads(json.dumps(memory.as_dict()))["topics"] == ["a"]
-    with sqlite3.connect(store.path) as connection:
-        assert connection.execute("select count(*) from memories").fetchone() == (1,)
-    connection.close()
-
-
 def test_the_change_log_stays_short_and_its_numbers_never_come_back(store: MemoryStore) -> None:
     memory = store.add("Version 0.")
     newest = 0
@@ -271,20 +246,17 @@ def test_the_change_log_stays_short_and_its_numbers_never_come_back(store: Memor
 def test_a_type_means_the_completed_ones_too_and_status_tells_them_apart(
     store: MemoryStore,
 ) -> None:
-    done = store.add("Oil the hinge.", type="task")
     open_one = store.add("Paint the hinge.", type="task")
-    store.done(done.id)
+    done = store.done(store.add("Oil the hinge.", type="task").id)
+    assert (done.type, done.version) == ("task_done", 2)
     assert len(store.list(type="task")) == 2
     assert [m.id for m in store.list(type="task", status="done")] == [done.id]
+    assert [m.id for m in store.list(status="open")] == [open_one.id]
     found = store.search("hinge", type="task", status="open", mode="keyword").rows
     assert [row.id for row in found] == [open_one.id]
-
-
-def test_an_edit_never_empties_a_text(store: MemoryStore) -> None:
-    memory = store.add("Words.", title="Title")
-    with pytest.raises(BadInputError, match="empty"):
-        store.edit(memory.id, text="  ")
-    assert store.get(memory.id).text == "Words."
+    again = store.reopen(done.id)
+    assert (again.type, again.version) == ("task", 3)
+    assert store.reopen(done.id) == again
 
 
 def test_search_options_are_taken_in_the_command_s_spelling(store: MemoryStore) -> None:
@@ -308,3 +280,33 @@ def test_threads_that_ended_leave_no_file_open(store: MemoryStore) -> None:
 
     first = opened()
     assert max(opened() for _ in range(20)) <= first + 2
+
+
+def pages(store: MemoryStore, size: int) -> list[list[Memory]]:
+    """Every page of a list, each begun behind the last memory of the one before."""
+    found = [store.list(limit=size)]
+    while found[-1]:
+        last = found[-1][-1]
+        found.append(store.list(limit=size, after=(last.created, last.id)))
+    return found[:-1]
+
+
+def test_pages_hold_everything_once_also_what_came_at_one_moment(store: MemoryStore) -> None:
+    for number in range(7):
+        day = "2024-05-01" if number % 3 else "2024-05-02"
+        store.add(f"Number {number}", created=day)
+    whole = store.list()
+    found = pages(store, 2)
+    assert [len(page) for page in found] == [2, 2, 2, 1]
+    assert [memory for page in found for memory in page] == whole
+    assert [memory.created[:10] for memory in whole] == ["2024-05-02"] * 3 + ["2024-05-01"] * 4
+
+
+def test_a_page_goes_on_although_the_memory_it_begins_behind_is_gone(store: MemoryStore) -> None:
+    for number in range(5):
+        store.add(f"Number {number}", created=f"2024-05-0{number + 1}")
+    first = store.list(limit=2)
+    store.delete(first[-1].id)
+    store.add("Newer than all", created="2024-06-01")
+    rest = store.list(after=(first[-1].created, first[-1].id))
+    assert [memory.text for memory in rest] == ["Number 2", "Number 1", "Number 0"]

@@ -19,35 +19,37 @@ from memory_store.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, exit_code_o
 from memory_store.cli.terminal import printable_line
 
 COMMANDS = {
-    "init": ("init", "init"),
-    "import": ("imports", "import_"),
-    "add": ("imports", "add"),
-    "search": ("search", "search"),
-    "ask": ("ask", "ask"),
-    "get": ("memories", "get"),
-    "list": ("memories", "list_"),
-    "edit": ("memories", "edit"),
-    "done": ("memories", "done"),
-    "reopen": ("memories", "reopen"),
-    "publish": ("memories", "publish"),
-    "delete": ("memories", "delete"),
-    "collections": ("collections", "collections"),
-    "topics": ("collections", "topics"),
-    "models": ("models", "models"),
-    "doctor": ("maintenance", "doctor"),
-    "stats": ("maintenance", "stats"),
-    "verify": ("maintenance", "verify"),
-    "audit": ("audit", "audit"),
-    "keys": ("keys", "keys"),
-    "settings": ("settings", "settings"),
-    "eval": ("evaluation", "evaluate_"),
-    "calibrate": ("calibration", "calibrate"),
-    "reindex": ("imports", "reindex"),
-    "export": ("maintenance", "export"),
-    "backup": ("maintenance", "backup"),
+    "init": ("init", "Make a new encrypted vault."),
+    "import": ("imports", "Import files and folders; unchanged ones are skipped."),
+    "add": ("imports", "Add one memory and print its id."),
+    "search": ("search", "Find memories by name and by meaning."),
+    "ask": ("ask", "Answer a question out of your memories, with citations."),
+    "get": ("memories", "Show one memory's whole text."),
+    "list": ("memories", "List memories, newest first."),
+    "edit": ("memories", "Change a memory."),
+    "done": ("memories", "Mark memories as completed (a task becomes task_done)."),
+    "reopen": ("memories", "Mark completed memories as open again (task_done becomes task)."),
+    "publish": ("memories", "Copy a memory into another collection, once."),
+    "delete": ("memories", "Delete memories from the vault for good."),
+    "collections": ("collections", "List collections, make, set up or rename one; its members."),
+    "topics": ("collections", "List topics with their counts, most frequent first."),
+    "models": ("models", "List the models, and fetch one."),
+    "doctor": ("maintenance", "Say what works, what is missing, and what mends it."),
+    "stats": ("maintenance", "Show sizes and counts."),
+    "verify": ("maintenance", "Authenticate every record."),
+    "audit": ("maintenance", "Show the audit trail: who opened how many memories, and when."),
+    "keys": ("keys", "Say what opens a vault, add and remove keys, rotate and share."),
+    "settings": ("maintenance", "Show how a vault is set up, or change it."),
+    "eval": ("evaluation", "Measure which ranking is best, with judgements of your own."),
+    "calibrate": ("calibration", "Fit the scores of a reranking model to your own judgements."),
+    "reindex": ("imports", "Add or renew the vectors and words of memories."),
+    "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
+    "backup": ("backup", "Copy the vault to a new file."),
 }
-"""Command name → (module of this package, attribute), in the order ``--help`` shows them."""
+"""Command name → (module of this package, its line in ``--help``), in the order shown there.
 
+The line stands here so that ``--help`` imports no command. A command is the function of its name,
+with ``_`` behind where Python has the name already."""
 
 ONE_BLAS_THREAD = ("OPENBLAS_NUM_THREADS", "1")
 """Read by NumPy when it is imported: to start threads for matrices as small as a command's, and to
@@ -55,7 +57,7 @@ let them wait for work, takes a third of a search's time (40 ms)."""
 
 
 class Interrupted(click.Abort):
-    """Ctrl-C, told apart from a question that was answered with no."""
+    """Ctrl-C, which is not a question that was answered with no."""
 
 
 class Commands(click.Group):
@@ -67,10 +69,14 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, attribute = COMMANDS[cmd_name]
-        command = getattr(import_module(f"memory_store.cli.{module}"), attribute)
+        module = import_module(f"memory_store.cli.{COMMANDS[cmd_name][0]}")
+        command = getattr(module, f"{cmd_name}_" if hasattr(module, f"{cmd_name}_") else cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; click itself would print an empty line on Ctrl-C."""

@@ -1,4 +1,4 @@
-"""A search answer, laid out to be read on a terminal.
+"""A search answer, laid out to be read on a terminal, and its explanation.
 
 Boundary: titles, topics and previews are untrusted text; all of it passes
 :func:`memory_store.cli.terminal.printable_line` or :func:`marked_words`.
@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from msgspec import UNSET
 
-from memory_store.cli.explanations import account_lines, stage_lines, why_lines
+from memory_store.cli.rows import aligned
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
+    SHORT_ID,
     bar,
     colour_wanted,
     columns,
+    memories,
     printable_line,
     shortened,
     styled,
@@ -27,13 +30,17 @@ from memory_store.cli.terminal import (
 )
 from memory_store.records import SearchResponse, SearchResult
 from memory_store.search.degraded import NO_RERANKER
-from memory_store.search.explain.words import accounts
 from memory_store.titles import shown_title
 
+if TYPE_CHECKING:
+    from memory_store.records.explanation import Account, Stage, Verdict
+    from memory_store.search.explain.words import StageWords, Table
+
+ARROW = " → "
+FIGURE_CELLS = 160  # of one figure: two lines of a terminal; --json has all of it
 INDENT = "    "
 PREVIEW_LINES = 3
 LEAD = 40  # cells of context before the first highlighted word
-SHORT_ID = 8  # characters of an id: the shortest prefix `get` accepts
 
 
 class Word(NamedTuple):
@@ -55,38 +62,35 @@ def print_answer(response: SearchResponse, more: str = "") -> None:
     if not response.rows:
         beyond = response.next or (response.budget and response.budget["too_large"])
         click.echo("Nothing on this page.\n" if beyond else "Nothing found.\n")
-    ways = accounts(response)
-    for row in response.rows:
-        for line in result_lines(row, columns(), colour):
-            click.echo(line)
-        if row.id in ways:
-            for line in account_lines(ways[row.id], columns() - len(INDENT), colour):
-                click.echo(INDENT + line)
-        click.echo()
-    without = " · no reranker, see memory-store doctor" if usual else ""
-    click.echo(styled(opened_line(response) + without, DIM, colour))
-    if response.budget is not None:
-        click.echo(styled(budget_line(response.budget), DIM, colour))
-    if more:
-        click.echo(styled(printable_line(more), DIM, colour))
-    if response.why is not None:
-        click.echo()
-        for line in why_lines(response.why, columns()):
-            click.echo(line)
+    ways: Mapping[str, Account] = {}
     if response.explain:
-        click.echo()
-        for line in stage_lines(response.explain, columns()):
-            click.echo(line)
-    for line in response.remarks(usual):
-        click.echo(printable_line(line))
+        from memory_store.search.explain.words import accounts
+
+        ways = accounts(response)
+    for row in response.rows:
+        lines = result_lines(row, columns(), colour)
+        if row.id in ways:
+            way = account_lines(ways[row.id], columns() - len(INDENT), colour)
+            lines += [INDENT + line for line in way]
+        click.echo("\n".join([*lines, ""]))
+    without = " · no reranker, see memory-store doctor" if usual else ""
+    below = [opened_line(response) + without]
+    if response.budget is not None:
+        below.append(budget_line(response.budget))
+    if more:
+        below.append(printable_line(more))
+    lines = [styled(line, DIM, colour) for line in below]
+    if response.why is not None:
+        lines += ["", *why_lines(response.why, columns())]
+    if response.explain:
+        lines += ["", *stage_lines(response.explain, columns())]
+    click.echo("\n".join([*lines, *map(printable_line, response.remarks(usual))]))
 
 
 def opened_line(response: SearchResponse) -> str:
     """``12 of 48,210 memories opened · 35 ms``."""
-    noun = "memory" if response.total == 1 else "memories"
-    return (
-        f"{response.opened:,} of {response.total:,} {noun} opened · {response.milliseconds:,.0f} ms"
-    )
+    opened = f"{response.opened:,} of {memories(response.total)} opened"
+    return f"{opened} · {response.milliseconds:,.0f} ms"
 
 
 def budget_line(budget: Mapping[str, Any]) -> str:
@@ -208,3 +212,101 @@ def _with_ellipsis(line: Sequence[Word], room: int) -> list[Word]:
     while len(kept) > 1 and sum(width(word.text) + 1 for word in kept) + 1 > room:
         kept.pop()
     return [*kept, Word("…", False)]
+
+
+def account_lines(account: Account, room: int, colour: bool) -> list[str]:
+    """One result: its places after each stage, the sum of its fusion score, later changes.
+
+    ``fusion .63 = words 3rd .31 + meaning 1st .22 + topics 2nd .10`` is such a sum.
+    """
+    from memory_store.search.explain import words  # its imports serve those who explain alone
+
+    way = ARROW.join(f"{name} {rank}" for name, rank, _ in words.moves(account))
+    parts = [
+        f"{name}{f' {words.ordinal(rank)}' if rank else ''} {_score(points)}"
+        for name, rank, _, _, points in words.terms(account)
+    ]
+    named = [words.boost_sentence(account)]
+    if account.fusion_score is not UNSET and parts:
+        score = f"{words.score_name(account)} {_score(account.fusion_score)}"
+        named.insert(0, f"{score} = {' + '.join(parts)}")
+    if account.rerank_score not in (None, UNSET):
+        named.append(f"rerank {_score(account.rerank_score)}")
+    for name, before, after in words.changes(account):
+        named.append(f"{name} {_score(before)}{ARROW}{_score(after)}")
+    lines = [*wrapped(way, room), *wrapped(" · ".join(filter(None, named)), room)]
+    return [styled(line, DIM, colour) for line in lines]
+
+
+def stage_lines(stages: Sequence[Stage], room: int) -> list[str]:
+    """What each stage did: name, wall and processor milliseconds, then figures and tables."""
+    from memory_store.search.explain.words import stage_words
+
+    name_room = max(len(printable_line(stage.stage)) for stage in stages)
+    name_room = max(name_room, len("stage"))
+    lines = [f"{'stage':<{name_room}} {'ms':>7} {'cpu':>7}"]
+    for report in stages:
+        one = stage_words(report)
+        name = printable_line(one.stage)
+        head = f"{name:<{name_room}} {one.milliseconds:7.1f} {one.cpu_milliseconds:7.1f}  "
+        body = _body(one, room - len(head)) or [""]
+        lines.append((head + body[0]).rstrip())
+        lines += [" " * len(head) + line for line in body[1:]]
+    wall = sum(stage.milliseconds for stage in stages)
+    cpu = sum(stage.cpu_milliseconds for stage in stages)
+    return [*lines, f"{'':<{name_room}} {wall:7.1f} {cpu:7.1f}"]
+
+
+def why_lines(why: Verdict, room: int) -> list[str]:
+    """Why one memory was returned or not: the reason, then the figures behind it."""
+    from memory_store.search.explain.words import why_about, why_words
+
+    about = printable_line(why_about(why))
+    reason = printable_line(why.reason or "")
+    first, *rest = wrapped(f"why {about}: {reason}", room - len(INDENT))
+    lines = [first, *(INDENT + line for line in rest)]
+    one = why_words(why)
+    inside = room - len(INDENT)
+    way = account_lines(why, inside, colour=False) if why.ranks else []
+    return lines + [INDENT + line for line in [*way, *_body(one, inside)]]
+
+
+def wrapped(text: str, room: int) -> list[str]:
+    """``text`` without control characters, in lines of at most ``room`` cells."""
+    lines: list[str] = []
+    for word in printable_line(text).split():
+        fits = lines and width(lines[-1]) + 1 + width(word) <= room
+        if fits:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(shortened(word, room))
+    return lines
+
+
+def _body(one: StageWords, room: int) -> list[str]:
+    figures = " · ".join(
+        shortened(printable_line(f"{name} {value}"), FIGURE_CELLS) for name, value in one.figures
+    )
+    lines = wrapped(figures, room)
+    for table in one.tables:
+        lines += _table_lines(table, room)
+    return lines
+
+
+def _table_lines(table: Table, room: int) -> list[str]:
+    """A table with aligned columns; the last one is cut where it does not fit."""
+    rows = [tuple(map(printable_line, row)) for row in (table.columns, *table.rows)]
+    places = range(len(table.columns))
+    numeric = [n for n in places if all(_is_number(row[n]) for row in table.rows)]
+    return [shortened(line, room) for line in aligned(rows, numeric)]
+
+
+def _is_number(cell: str) -> bool:
+    figure = cell.removeprefix("-").replace(",", "").replace(".", "").removesuffix("%")
+    return not cell.strip("–") or figure.isdigit()
+
+
+def _score(score: float) -> str:
+    """``.83``, ``1.0``."""
+    shown = f"{score:.2f}"
+    return shown.removeprefix("0") if shown != "1.00" else "1.0"

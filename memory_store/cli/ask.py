@@ -12,34 +12,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_store.cli.answers import SHORT_ID, opened_line, print_answer, title_of
+from memory_store.cli.answers import opened_line, print_answer, title_of
 from memory_store.cli.options import (
     SCOPE,
-    database_argument,
     json_option,
     request_option,
     request_options,
     text_or_stdin,
-    with_store,
+    vault_command,
 )
 from memory_store.cli.rows import write_json
 from memory_store.cli.search import QueryCommand
-from memory_store.cli.terminal import DIM, colour_wanted, printable, printable_line, styled
-from memory_store.errors import BadInputError, ModelUnavailableError
-from memory_store.records import (
-    ANSWER_BUDGET,
-    ANSWER_SOURCES,
-    Answer,
-    Citation,
-    SearchResponse,
+from memory_store.cli.terminal import (
+    DIM,
+    SHORT_ID,
+    colour_wanted,
+    printable,
+    printable_line,
+    styled,
 )
+from memory_store.errors import BadInputError, ModelUnavailableError
+from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 
-@click.command(cls=QueryCommand)
-@database_argument
+@vault_command(cls=QueryCommand)
 @click.argument("question")
 @click.option("--model", metavar="MODEL", help="Language model (default: the default model of llm)")
 @request_option("limit", default=ANSWER_SOURCES, help="How many memories to send, at most")
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 )
 @request_options(*SCOPE, "recipe", "expander", "expand")
 @json_option("Print the answer and its sources as one JSON object")
-@with_store
 def ask(
     store: MemoryStore,
     question: str,
@@ -80,7 +78,10 @@ def ask(
             response, model=model, budget=budget, on_text=_show_piece if streaming else None
         )
     except ModelUnavailableError as error:
-        _show_results(response, error, as_json)
+        if as_json:
+            write_json({**response.as_dict(), "ok": False, "answer": None, "error": str(error)})
+        else:
+            print_answer(response)
         raise
     if as_json:
         write_json(answer.as_dict())
@@ -105,37 +106,24 @@ def _show_piece(piece: str) -> None:
     click.echo(printable(piece), nl=False)
 
 
-def _show_results(response: SearchResponse, error: ModelUnavailableError, as_json: bool) -> None:
-    """What was found, for want of an answer."""
-    if as_json:
-        write_json({**response.as_dict(), "ok": False, "answer": None, "error": str(error)})
-    else:
-        print_answer(response)
-
-
 def _print(answer: Answer, *, shown: bool) -> None:
     """The answer, unless it was shown as it came; the memories it cites; who wrote it."""
     colour = colour_wanted()
     click.echo("" if shown else printable(answer.text or ""))
     click.echo()
     titles = {row.id: title_of(row) for row in answer.search.rows}
-    for source in answer.citations:
-        click.echo(_source_line(source, titles.get(source.id, source.title), colour))
+    for one in answer.citations:
+        facts = [one.created[:10], one.id[:SHORT_ID], one.ref or ""]
+        facts_shown = "· " + " · ".join(printable_line(fact) for fact in facts if fact)
+        title = printable_line(titles.get(one.id, one.title))
+        click.echo(f"[{one.number}] {title} {styled(facts_shown, DIM, colour)}")
     if not answer.citations:
         click.echo(styled("It cites no memory: take it with care.", DIM, colour))
     if answer.removed:
         were = "citation {} was" if answer.removed == 1 else "citations {} were"
         made_up = f"{answer.removed} {were.format('of sources it was not given')} left out."
         click.echo(styled(made_up, DIM, colour))
-    click.echo()
     given = f"{printable_line(answer.model or '')} was sent {len(answer.sources)} of them"
-    click.echo(styled(f"{opened_line(answer.search)} · {given}", DIM, colour))
+    click.echo("\n" + styled(f"{opened_line(answer.search)} · {given}", DIM, colour))
     for line in answer.search.remarks():
         click.echo(printable_line(line))
-
-
-def _source_line(source: Citation, title: str, colour: bool) -> str:
-    """``[1] Lease · 2024-05-01 · 1a2b3c4d · notes/lease.md``."""
-    facts = [source.created[:10], source.id[:SHORT_ID], source.ref or ""]
-    shown = " · ".join(printable_line(fact) for fact in facts if fact)
-    return f"[{source.number}] {printable_line(title)} {styled('· ' + shown, DIM, colour)}"

@@ -1,16 +1,77 @@
-"""A copy of a vault, taken while it is in use.
+"""``backup export``: copies of a vault, sealed as it is or in plain text.
 
-Boundary: only sealed data passes here and no key is needed. The copy is written under another
-name in the target's folder (mode 0600), checked, flushed, and only then given its name.
+Boundary: in a backup only sealed data passes, and no key is needed. It is written under another
+name in the target's folder (mode 0600), checked, flushed, and only then given its name. An export
+writes every text in clear, into a new folder.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import click
+
+from memory_store.cli.options import database_argument, vault_command
+from memory_store.cli.terminal import in_units, memories, printable_line
 from memory_store.errors import BadInputError, MemoryStoreError, StorageError
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
+
+NEEDS_DEVICE_KEY = (
+    "Restored on another machine, it opens with the recovery code or a key file, and with the "
+    "passphrase once that machine has the device key: memory-store keys device export {}"
+)
+STANDARD_OUTPUT = Path("-")
+
+
+@click.command()
+@database_argument
+@click.argument("target", type=click.Path(path_type=Path))
+def backup(database: Path, target: Path) -> None:
+    """Copy the vault to a new file.
+
+    \b
+    memory-store backup notes.db /media/usb/notes-backup.db
+
+    Needs no key and disturbs no program that is using the vault. The copy is as sealed as the
+    vault and opens with the same keys.
+    """
+    from memory_store.store import MemoryStore
+
+    size = copy_vault(database, target)
+    click.echo(f"{target}: {in_units(size)}, checked")
+    if MemoryStore.device_keys(target):
+        click.echo(NEEDS_DEVICE_KEY.format(printable_line(str(database))), err=True)
+
+
+@vault_command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--ndjson", is_flag=True, help="One memories.ndjson instead of Markdown files")
+def export(store: MemoryStore, folder: Path, ndjson: bool) -> None:
+    """Write every memory to a folder in PLAIN TEXT.
+
+    \b
+    memory-store export notes.db ~/notes-export
+    memory-store export notes.db - --ndjson | head
+
+    Markdown with front matter, one file for each memory. Importing the folder again gives the
+    same memories with the same ids.
+    """
+    from memory_store.actions.export import export_markdown, export_ndjson, export_ndjson_folder
+
+    if folder == STANDARD_OUTPUT and not ndjson:
+        raise BadInputError("only --ndjson can be written to standard output", "DIR")
+    if folder == STANDARD_OUTPUT:
+        export_ndjson(store.every(), sys.stdout)
+        return
+    written = (export_ndjson_folder if ndjson else export_markdown)(store.every(), folder)
+    click.echo(f"{memories(written)} written to {folder}")
+    click.echo("They are plain text there: delete the folder when you are done with it.", err=True)
 
 
 def copy_vault(source: Path, target: Path) -> int:

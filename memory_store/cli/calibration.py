@@ -1,4 +1,4 @@
-"""``memory-store calibrate``: what a reranker's score is worth, fitted to one's own judgements.
+"""``memory-store calibrate``: what a reranker's score is worth, fitted to your own judgements.
 
 Boundary: prints and stores numbers and a model's name, never a query or a text.
 """
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import to_builtins
 
-from memory_store.cli.options import database_argument, json_option, judgement_options, with_store
+from memory_store.cli.options import json_option, judgement_options, vault_command
 from memory_store.cli.progress import Progress
-from memory_store.cli.rows import write_json
+from memory_store.cli.rows import write_answer
 from memory_store.cli.terminal import bar, printable_line
 
 if TYPE_CHECKING:
@@ -24,13 +24,11 @@ if TYPE_CHECKING:
 BAR_CELLS = 20
 
 
-@click.command()
-@database_argument
+@vault_command()
 @judgement_options()
 @click.option("--reranker", metavar="NAME", help="Reranking model, or a folder that holds one")
 @click.option("--dry-run", is_flag=True, help="Report, and store nothing")
 @json_option("Print every figure as JSON")
-@with_store
 def calibrate(
     store: MemoryStore,
     queries: Path,
@@ -56,14 +54,10 @@ def calibrate(
             store, read_queries(queries), read_judgements(qrels), reranker, progress=progress
         )
     path = None if dry_run else store_fitted(report.fitted)
-    if as_json:
-        write_json(
-            {"ok": True, **to_builtins(report), "stored": None if path is None else str(path)}
-        )
-        return
-    for line in _lines(report):
-        click.echo(line)
-    click.echo("Nothing stored." if path is None else f"Stored in {printable_line(str(path))}.")
+    stored = None if path is None else str(path)
+    ending = "Nothing stored." if stored is None else f"Stored in {printable_line(stored)}."
+    found = {"ok": True, **to_builtins(report), "stored": stored}
+    write_answer(as_json, found, (*_lines(report), ending))
 
 
 def _lines(report: CalibrationReport) -> Iterator[str]:

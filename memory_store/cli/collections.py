@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict
 
-from memory_store.cli.options import (
-    at_terminal,
-    database_argument,
-    json_option,
-    one_format,
-    row_options,
-    with_store,
-)
+from memory_store.cli.options import at_terminal, row_options, vault_command
 from memory_store.cli.rows import write_rows
-from memory_store.cli.terminal import printable_line
+from memory_store.cli.terminal import memories, printable_line
 from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -35,8 +28,7 @@ OPTIONS_OF = {
 }
 
 
-@click.command()
-@database_argument
+@vault_command()
 @click.argument("action", required=False, type=click.Choice([one for one in OPTIONS_OF if one]))
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--embedder", metavar="MODEL", help="Its embedding model: a name, a folder, default")
@@ -46,22 +38,9 @@ OPTIONS_OF = {
 @click.option("--remove", metavar="ACTOR", multiple=True, help="members: take an actor's role away")
 @click.option("--open", is_flag=True, help="members: take all roles away, so that it is open again")
 @click.option("--yes", is_flag=True, help="delete: without being asked")
-@click.option("--create", metavar="NAME", hidden=True)
-@click.option("--rename", nargs=2, metavar="NAME NEW_NAME", hidden=True)
-@json_option("Print an array as JSON")
-@row_options
-@with_store
+@row_options("Print an array as JSON")
 def collections(
-    store: MemoryStore,
-    action: str | None,
-    names: tuple[str, ...],
-    create: str | None,
-    rename: tuple[str, str] | None,
-    as_json: bool,
-    nl: bool,
-    csv: bool,
-    table: bool,
-    **options: Any,
+    store: MemoryStore, action: str | None, names: tuple[str, ...], form: str, **options: Any
 ) -> None:
     """List collections with their counts; make, set up or rename one, or choose its members.
 
@@ -79,24 +58,25 @@ def collections(
     reindex renews what the collection holds.
 
     A collection without members is open: Datasette's permissions on the database decide. The first
-    member, its owner, closes it to everybody else who asks through Datasette. A member is an owner
-    (who manages members, too), a writer, a reader, or a searcher, who is shown no text.
+    member, its owner, closes it to all other actors of Datasette. A member is an owner (who manages
+    members, too), a writer, a reader, or a searcher, who sees no text.
     """
-    form = one_format(as_json, nl, csv, table)
-    if create and rename:
-        raise BadInputError("choose one of --create and --rename", "create")
-    if create is not None:
-        action, names = "create", (create,)
-    if rename:
-        action, names = "rename", rename
     _check(action, names, options)
     _change(store, action, names, options)
     if action == "members":
-        _list_members(store, names[0], form)
-    else:
-        _list_collections(store, form)
-    if action == "set" and form == "text":
-        _say_stale(store, names[0])
+        roles = store.collections.members(names[0]).items()
+        actors = [{"actor": actor, "role": role} for actor, role in roles]
+        lines = [f"{role:<8}  {printable_line(actor)}" for actor, role in roles]
+        write_rows(form, actors, ("actor", "role"), lines or ["open: it has no members"])
+        return
+    found, membership = store.collections.list(), store.collections.membership()
+    members = [dict(membership.get(one.id, {})) for one in found]
+    rows = [{**asdict(one), "members": own} for one, own in zip(found, members, strict=True)]
+    write_rows(form, rows, COLUMNS, map(_line, found, map(len, members)))
+    stale = store.collections.stale().get(names[0], 0) if action == "set" else 0
+    if stale and form == "text":
+        are = "memory is" if stale == 1 else "memories are"
+        click.echo(f"{stale:,} {are} stale: memory-store reindex {store.path}", err=True)
 
 
 def _check(action: str | None, names: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -135,20 +115,18 @@ def _change(
     elif action == "members" and options["open"]:
         store.collections.open(names[0])
     elif action == "members" and (options["add"] or options["remove"]):
-        store.collections.change_members(
-            names[0], dict(map(_member, options["add"])), options["remove"]
-        )
+        added = dict(map(_member, options["add"]))
+        store.collections.change_members(names[0], added, options["remove"])
 
 
 def _confirm(store: MemoryStore, name: str, *, yes: bool) -> None:
-    """Ask before a collection is deleted. Raises BadInputError where nobody can be asked."""
+    """Ask before a collection is deleted. Raises BadInputError where there is no terminal."""
     found = next((one for one in store.collections.list() if name in (one.id, one.name)), None)
     if yes or found is None:  # the store says that there is none
         return
     if not at_terminal():
         raise BadInputError("collections delete: give --yes", "yes")
-    count = found.memories
-    what = f"{printable_line(name)} with {count:,} {'memory' if count == 1 else 'memories'}"
+    what = f"{printable_line(name)} with {memories(found.memories)}"
     click.confirm(f"Delete {what}, and its key", abort=True, err=True)
 
 
@@ -160,71 +138,28 @@ def _member(given: str) -> tuple[str, str]:
     return actor, role
 
 
-def _list_members(store: MemoryStore, name: str, form: str) -> None:
-    members = store.collections.members(name)
-    if form != "text":
-        rows = [{"actor": actor, "role": role} for actor, role in members.items()]
-        write_rows(form, rows, ("actor", "role"))
-        return
-    for actor, role in members.items():
-        click.echo(f"{role:<8}  {printable_line(actor)}")
-    if not members:
-        click.echo("open: it has no members")
-
-
-def _list_collections(store: MemoryStore, form: str) -> None:
-    found, membership = store.collections.list(), store.collections.membership()
-    if form != "text":
-        rows = [{**asdict(one), "members": dict(membership.get(one.id, {}))} for one in found]
-        write_rows(form, rows, COLUMNS)
-        return
-    for collection in found:
-        told = _settings(collection, len(membership.get(collection.id, {})))
-        click.echo(f"{collection.memories:>8,}  {printable_line(collection.name)}{told}")
-
-
-def _settings(collection: CollectionInfo, members: int) -> str:
-    """What a collection does otherwise than the vault, in words."""
-    told = [] if collection.analyser == "auto" else [f"analyser {collection.analyser}"]
+def _line(collection: CollectionInfo, members: int) -> str:
+    """A collection's count and name, and in words what it does otherwise than the vault."""
+    own = [] if collection.analyser == "auto" else [f"analyser {collection.analyser}"]
     if collection.own_model:
-        told.append(f"model {collection.embedder}")
+        own.append(f"model {collection.embedder}")
     if members:
-        told.append("closed: 1 member" if members == 1 else f"closed: {members} members")
-    return f"  ({printable_line(', '.join(told))})" if told else ""
+        own.append(f"closed: {members} member{'' if members == 1 else 's'}")
+    more = f"  ({printable_line(', '.join(own))})" if own else ""
+    return f"{collection.memories:>8,}  {printable_line(collection.name)}{more}"
 
 
-def _say_stale(store: MemoryStore, name: str) -> None:
-    count = store.collections.stale().get(name, 0)
-    if count:
-        memories = "memory is" if count == 1 else "memories are"
-        click.echo(f"{count:,} {memories} stale: memory-store reindex {store.path}", err=True)
-
-
-@click.command()
-@database_argument
+@vault_command()
 @click.option("--collection", multiple=True, metavar="NAME", help="Only of this collection")
-@json_option("Print an array as JSON")
-@row_options
-@with_store
-def topics(
-    store: MemoryStore,
-    collection: tuple[str, ...],
-    as_json: bool,
-    nl: bool,
-    csv: bool,
-    table: bool,
-) -> None:
+@row_options("Print an array as JSON")
+def topics(store: MemoryStore, collection: tuple[str, ...], form: str) -> None:
     """List topics with their counts, most frequent first.
 
     \b
     memory-store topics notes.db
     memory-store topics notes.db --collection work --json
     """
-    form = one_format(as_json, nl, csv, table)
     counts = store.topics(collection=collection)
-    if form != "text":
-        rows = [{"topic": topic, "memories": count} for topic, count in counts.items()]
-        write_rows(form, rows, ("topic", "memories"))
-        return
-    for topic, count in counts.items():
-        click.echo(f"{count:>8,}  #{printable_line(topic)}")
+    rows = [{"topic": topic, "memories": count} for topic, count in counts.items()]
+    lines = (f"{count:>8,}  #{printable_line(topic)}" for topic, count in counts.items())
+    write_rows(form, rows, ("topic", "memories"), lines)

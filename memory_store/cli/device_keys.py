@@ -11,24 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import asdict
 
 from memory_store.cli.options import (
     at_terminal,
     database_argument,
     json_option,
+    key_file_option,
     unlocked,
-    with_store,
+    vault_command,
 )
-from memory_store.cli.rows import write_json
-from memory_store.cli.terminal import printable_line
+from memory_store.cli.rows import write_answer
+from memory_store.cli.terminal import SHORT_ID, printable_line
 from memory_store.errors import BadInputError, LockedError
 
 if TYPE_CHECKING:
     from memory_store.actions.key_devices import DeviceKey
     from memory_store.store import MemoryStore
 
-SHORT_ID = 8  # characters of a device key's id
 MOST_BYTES = 4_096  # of what is imported
 
 
@@ -62,13 +61,8 @@ def list_(database: Path, as_json: bool) -> None:
     from memory_store.store import MemoryStore
 
     found = MemoryStore.device_keys(database)
-    if as_json:
-        write_json([asdict(one) for one in found])
-        return
-    for one in found:
-        click.echo(_line(one))
-    if not found:
-        click.echo("No passphrase of this vault needs a device key.", err=True)
+    nothing = "No passphrase of this vault needs a device key."
+    write_answer(as_json, found, map(_line, found), nothing)
 
 
 @device.command()
@@ -79,7 +73,7 @@ def add(database: Path) -> None:
     \b
     memory-store keys device add notes.db
 
-    Your passphrase is asked for, or taken from MEMORY_STORE_PASSPHRASE. From then on it opens the
+    Asks for your passphrase, or takes it from MEMORY_STORE_PASSPHRASE. From then on it opens the
     vault on machines that have the device key. Copies made before still open with it alone.
     """
     from memory_store.store import MemoryStore
@@ -103,10 +97,8 @@ def add(database: Path) -> None:
     )
 
 
-@device.command()
-@database_argument
+@vault_command(group=device)
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
-@with_store
 def export(store: MemoryStore, file: Path | None) -> None:
     """Print the device key that your passphrase needs, or write it to a private file.
 
@@ -114,8 +106,8 @@ def export(store: MemoryStore, file: Path | None) -> None:
     memory-store keys device export notes.db ~/usb/notes.device
     memory-store keys device export notes.db
 
-    The vault is opened first. Whoever has the device key and the vault's file can guess at the
-    passphrase: delete the file once the other machine has it.
+    The vault is opened first. A thief who has the device key and the vault's file can guess at the
+    passphrase: delete the exported file once the other machine has the key.
     """
     from memory_store.key_files import refuse_beside
     from memory_store.paths import home_path, make_private_file
@@ -139,7 +131,7 @@ def import_(database: Path, file: Path | None) -> None:
     memory-store keys device import notes.db ~/usb/notes.device
     memory-store keys device import notes.db
 
-    Without FILE it is asked for; - reads standard input. It needs no key of the vault.
+    Without FILE it asks for the device key; - reads standard input. It needs no key of the vault.
     """
     from memory_store.store import MemoryStore
 
@@ -162,14 +154,14 @@ def _given(file: Path | None) -> str:
 
 @device.command()
 @database_argument
-@click.option("--key-file", type=click.Path(path_type=Path), help="A key file that opens the vault")
+@key_file_option("A key file that opens the vault")
 def restore(database: Path, key_file: Path | None) -> None:
     """Put the device key back on this machine, with the recovery code or another key.
 
     \b
     memory-store keys device restore notes.db
 
-    In a terminal the recovery code is asked for.
+    In a terminal it asks for the recovery code.
     """
     with unlocked(database, key_file, passphrase=False) as store:
         for one in store.keys.restore_device():

@@ -1,40 +1,41 @@
-"""``memory-store eval``: which ranking is best, by the user's own judgements.
+"""``memory-store eval``: which ranking is best, by your own judgements.
 
-Boundary: queries and refs are shown on the user's own terminal, and written to a run file that
-nobody else may read (mode 0600). Texts of memories appear in neither.
+Boundary: queries and refs are shown on your own terminal, and written to a run file that other
+users may not read (mode 0600). Texts of memories appear in neither.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_store.cli.evaluation_report import evaluation_lines, evaluation_object
 from memory_store.cli.options import (
-    database_argument,
     json_option,
     judgement_options,
     request_options,
     text_or_stdin,
-    with_store,
+    vault_command,
 )
 from memory_store.cli.progress import Progress
-from memory_store.cli.rows import write_json
+from memory_store.cli.rows import table_lines, write_answer
+from memory_store.cli.terminal import columns, memories, printable_line, shortened
 from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
-    from memory_store.evaluation import RunResult
+    from memory_store.evaluation import Evaluation, RunResult
     from memory_store.store import MemoryStore
 
 EVALUATED_MODES = ("hybrid", "keyword", "vector")  # literal search has no order to measure
+COMPARED = ("difference", "low", "high", "p", "better", "worse")
+MAIN_MEASURE = "ndcg@10"
+NAMED_REFS = 5  # of those that are not there; --json names all
 
 
-@click.command("eval")
-@database_argument
+@vault_command("eval")
 @judgement_options(stdin=True)
 @click.option(
     "--recipe", multiple=True, metavar="NAME", help="A ranking to measure, in full (repeatable)"
@@ -61,8 +62,7 @@ EVALUATED_MODES = ("hybrid", "keyword", "vector")  # literal search has no order
     help="Write query, ref, rank and score; several runs: one file each, with the run's name",
 )
 @json_option("Print every figure as JSON")
-@with_store
-def evaluate_(
+def eval_(
     store: MemoryStore,
     queries: Path,
     qrels: Path,
@@ -112,11 +112,8 @@ def evaluate_(
         )
     for name, file in files.items():
         _write_run(file, evaluation.run(name))
-    if as_json:
-        write_json(evaluation_object(evaluation, asked, losses, notes))
-        return
-    for line in evaluation_lines(evaluation, asked, losses, notes):
-        click.echo(line)
+    lines = _lines(evaluation, asked, losses, notes)
+    write_answer(as_json, _report(evaluation, asked, losses, notes) if as_json else None, lines)
 
 
 def _text_of(path: Path) -> str:
@@ -188,3 +185,147 @@ def _write_run(path: Path, run: RunResult) -> None:
             for rank, place in enumerate(ranking, start=1):
                 ref = place.ref if place.ref.isprintable() else place.id
                 file.write(f"{query}\t{ref}\t{rank}\t{place.score:.6f}\n")
+
+
+def _lines(
+    evaluation: Evaluation, queries: dict[str, str], losses: int, notes: Sequence[str]
+) -> Iterator[str]:
+    """The report as people read it."""
+    asked = len(evaluation.queries)
+    yield (
+        f"{asked:,} judged {'query' if asked == 1 else 'queries'}, "
+        f"{memories(evaluation.memories)}, ranked to depth {evaluation.depth}"
+    )
+    yield ""
+    yield from _figures(evaluation)
+    if len(evaluation.runs) > 1:
+        yield ""
+        yield from _comparisons(evaluation)
+    if losses:
+        yield from _losses(evaluation, queries, losses)
+    yield ""
+    yield (
+        "In brackets: 95 % intervals (bootstrap over queries). To rank, "
+        f"{sum(run.opened for run in evaluation.runs):,} memories were opened; "
+        "the refs of all were read for the judgements."
+    )
+    for note in (*notes, *_notes(evaluation)):
+        yield f"note: {printable_line(note)}"
+    for line in dict.fromkeys(line for run in evaluation.runs for line in run.degraded):
+        yield f"degraded: {printable_line(line)}"
+
+
+def _figures(evaluation: Evaluation) -> Iterator[str]:
+    from memory_store.evaluation import MEASURES
+
+    names = evaluation.measures
+    cells = [
+        # a mean and its interval in 17 columns, so that four of them stand side by side
+        [run.name, *(str(run.estimate(n)).replace("0.", ".") for n in names), f"{run.pool:,}"]
+        for run in evaluation.runs
+    ]
+    yield from table_lines(cells, ["run", *(MEASURES[name].label for name in names), "pool"])
+
+
+def _comparisons(evaluation: Evaluation) -> Iterator[str]:
+    from memory_store.evaluation.statistics import shown_p
+
+    cells = []
+    for run in evaluation.runs[1:]:
+        found = evaluation.comparison(run.name, MAIN_MEASURE)
+        difference = f"{found.difference:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"
+        counts = [f"{found.better:,}", f"{found.worse:,}"]
+        cells.append([run.name, difference.replace("0.", "."), shown_p(found.p), *counts])
+    against = f"against {evaluation.baseline.name}"
+    yield from table_lines(cells, [against, "nDCG@10", "p", "better on", "worse on"])
+
+
+def _losses(evaluation: Evaluation, queries: dict[str, str], count: int) -> Iterator[str]:
+    for run in evaluation.runs[1:]:
+        found = evaluation.losses(run.name, count, MAIN_MEASURE)
+        yield ""
+        if not found:
+            yield f"{run.name} loses against {evaluation.baseline.name} on no query."
+            continue
+        yield f"Where {run.name} loses most against {evaluation.baseline.name} (nDCG@10):"
+        for loss in found:
+            text = printable_line(queries.get(loss.query, ""))
+            line = f"  {loss.baseline:.3f} → {loss.value:.3f}  {printable_line(loss.query)}  {text}"
+            yield shortened(line, columns())
+
+
+def _notes(evaluation: Evaluation) -> Iterator[str]:
+    """What about the judgements deserves a look."""
+    unknown, shared = evaluation.unknown_refs, evaluation.shared_refs
+    if unknown:
+        what = "ref is" if len(unknown) == 1 else "refs are"
+        yield f"{len(unknown):,} judged {what} not in this vault: {_some(unknown)}"
+    if shared:
+        what = "ref names" if len(shared) == 1 else "refs name"
+        yield f"{len(shared):,} judged {what} several memories, which all count: {_some(shared)}"
+    if evaluation.textless:
+        count = len(evaluation.textless)
+        what = "query has no text and counts" if count == 1 else "queries have no text and count"
+        yield f"{count:,} judged {what} 0: {_some(evaluation.textless)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED_REFS]) + (", …" if len(names) > NAMED_REFS else "")
+
+
+def _report(
+    evaluation: Evaluation, queries: dict[str, str], losses: int, notes: Sequence[str]
+) -> dict[str, Any]:
+    """The report as data."""
+    return {
+        "ok": True,
+        "queries": len(evaluation.queries),
+        "memories": evaluation.memories,
+        "depth": evaluation.depth,
+        "baseline": evaluation.baseline.name,
+        "runs": [_run_object(evaluation, run, queries, losses) for run in evaluation.runs],
+        "unknown_refs": list(evaluation.unknown_refs),
+        "shared_refs": list(evaluation.shared_refs),
+        "textless": list(evaluation.textless),
+        "notes": list(notes),
+    }
+
+
+def _run_object(
+    evaluation: Evaluation, run: RunResult, queries: dict[str, str], losses: int
+) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "mode": run.options["mode"],
+        "recipe": run.options["recipe"],
+        "pool": run.pool,
+        "opened": run.opened,
+        "reranked": run.reranked,
+        "degraded": list(run.degraded),
+        "measures": {
+            name: _rounded(run.estimate(name), "mean", "low", "high")
+            for name in evaluation.measures
+        },
+        "against_baseline": None
+        if run is evaluation.baseline
+        else {
+            name: _rounded(evaluation.comparison(run.name, name), *COMPARED)
+            for name in evaluation.measures
+        },
+        "losses": [
+            {
+                "query": loss.query,
+                "text": queries.get(loss.query),
+                **_rounded(loss, "baseline", "value"),
+            }
+            for loss in evaluation.losses(run.name, losses, MAIN_MEASURE)
+        ],
+        "per_query": {
+            query: {name: round(float(run.values[name][n]), 6) for name in evaluation.measures}
+            for n, query in enumerate(evaluation.queries)
+        },
+    }
+
+
+def _rounded(found: Any, *names: str) -> dict[str, float]:
+    return {name: round(getattr(found, name), 6) for name in names}

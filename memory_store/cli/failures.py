@@ -1,4 +1,4 @@
-"""How a failure is told: one line naming the culprit, and an exit code to act on."""
+"""How a failure is reported: one line naming the culprit, and an exit code to act on."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ def exit_code_of(error: BaseException) -> int:
 
 def said_plainly(error: BaseException) -> str | None:
     """A message fit for a user, or ``None`` when the failure is a defect worth a traceback."""
-    if isinstance(error, click.UsageError):
-        return _usage_message(error)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        message = error.format_message().rstrip()
+        ending = "" if message.endswith((".", "?", ")")) else "."
+        return f"{message}{ending} Try '{error.ctx.command_path} --help'."
     if isinstance(error, click.ClickException):
-        return error.format_message()
+        return error.format_message().rstrip()
     if isinstance(error, ModelUnavailableError):
         message = str(error)
         return message if error.remedy in message else f"{message.rstrip('.')}. Try: {error.remedy}"
@@ -47,20 +49,14 @@ def said_plainly(error: BaseException) -> str | None:
     if isinstance(error, OSError):
         culprit = f"{error.filename}: " if error.filename else ""
         return f"{culprit}{error.strerror or error}"
-    if _is_database_error(error):
+    sqlite = sys.modules.get("memory_store.sqlite")  # whichever sqlite3 module is in use
+    if sqlite is not None and isinstance(error, sqlite.sqlite3.DatabaseError):
         return f"the database refused: {error}"
     return None
 
 
-_ARGUMENTS = {
-    "q": "QUERY",
-    "query": "QUERY",
-    "question": "QUESTION",
-    "text": "TEXT",
-    "id": "ID",
-    "ids": "ID",
-    "slot": "SLOT",
-}
+_ARGUMENTS = {name: name.upper() for name in ("query", "question", "text", "id", "slot")}
+_ARGUMENTS |= {"q": "QUERY", "ids": "ID"}
 
 
 def _as_typed(message: str, parameter: str | None) -> str:
@@ -69,19 +65,3 @@ def _as_typed(message: str, parameter: str | None) -> str:
         return message
     typed = _ARGUMENTS.get(parameter) or f"--{parameter.replace('_', '-')}"
     return f"{typed}{message[len(parameter) :]}"
-
-
-def _usage_message(error: click.UsageError) -> str:
-    message = error.format_message().rstrip()
-    if error.ctx is None:
-        return message
-    ending = "" if message.endswith((".", "?", ")")) else "."
-    return f"{message}{ending} Try '{error.ctx.command_path} --help'."
-
-
-def _is_database_error(error: BaseException) -> bool:
-    """Whether SQLite itself failed (locked, full disk), whichever sqlite3 module is in use."""
-    module = sys.modules.get("memory_store.sqlite")
-    if module is None:
-        return False
-    return isinstance(error, (module.sqlite3.OperationalError, module.sqlite3.DatabaseError))

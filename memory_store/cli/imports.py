@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,14 @@ from msgspec.structs import asdict
 from memory_store.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from memory_store.cli.options import (
     TYPE_NAMES,
-    database_argument,
     json_option,
     key_value_pairs,
     text_or_stdin,
-    with_store,
+    vault_command,
 )
 from memory_store.cli.progress import Progress
-from memory_store.cli.rows import write_json
-from memory_store.cli.terminal import printable_line
+from memory_store.cli.rows import write_answer, write_json
+from memory_store.cli.terminal import memories, printable_line
 from memory_store.records import ImportReport
 
 if TYPE_CHECKING:
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
 MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
 
 
-@click.command("import")
-@database_argument
+@vault_command("import")
 @click.argument(
     "paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path, allow_dash=True)
 )
@@ -47,7 +45,6 @@ MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
 @click.option("--no-embed", is_flag=True, help="Keywords and topics only; reindex adds vectors")
 @click.option("--verbose", is_flag=True, help="Name all that was skipped or forgotten")
 @json_option("Print the report as JSON")
-@with_store
 def import_(
     store: MemoryStore,
     paths: tuple[Path, ...],
@@ -92,8 +89,7 @@ def import_(
         sys.exit(EXIT_FAILED)
 
 
-@click.command()
-@database_argument
+@vault_command()
 @click.argument("text")
 @click.option("--title", help="Title (default: the first heading)")
 @click.option("--topic", multiple=True, metavar="NAME", help="Topic (repeatable)")
@@ -102,7 +98,6 @@ def import_(
 @click.option("--parent", metavar="ID", help="Memory this one belongs to, such as a result's task")
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata (repeatable)")
 @json_option("Print the new memory as JSON")
-@with_store
 def add(
     store: MemoryStore,
     text: str,
@@ -130,18 +125,13 @@ def add(
         metadata=dict(key_value_pairs(meta, "meta")),
         **{name: value for name, value in options.items() if value is not None},
     )
-    if as_json:
-        write_json(memory.as_dict())
-    else:
-        click.echo(memory.id)
+    write_answer(as_json, memory.as_dict(), [memory.id])
     _print_degraded(store.model_state(collection).degraded)
 
 
-@click.command()
-@database_argument
+@vault_command()
 @click.option("--collection", multiple=True, metavar="NAME", help="Only this one (repeatable)")
 @click.option("--all", "whole", is_flag=True, help="Make every entry anew from its text")
-@with_store
 def reindex(store: MemoryStore, collection: tuple[str, ...], whole: bool) -> None:
     """Add or renew the vectors and words of memories.
 
@@ -151,36 +141,31 @@ def reindex(store: MemoryStore, collection: tuple[str, ...], whole: bool) -> Non
 
     Needed after import --no-embed, and after a change of model or analyser. Only what lacks
     something is done; with --all everything, which mends entries that verify found to differ from
-    their memories. May be stopped and run again: it goes on where it was.
+    their memories. If you stop it, run it again to go on.
     """
     with Progress() as progress:
         renewed = store.reindex(collection=collection, whole=whole, progress=progress)
-    click.echo(f"{renewed:,} {'memory' if renewed == 1 else 'memories'} embedded")
+    click.echo(f"{memories(renewed)} embedded")
 
 
 def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
-    for name, reason in report.failures:
-        click.echo(f"failed: {printable_line(name)}: {printable_line(reason)}", err=True)
-    if verbose:
-        for name, reason in report.skips:
-            click.echo(f"skipped: {printable_line(name)}: {printable_line(reason)}", err=True)
-    _print_forgotten(report.forgotten, dry_run, all_of_it=verbose)
+    named = {"failed": report.failures, "skipped": report.skips if verbose else ()}
+    for label, some in named.items():
+        for name, reason in some:
+            click.echo(f"{label}: {printable_line(name)}: {printable_line(reason)}", err=True)
+    label = "would be forgotten" if dry_run else "forgotten"
+    shown = report.forgotten if verbose else report.forgotten[:MOST_NAMED]
+    for name in shown:
+        click.echo(f"{label}: {printable_line(name)}", err=True)
+    if more := len(report.forgotten) - len(shown):
+        click.echo(f"{label}: and {more:,} more (--verbose)", err=True)
     click.echo(f"{'dry run: ' if dry_run else ''}{report.summary()}")
     if report.skips and not verbose:
         click.echo("what was skipped, and why: --verbose names it", err=True)
     _print_degraded(report.degraded)
 
 
-def _print_forgotten(names: Sequence[str], dry_run: bool, *, all_of_it: bool) -> None:
-    label = "would be forgotten" if dry_run else "forgotten"
-    shown = names if all_of_it else names[:MOST_NAMED]
-    for name in shown:
-        click.echo(f"{label}: {printable_line(name)}", err=True)
-    if len(names) > len(shown):
-        click.echo(f"{label}: and {len(names) - len(shown):,} more (--verbose)", err=True)
-
-
-def _print_degraded(lines: Any) -> None:
+def _print_degraded(lines: Iterable[str]) -> None:
     for line in lines:
         click.echo(f"degraded: {printable_line(line)}", err=True)
 

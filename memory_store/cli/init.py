@@ -12,7 +12,15 @@ from pathlib import Path
 
 import click
 
-from memory_store.cli.options import at_terminal, database_argument, json_option
+from memory_store.cli.options import (
+    at_terminal,
+    database_argument,
+    device_key_option,
+    json_option,
+    key_file_option,
+    new_passphrase,
+    passphrase_option,
+)
 from memory_store.cli.rows import write_json
 from memory_store.errors import BadInputError
 from memory_store.paths import home_path
@@ -31,18 +39,10 @@ WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief gues
 
 @click.command()
 @database_argument
-@click.option("--key-file", type=click.Path(path_type=Path), help="Key file to use; made if absent")
-@click.option(
-    "--passphrase",
-    is_flag=True,
-    help="Ask for a passphrase twice (or take it from MEMORY_STORE_PASSPHRASE)",
-)
+@key_file_option("Key file to use; made if absent")
+@passphrase_option("Ask for a passphrase twice (or take it from MEMORY_STORE_PASSPHRASE)")
 @click.option("--keyring", is_flag=True, help="Keep a key in the keyring of the operating system")
-@click.option(
-    "--device-key/--no-device-key",
-    default=True,
-    help="Whether the passphrase also needs a key that is kept on this machine (default: it does)",
-)
+@device_key_option(True, "it does")
 @click.option(
     "--profile",
     type=click.Choice(PROFILES),
@@ -75,9 +75,9 @@ def init(
     Prints a recovery code once: write it down, it opens the vault when the key is lost. Several
     key options may be combined; each opens the vault on its own.
 
-    A passphrase opens the vault together with a device key, which is made and kept here: whoever
-    takes the file alone cannot guess at it. On another machine the passphrase opens it once that
-    has the device key (keys device export), or with the recovery code.
+    A passphrase opens the vault together with a device key, which is made and kept here: a thief
+    of the file alone cannot guess at it. On another machine the passphrase opens it once that has
+    the device key (keys device export). The recovery code opens it there as well.
     """
     from memory_store.cli.models import offer_model
     from memory_store.models.places import chosen_embedder
@@ -98,23 +98,17 @@ def init(
     device = next((one.path for one in store.device_keys(database)), None)
     with store:
         kept = store.settings().topics
-        if as_json:
-            write_json(
-                {
-                    "path": str(database),
-                    "vault_id": store.vault_id,
-                    "profile": store.profile,
-                    "topics": kept,
-                    "recovery_code": recovery_code,
-                    "device_key": device,
-                }
-            )
-            return
+        made_so = {"path": str(database), "vault_id": store.vault_id, "profile": store.profile}
+    if as_json:
+        write_json(made_so | {"topics": kept, "recovery_code": recovery_code, "device_key": device})
+        return
     click.echo(f"Made {database}, an empty vault ({profile} profile).\n")
     click.echo(ABOUT_TOPICS[kept].format(vault=shlex.quote(str(database))) + "\n")
     click.echo(f"Recovery code, shown only this once:\n\n    {recovery_code}\n")
-    click.echo("Write it down and keep it apart from this machine: it opens the vault when the key")
-    click.echo("is lost, and nothing else can.\n")
+    click.echo(
+        "Write it down and keep it apart from this machine: it opens the vault when the key\n"
+        "is lost, and nothing else can.\n"
+    )
     if device is not None:
         click.echo(f"Device key, without which the passphrase opens nothing: {device}")
         click.echo("If that file is lost, only the recovery code opens the vault.\n")
@@ -146,27 +140,15 @@ def _chosen_passphrase(
             "say how the vault is to be opened: --key-file PATH, --passphrase or --keyring",
             "key-file",
         )
-    if found is not None:
-        return _judged(found, device_key)
-    if not at_terminal():
-        raise BadInputError(
-            f"--passphrase needs a terminal to ask at; or set {PASSPHRASE_VARIABLE}", "passphrase"
-        )
-    typed: str = click.prompt(
-        "New passphrase", hide_input=True, confirmation_prompt="Once more", err=True
-    )
-    return _judged(typed, device_key)
-
-
-def _judged(passphrase: str, device_key: bool) -> str:
-    if len(passphrase) < WEAK_PASSPHRASE:
+    chosen = new_passphrase(found, PASSPHRASE_VARIABLE)
+    if len(chosen) < WEAK_PASSPHRASE:
         thief = "has both the file and the device key" if device_key else "has the file"
         click.echo(
             f"Note: a passphrase under {WEAK_PASSPHRASE} characters can be guessed by a thief who "
             f"{thief}; five random words are better.",
             err=True,
         )
-    return passphrase
+    return chosen
 
 
 def _print_how_to_open(

@@ -1,9 +1,14 @@
-"""``doctor stats verify export backup``: keeping a vault in good order."""
+"""``doctor stats verify audit settings``: keeping a vault in good order.
+
+Boundary: shows counts, ids, and names of models, files and actors, never a text or a topic.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,27 +17,30 @@ from msgspec.structs import asdict
 
 from memory_store.cli.failures import EXIT_FAILED
 from memory_store.cli.options import (
-    accepting_older,
     database_argument,
     json_option,
     key_options,
+    row_options,
+    unlocked,
+    vault_command,
     with_store,
 )
 from memory_store.cli.progress import Progress
-from memory_store.cli.rows import write_json
-from memory_store.cli.terminal import BOLD, DIM, colour_wanted, printable_line, styled
+from memory_store.cli.rows import write_answer, write_json, write_rows
+from memory_store.cli.terminal import BOLD, DIM, colour_wanted, in_units, printable_line, styled
 from memory_store.errors import BadInputError, LockedError, WrongKeyError
 
 if TYPE_CHECKING:
     from memory_store.doctor import Check
+    from memory_store.records import VaultSettings
     from memory_store.store import MemoryStore
 
-NEEDS_DEVICE_KEY = (
-    "Restored on another machine, it opens with the recovery code or a key file, and with the "
-    "passphrase once that machine has the device key: memory-store keys device export {}"
-)
-STANDARD_OUTPUT = Path("-")
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "off": "off    "}
+TOPICS = {
+    "table": "table: hashed in the file, so that SQL can join by them",
+    "memory": "memory: the file holds no hashes of them, so SQL cannot join by them",
+}
+"""Where topics are kept, in words."""
 
 
 @click.command()
@@ -56,19 +64,38 @@ def doctor(
     key = key_source(key_file, asked=passphrase)
     with _opened_if_possible(database, key_file, passphrase) as store:
         checks = examine(database, store, key)
-    if as_json:
-        write_json([asdict(check) for check in checks])
-    else:
-        for line in _check_lines(checks):
-            click.echo(line)
+    write_answer(as_json, checks, _check_lines(checks))
     if strict and any(check.state == "missing" for check in checks):
         sys.exit(EXIT_FAILED)
 
 
-@click.command()
-@database_argument
+def _opened_if_possible(database: Path | None, key_file: Path | None, passphrase: bool) -> Any:
+    """The opened vault; nothing when no source has a key for it (the doctor then says so)."""
+    from memory_store.unlocking import is_vault, open_store
+
+    if database is None or not is_vault(database):
+        return nullcontext()
+    if key_file is not None or passphrase:
+        return unlocked(database, key_file, passphrase)
+    try:
+        return open_store(database)
+    except (LockedError, WrongKeyError):
+        return nullcontext()
+
+
+def _check_lines(checks: list[Check]) -> Iterator[str]:
+    colour = colour_wanted()
+    room = max(len(check.name) for check in checks) + 2
+    for check in checks:
+        mark = styled(_MARKS[check.state], BOLD if check.state == "missing" else DIM, colour)
+        yield f"{mark}  {check.name:<{room}}{printable_line(check.detail)}"
+        for label, words in (("so", check.effect), ("mend", check.remedy)):
+            if words and check.state != "ok":
+                yield f"{'':<{9 + room}}{label}: {printable_line(words)}"
+
+
+@vault_command()
 @json_option("Print as JSON")
-@with_store
 def stats(store: MemoryStore, as_json: bool) -> None:
     """Show sizes and counts.
 
@@ -76,11 +103,35 @@ def stats(store: MemoryStore, as_json: bool) -> None:
     memory-store stats notes.db --json
     """
     found = store.stats()
-    if as_json:
-        write_json(found)
-        return
-    for name, value in found.items():
-        click.echo(f"{name.replace('_', ' '):<16}{_stat(name, value)}")
+    lines = (f"{name.replace('_', ' '):<16}{_stat(name, value)}" for name, value in found.items())
+    write_answer(as_json, found, lines)
+
+
+def _stat(name: str, value: Any) -> str:
+    if name.endswith("_bytes") and isinstance(value, int):
+        return in_units(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, dict):
+        return ", ".join(f"{printable_line(str(key))} {count}" for key, count in value.items())
+    return "none" if value is None else printable_line(str(value))
+
+
+def accepting_older(command: Callable[..., None]) -> Callable[..., None]:
+    """With ``--accept-older``, let the vault's owner say to members what he said before.
+
+    To be put above :func:`with_store`: a vault whose shares are older than those that this machine
+    saw does not open at all. Unless the command succeeds, nothing is accepted.
+    """
+
+    @wraps(command)
+    def accepting(database: Path, accept_older: bool, **parameters: Any) -> None:
+        from memory_store.actions.vaults import accepting_older_shares
+
+        with accepting_older_shares(database) if accept_older else nullcontext():
+            command(database=database, accept_older=accept_older, **parameters)
+
+    return accepting
 
 
 @click.command()
@@ -105,7 +156,7 @@ def verify(store: MemoryStore, accept_older: bool, full: bool, as_json: bool) ->
     vectors of 16, chosen at random, are made again and compared with the index (--full: all).
 
     A file that is older than the one last used on this machine, as after a backup was put back,
-    is whole: that is told at every opening until --accept-older.
+    is whole. Every opening warns of it until --accept-older.
     """
     with Progress() as progress:
         found = store.verify(progress=progress, full=full)
@@ -117,117 +168,99 @@ def verify(store: MemoryStore, accept_older: bool, full: bool, as_json: bool) ->
             click.echo(f"failed: {printable_line(str(failure))}", err=True)
         older = ", but the file is an older one" if found["older"] else ""
         click.echo(f"{found['records']:,} records verified, {len(failures)} failed{older}")
-        click.echo(_compared(found["compared"]))
+        compared = found["compared"]
+        vectors = f", the vectors of {compared['vectors']:,}"
+        if compared["left"]:
+            vectors = f"; no vectors: {printable_line(compared['left'])}"
+        counted = f"{compared['entries']:,} entries, the words of {compared['words']:,}"
+        click.echo(f"index compared: {counted}{vectors}")
     if failures:
         sys.exit(EXIT_FAILED)
     if accept_older:
         store.accept_older()
 
 
-def _compared(numbers: dict[str, Any]) -> str:
-    """What of the index was compared with the memories."""
-    said = f"index compared: {numbers['entries']:,} entries, the words of {numbers['words']:,}"
-    if numbers["left"]:
-        return f"{said}; no vectors: {printable_line(numbers['left'])}"
-    return f"{said}, the vectors of {numbers['vectors']:,}"
-
-
-@click.command()
-@database_argument
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--ndjson", is_flag=True, help="One memories.ndjson instead of Markdown files")
-@with_store
-def export(store: MemoryStore, folder: Path, ndjson: bool) -> None:
-    """Write every memory to a folder in PLAIN TEXT.
+@vault_command()
+@click.option("--since", default="", metavar="WHEN", help="At or after: 2024-05-01, 7d, 3w")
+@click.option("--until", default="", metavar="WHEN", help="At or before")
+@click.option("--who", default="", metavar="ACTOR", help="Of one actor")
+@click.option("--surface", default="", metavar="NAME", help="page, json, csv, sql, table, memory …")
+@click.option("--action", default="", metavar="NAME", help="search, read, add, edit, unlock …")
+@click.option("--totals", is_flag=True, help="One line for each actor, not one for each event")
+@row_options("Print an array as JSON")
+def audit(store: MemoryStore, totals: bool, form: str, **narrowed: str) -> None:
+    """Show the audit trail: who opened how many memories, when, by which surface.
 
     \b
-    memory-store export notes.db ~/notes-export
-    memory-store export notes.db - --ndjson | head
+    memory-store audit notes.db --since 7d
+    memory-store audit notes.db --totals
+    memory-store audit notes.db --who alice --csv
 
-    Markdown with front matter, one file for each memory. Importing the folder again gives the
-    same memories with the same ids.
+    The Datasette plugin keeps the trail. It holds no query and no text, and is sealed like the
+    rest of the vault. "verify" says whether a part of it is missing. What the holder of a key does
+    in a terminal is not recorded.
     """
-    from memory_store.actions.export import export_markdown, export_ndjson, export_ndjson_folder
+    from memory_store.actions import trail
 
-    if folder == STANDARD_OUTPUT and not ndjson:
-        raise BadInputError("only --ndjson can be written to standard output", "DIR")
-    memories = store.every()
-    if folder == STANDARD_OUTPUT:
-        export_ndjson(memories, sys.stdout)
+    events = trail.Wanted(**narrowed).of(store.trail.events())
+    if totals:
+        rows = [total.as_dict() for total in trail.totals(events)]
+        write_rows(form, rows, ("who", "events", "opened", "returned", "last"))
         return
-    written = (export_ndjson_folder if ndjson else export_markdown)(memories, folder)
-    click.echo(f"{written:,} {'memory' if written == 1 else 'memories'} written to {folder}")
-    click.echo("They are plain text there: delete the folder when you are done with it.", err=True)
+    write_rows(form, [event.as_dict() for event in events], trail.COLUMNS)
 
 
-@click.command()
-@database_argument
-@click.argument("target", type=click.Path(path_type=Path))
-def backup(database: Path, target: Path) -> None:
-    """Copy the vault to a new file.
+@vault_command()
+@click.argument("name", required=False, metavar="[NAME")
+@click.argument("value", required=False, metavar="VALUE]")
+@json_option("Print as JSON")
+def settings(store: MemoryStore, name: str | None, value: str | None, as_json: bool) -> None:
+    """Show how a vault is set up, or change it.
 
     \b
-    memory-store backup notes.db /media/usb/notes-backup.db
+    memory-store settings notes.db
+    memory-store settings notes.db topics memory
+    memory-store settings notes.db topics table
 
-    Needs no key and disturbs nobody who is using the vault. The copy is as sealed as the vault
-    and opens with the same keys.
+    Topics are searched in memory in any case. In the table memory_topics they are hashed besides,
+    so that SQL can join by them. A thief of the file sees there which memories share a topic, and
+    one who knows some of your notes can name many topics of the others. "topics memory" takes the
+    hashes out of the file, "topics table" puts them back. If you stop it, run it again to go on.
+    Copies of the file that were made before keep what they hold.
     """
-    from memory_store.cli.backup import copy_vault
-    from memory_store.store import MemoryStore
-
-    size = copy_vault(database, target)
-    click.echo(f"{target}: {_bytes(size)}, checked")
-    if MemoryStore.device_keys(target):
-        click.echo(NEEDS_DEVICE_KEY.format(printable_line(str(database))), err=True)
-
-
-def _opened_if_possible(database: Path | None, key_file: Path | None, passphrase: bool) -> Any:
-    """The opened vault; nothing when no source has a key for it (the doctor then says so)."""
-    from memory_store.cli.options import unlocked
-    from memory_store.unlocking import is_vault, open_store
-
-    if database is None or not is_vault(database):
-        return nullcontext()
-    if key_file is not None or passphrase:
-        return unlocked(database, key_file, passphrase)
-    try:
-        return open_store(database)
-    except (LockedError, WrongKeyError):
-        return nullcontext()
+    if name is not None:
+        _change(store, name, value)
+    found = store.settings()
+    write_answer(as_json, found, _setting_lines(found))
+    if found.topics_unfinished and not as_json:
+        click.echo(
+            f"The change to topics {found.topics} is not finished: "
+            f"memory-store settings {store.path} topics {found.topics} goes on",
+            err=True,
+        )
 
 
-def _check_lines(checks: list[Check]) -> list[str]:
-    colour = colour_wanted()
-    room = max(len(check.name) for check in checks) + 2
-    lines = []
-    for check in checks:
-        mark = styled(_MARKS[check.state], BOLD if check.state == "missing" else DIM, colour)
-        lines.append(f"{mark}  {check.name:<{room}}{printable_line(check.detail)}")
-        if check.state != "ok":
-            indent = " " * (9 + room)
-            lines += [
-                f"{indent}{label}: {printable_line(words)}"
-                for label, words in (("so", check.effect), ("mend", check.remedy))
-                if words
-            ]
-    return lines
+def _change(store: MemoryStore, name: str, value: str | None) -> None:
+    """Raises BadInputError for a setting that there is not, or that is fixed."""
+    if name != "topics":
+        raise BadInputError(f"settings: only topics can be changed, not {name!r}", "name")
+    if value is None:
+        raise BadInputError("settings topics: say table or memory", "value")
+    with Progress() as progress:
+        erased = store.set_topics(value, progress=progress)
+    if value == "memory" and not erased:
+        click.echo(
+            "Another program is reading the vault: the write-ahead log keeps hashes until it is "
+            "done. Run the command again then.",
+            err=True,
+        )
 
 
-def _stat(name: str, value: Any) -> str:
-    if name.endswith("_bytes") and isinstance(value, int):
-        return _bytes(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    if isinstance(value, dict):
-        return ", ".join(f"{printable_line(str(key))} {count}" for key, count in value.items())
-    return "none" if value is None else printable_line(str(value))
-
-
-def _bytes(count: int) -> str:
-    """A size for people: ``4.2 MB``."""
-    size, unit = float(count), "bytes"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
+def _setting_lines(found: VaultSettings) -> Iterator[str]:
+    shown = asdict(found) | {
+        "topics": TOPICS[found.topics],
+        "model": found.model or "none yet",
+        "created": found.created or "not known to this key",
+    }
+    for name in ("vault", "format", "profile", "topics", "model", "collections", "created"):
+        yield f"{name:<13}{printable_line(str(shown[name]))}"

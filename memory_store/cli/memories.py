@@ -11,19 +11,18 @@ import click
 from memory_store.cli.options import (
     SCOPE,
     TYPE_NAMES,
-    database_argument,
     json_option,
     key_value_pairs,
-    one_format,
     request_options,
     row_options,
     text_or_stdin,
-    with_store,
+    vault_command,
 )
-from memory_store.cli.rows import write_json, write_rows
+from memory_store.cli.rows import write_answer, write_rows
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
+    SHORT_ID,
     colour_wanted,
     columns,
     printable,
@@ -38,25 +37,15 @@ from memory_store.titles import shown_title
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
-SHORT_ID = 8  # characters of an id: the shortest prefix every command accepts
 _LIST_COLUMNS = (
-    "id",
-    "ref",
-    "collection",
-    "type",
-    "title",
-    "topics",
-    "created",
-    "updated",
-    "version",
+    *("id", "ref", "collection", "type", "title"),
+    *("topics", "created", "updated", "version"),
 )
 
 
-@click.command()
-@database_argument
+@vault_command()
 @click.argument("id")
 @json_option("Print the memory as JSON, exactly as stored")
-@with_store
 def get(store: MemoryStore, id: str, as_json: bool) -> None:
     """Show one memory's whole text. ID is an id, its first 8 characters, or a ref.
 
@@ -65,49 +54,42 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
     memory-store get notes.db travel/lisbon.md --json
     """
     memory = store.get(id)
-    if as_json:
-        write_json(memory.as_dict())
-        return
-    colour = colour_wanted()
-    click.echo(styled(_title(memory), BOLD, colour))
-    click.echo(styled(_facts(memory), DIM, colour))
-    click.echo(f"\n{printable(memory.text)}")
+    facts = [
+        memory.type,
+        memory.created[:10],
+        " ".join(f"#{topic}" for topic in memory.topics),
+        memory.collection,
+        memory.ref or "",
+        memory.id,
+        f"version {memory.version}",
+    ]
+    shown = " · ".join(printable_line(fact) for fact in facts if fact)
+    title, colour = _title(memory), colour_wanted()
+    lines = [styled(title, BOLD, colour), styled(shown, DIM, colour), "", printable(memory.text)]
+    write_answer(as_json, memory.as_dict(), lines)
 
 
-@click.command("list")
-@database_argument
+@vault_command("list")
 @request_options(*SCOPE)
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip this many")
-@json_option("Print an array of memories as JSON")
-@row_options
-@with_store
-def list_(
-    store: MemoryStore, as_json: bool, nl: bool, csv: bool, table: bool, **filters: Any
-) -> None:
+@row_options("Print an array of memories as JSON")
+def list_(store: MemoryStore, form: str, **filters: Any) -> None:
     """List memories, newest first.
 
     \b
     memory-store list notes.db --topic home --since 7d
     memory-store list notes.db --type task --status open --json
     """
-    form = one_format(as_json, nl, csv, table)
-    memories = store.list(**filters)
-    if form == "text":
-        room = max((len(memory.type) for memory in memories), default=0)
-        for memory in memories:
-            click.echo(_line(memory, room))
-        return
-    rows = [memory.as_dict() for memory in memories]
+    found = store.list(**filters)
+    rows = [memory.as_dict() for memory in found]
     if form == "table":
-        rows = [
-            {**row, "title": _title(memory)} for row, memory in zip(rows, memories, strict=True)
-        ]
-    write_rows(form, rows, _LIST_COLUMNS)
+        rows = [{**row, "title": _title(memory)} for row, memory in zip(rows, found, strict=True)]
+    room = max((len(memory.type) for memory in found), default=0)
+    write_rows(form, rows, _LIST_COLUMNS, (_line(memory, room) for memory in found))
 
 
-@click.command()
-@database_argument
+@vault_command()
 @click.argument("id")
 @click.option("--text", help="New text; - for standard input")
 @click.option("--title", help="New title")
@@ -118,11 +100,8 @@ def list_(
 @click.option("--remove-topic", multiple=True, metavar="NAME", help="Take this topic away")
 @click.option("--collection", metavar="NAME", help="Move to this collection")
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata instead of the old")
-@click.option(
-    "--if-version", type=int, metavar="N", help="Refuse when somebody changed it since version N"
-)
+@click.option("--if-version", type=int, metavar="N", help="Refuse when N is an older version")
 @json_option("Print the changed memory as JSON")
-@with_store
 def edit(
     store: MemoryStore,
     id: str,
@@ -136,14 +115,14 @@ def edit(
     as_json: bool,
     **fields: str | None,
 ) -> None:
-    """Change a memory. What is not named stays as it is.
+    """Change a memory. What you do not name stays as it is.
 
     \b
     memory-store edit notes.db 3f2a9c1b --title "Lease, signed" --topic home
     memory-store edit notes.db 3f2a9c1b --text - < lease.md
     memory-store edit notes.db 3f2a9c1b --add-topic contracts --remove-topic inbox
 
-    There is no editor here on purpose: editors leave plain copies in temporary files.
+    This opens no editor on purpose: editors leave plain copies in temporary files.
     """
     if topic and no_topics:
         raise BadInputError("choose one of --topic and --no-topics", "topic")
@@ -159,17 +138,12 @@ def edit(
     if not changes:
         raise BadInputError("nothing to change: give --text, --title, --topic, … (see --help)")
     memory = store.edit(store.get(id).id, expected_version=if_version, **changes)
-    if as_json:
-        write_json(memory.as_dict())
-    else:
-        click.echo(f"{memory.id} is now version {memory.version}")
+    write_answer(as_json, memory.as_dict(), [f"{memory.id} is now version {memory.version}"])
 
 
-@click.command()
-@database_argument
+@vault_command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @json_option("Print the completed memories as JSON")
-@with_store
 def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     """Mark memories as completed (a task becomes task_done).
 
@@ -179,11 +153,9 @@ def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     _change_each(store, ids, store.done, as_json=as_json)
 
 
-@click.command()
-@database_argument
+@vault_command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @json_option("Print the opened memories as JSON")
-@with_store
 def reopen(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     """Mark completed memories as open again (task_done becomes task).
 
@@ -199,19 +171,14 @@ def _change_each(
     """Change memories one after another, once all of them are found, and print their types."""
     found = [store.get(id) for id in ids]
     changed = [change(memory.id) for memory in found]
-    if as_json:
-        write_json([memory.as_dict() for memory in changed])
-        return
-    for memory in changed:
-        click.echo(f"{memory.id} {memory.type}")
+    shown = [memory.as_dict() for memory in changed]
+    write_answer(as_json, shown, (f"{memory.id} {memory.type}" for memory in changed))
 
 
-@click.command()
-@database_argument
+@vault_command()
 @click.argument("id")
 @click.argument("collection")
 @json_option("Print the copy as JSON")
-@with_store
 def publish(store: MemoryStore, id: str, collection: str, as_json: bool) -> None:
     """Copy a memory into another collection, once. The original stays.
 
@@ -223,17 +190,12 @@ def publish(store: MemoryStore, id: str, collection: str, as_json: bool) -> None
     links to other memories are not.
     """
     copy = store.publish(id, collection)
-    if as_json:
-        write_json(copy.as_dict())
-    else:
-        click.echo(f"{copy.id} in {printable_line(copy.collection)}")
+    write_answer(as_json, copy.as_dict(), [f"{copy.id} in {printable_line(copy.collection)}"])
 
 
-@click.command()
-@database_argument
+@vault_command()
 @click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask")
-@with_store
 def delete(store: MemoryStore, ids: tuple[str, ...], yes: bool) -> None:
     """Delete memories from the vault for good.
 
@@ -262,16 +224,3 @@ def _line(memory: Memory, type_room: int = 0) -> str:
 
 def _title(memory: Memory) -> str:
     return printable_line(shown_title(memory.title, memory.text)) or "(untitled)"
-
-
-def _facts(memory: Memory) -> str:
-    facts = [
-        memory.type,
-        memory.created[:10],
-        " ".join(f"#{topic}" for topic in memory.topics),
-        memory.collection,
-        memory.ref or "",
-        memory.id,
-        f"version {memory.version}",
-    ]
-    return " · ".join(printable_line(fact) for fact in facts if fact)

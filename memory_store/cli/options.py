@@ -10,7 +10,6 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,18 +33,49 @@ def database_argument(function: Function) -> Function:
     return click.argument("database", metavar="DB", type=click.Path(path_type=Path))(function)
 
 
+def vault_command(
+    name: str | None = None, *, group: Any = click, cls: type[click.Command] = click.Command
+) -> Callable[[Callable[..., None]], click.Command]:
+    """A command of an opened vault: DB first, the key options last; it gets the ``store``.
+
+    ``group`` is what it is a sub-command of.
+    """
+
+    def made(function: Callable[..., None]) -> click.Command:
+        command: click.Command = group.command(name, cls=cls)(
+            database_argument(with_store(function))
+        )
+        database, *keys = command.params[:3]
+        command.params = [database, *command.params[3:], *keys]
+        return command
+
+    return made
+
+
+def key_file_option(
+    help: str = "File with the key (default: MEMORY_STORE_KEY_FILE)", name: str = "--key-file"
+) -> Callable[[Function], Function]:
+    """``--key-file``: a path, never the key."""
+    return click.option(name, type=click.Path(path_type=Path), help=help)
+
+
+def passphrase_option(help: str) -> Callable[[Function], Function]:
+    """``--passphrase``: a flag, never the passphrase."""
+    return click.option("--passphrase", is_flag=True, help=help)
+
+
+def device_key_option(default: bool | None, usual: str) -> Callable[[Function], Function]:
+    """``--device-key/--no-device-key``, with the words for its default."""
+    words = (
+        f"Whether the passphrase also needs a key that is kept on this machine (default: {usual})"
+    )
+    return click.option("--device-key/--no-device-key", default=default, help=words)
+
+
 def key_options(function: Function) -> Function:
     """``--key-file`` and ``--passphrase``: where the key comes from."""
-    function = click.option(
-        "--passphrase",
-        is_flag=True,
-        help="Ask for the passphrase (or take it from MEMORY_STORE_PASSPHRASE)",
-    )(function)
-    return click.option(
-        "--key-file",
-        type=click.Path(path_type=Path),
-        help="File with the key (default: MEMORY_STORE_KEY_FILE)",
-    )(function)
+    asks = "Ask for the passphrase (or take it from MEMORY_STORE_PASSPHRASE)"
+    return key_file_option()(passphrase_option(asks)(function))
 
 
 def with_store(function: Callable[..., None]) -> Callable[..., None]:
@@ -58,34 +88,15 @@ def with_store(function: Callable[..., None]) -> Callable[..., None]:
             if (warning := store.untold()) is not None:
                 click.echo(f"Warning: {printable_line(warning)}.", err=True)
             if store.keys.lacks_device():
-                click.echo(_restoring(store.path), err=True)
+                click.echo(
+                    "Note: this machine lacks the device key that the vault's passphrase needs. "
+                    f"memory-store keys device restore {printable_line(str(store.path))} "
+                    "puts it here.",
+                    err=True,
+                )
             function(store, **parameters)
 
     return key_options(command)
-
-
-def _restoring(database: Path) -> str:
-    return (
-        "Note: this machine lacks the device key that the vault's passphrase needs. "
-        f"memory-store keys device restore {printable_line(str(database))} puts it here."
-    )
-
-
-def accepting_older(command: Callable[..., None]) -> Callable[..., None]:
-    """With ``--accept-older``, let the vault's owner tell a member what he told her before.
-
-    To be put above :func:`with_store`: a vault whose shares are older than those that this machine
-    saw does not open at all. Unless the command succeeds, nothing is accepted.
-    """
-
-    @functools.wraps(command)
-    def accepting(database: Path, accept_older: bool, **parameters: Any) -> None:
-        from memory_store.actions.vaults import accepting_older_shares
-
-        with accepting_older_shares(database) if accept_older else nullcontext():
-            command(database=database, accept_older=accept_older, **parameters)
-
-    return accepting
 
 
 def _refuse_bytes(parameters: Mapping[str, Any]) -> None:
@@ -112,7 +123,7 @@ def unlocked(database: Path, key_file: Path | None, passphrase: bool) -> MemoryS
 
 
 def at_terminal() -> bool:
-    """Whether somebody is there to answer a prompt."""
+    """Whether you are there to answer a prompt."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -124,14 +135,23 @@ def asked_passphrase(database: Path) -> str:
     if refusal is not None:
         click.echo(f"Note: {printable_line(refusal)}.", err=True)
     wanted = "Passphrase or recovery code" if refusal is None else "Recovery code"
-    answer: str = click.prompt(
-        f"{wanted} for {database.name}",
-        hide_input=True,
-        err=True,
-        default="",
-        show_default=False,
-    )
+    words = f"{wanted} for {database.name}"
+    answer: str = click.prompt(words, hide_input=True, err=True, default="", show_default=False)
     return answer
+
+
+def new_passphrase(found: str | None, variable: str) -> str:
+    """The one ``found`` in the environment, or one that is typed twice. Raises BadInputError."""
+    if found:
+        return found
+    if not at_terminal():
+        raise BadInputError(
+            f"--passphrase needs a terminal to ask at; or set {variable}", "passphrase"
+        )
+    typed: str = click.prompt(
+        "New passphrase", hide_input=True, confirmation_prompt="Once more", err=True
+    )
+    return typed
 
 
 SCOPE = ("collection", "type", "topic", "status", "since", "until")
@@ -170,40 +190,11 @@ def request_option(name: str, **other: Any) -> Callable[[Function], Function]:
     return click.option(*short, f"--{dashed}", option.field, **settings | other)
 
 
-def row_options(function: Function) -> Function:
-    """``--nl``, ``--csv`` and ``--table``, as in sqlite-utils. ``--json`` is each command's own."""
-    for option in reversed(
-        [
-            click.option("--nl", is_flag=True, help="One JSON object per line"),
-            click.option("--csv", is_flag=True, help="CSV with a header line"),
-            click.option("--table", is_flag=True, help="A plain text table"),
-        ]
-    ):
-        function = option(function)
-    return function
-
-
-def judgement_options(*, stdin: bool = False) -> Callable[[Function], Function]:
-    """``--queries`` and ``--qrels``: one's own judgements; ``-`` too if ``stdin``."""
-    file = click.Path(exists=True, dir_okay=False, allow_dash=stdin, path_type=Path)
-
-    def judged(function: Function) -> Function:
-        function = click.option(
-            "--qrels",
-            required=True,
-            metavar="FILE",
-            type=file,
-            help="Query, ref or id, and grade, apart by tabs; or TREC's four columns",
-        )(function)
-        return click.option(
-            "--queries",
-            required=True,
-            metavar="FILE",
-            type=file,
-            help="JSON lines with id and text",
-        )(function)
-
-    return judged
+FORMS = {
+    "nl": "One JSON object per line",
+    "csv": "CSV with a header line",
+    "table": "A plain text table",
+}
 
 
 def json_option(help: str) -> Callable[[Function], Function]:
@@ -211,14 +202,42 @@ def json_option(help: str) -> Callable[[Function], Function]:
     return click.option("--json", "as_json", is_flag=True, help=help)
 
 
-def one_format(as_json: bool, nl: bool, csv: bool, table: bool) -> str:
-    """The chosen output format: ``json nl csv table`` or ``text``. Two at once are refused."""
-    chosen = [
-        name for name, on in (("json", as_json), ("nl", nl), ("csv", csv), ("table", table)) if on
-    ]
-    if len(chosen) > 1:
-        raise BadInputError(f"choose one of --{' and --'.join(chosen)}", chosen[1])
-    return chosen[0] if chosen else "text"
+def row_options(json: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """``--json``, in words of its own, and ``--nl --csv --table``, as in sqlite-utils.
+
+    The command gets ``form``: ``json nl csv table`` or ``text``. Two at once are refused.
+    """
+
+    def with_options(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def command(store: MemoryStore, **parameters: Any) -> None:
+            chosen = [form for form in ("json", *FORMS) if parameters.pop(f"as_{form}")]
+            if len(chosen) > 1:
+                raise BadInputError(f"choose one of --{' and --'.join(chosen)}", chosen[1])
+            function(store, form=chosen[0] if chosen else "text", **parameters)
+
+        for form, help in reversed({"json": json, **FORMS}.items()):
+            command = click.option(f"--{form}", f"as_{form}", is_flag=True, help=help)(command)
+        return command
+
+    return with_options
+
+
+def judgement_options(*, stdin: bool = False) -> Callable[[Function], Function]:
+    """``--queries`` and ``--qrels``: your own judgements; ``-`` too if ``stdin``."""
+    file = click.Path(exists=True, dir_okay=False, allow_dash=stdin, path_type=Path)
+    told = {
+        "--qrels": "Query, ref or id, and grade, apart by tabs; or TREC's four columns",
+        "--queries": "JSON lines with id and text",
+    }
+
+    def judged(function: Function) -> Function:
+        for name, help in told.items():
+            option = click.option(name, required=True, metavar="FILE", type=file, help=help)
+            function = option(function)
+        return function
+
+    return judged
 
 
 def text_or_stdin(text: str) -> str:

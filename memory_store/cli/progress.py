@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 
 import click
 
@@ -41,19 +40,14 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._clear()
 
-    def __call__(self, name: str, done: int, total: int | None = None) -> None:
-        """Redraw, at most ten times a second; a count that goes back starts a new measurement."""
-        self._tell(name, done, total)
+    def __call__(self, name: str, done: int, total: int | None = None, *, logged: str = "") -> None:
+        """Redraw, at most ten times a second; a count that goes back starts a new measurement.
 
-    def _tell(self, name: str, done: int, total: int | None, logged: str = "") -> None:
+        ``logged`` is what a log may hold of the name.
+        """
         self._files = (done, total or 0)
         now = time.monotonic()
         if done < self._done or self._done < 0:
@@ -78,24 +72,20 @@ class Progress:
         if not self._announced and of >= MANY_FILES:
             self._announced = True
             self._clear()
-            click.echo(announcement(of), err=True)
+            click.echo(
+                f"{of:,} files: what is new is embedded, for search by meaning, and that takes "
+                "most of the time. Stop it at any moment (Ctrl-C): run again, it goes on. With "
+                "--no-embed it is done much sooner, and memory-store reindex embeds later.",
+                err=True,
+            )
         if of:
             passages = f"embedding {done:,} of {total:,} passages"
-            self._tell(passages, files, of, logged=passages)
+            self(passages, files, of, logged=passages)
 
     def _clear(self) -> None:
         if self._shown and self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-
-
-def announcement(files: int) -> str:
-    """What to say when many files are begun that have to be embedded."""
-    return (
-        f"{files:,} files: what is new is embedded, for search by meaning, and that takes most of "
-        "the time. Stop it at any moment (Ctrl-C): run again, it goes on. With --no-embed it is "
-        "done much sooner, and memory-store reindex embeds later."
-    )
 
 
 def progress_line(name: str, done: int, total: int | None, since: int, seconds: float) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from memory_store.cli.terminal import escaped, printable, printable_line, shortened, width
 
@@ -19,39 +20,60 @@ CELL_WIDTH = 60  # terminal cells of a table column before it is cut with an ell
 
 
 def write_json(value: Any) -> None:
-    """One indented JSON document."""
-    click.echo(escaped(json.dumps(value, ensure_ascii=False, indent=2)))
+    """One indented JSON document; records in it are objects."""
+    click.echo(escaped(json.dumps(value, ensure_ascii=False, indent=2, default=to_builtins)))
 
 
-def write_rows(form: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """``rows`` in the named form (``json nl csv table``). CSV and tables show ``columns``."""
-    if form == "json":
-        write_json(list(rows))
-    elif form == "nl":
+def write_answer(as_json: bool, found: Any, lines: Iterable[str], nothing: str = "") -> None:
+    """``found`` as JSON where that was asked for, else ``lines`` for people; ``nothing`` says on
+    stderr that there are none."""
+    if as_json:
+        write_json(found)
+        return
+    for line in lines:
+        click.echo(line)
+    if nothing and not found:
+        click.echo(nothing, err=True)
+
+
+def write_rows(
+    form: str,
+    rows: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    lines: Iterable[str] | None = None,
+) -> None:
+    """``rows`` in the named form (``json nl csv table text``). CSV and tables show ``columns``.
+
+    As text they are ``lines``, or a table.
+    """
+    if form == "nl":
         for row in rows:
             click.echo(escaped(json.dumps(row, ensure_ascii=False)))
     elif form == "csv":
         _write_csv(rows, columns)
     else:
-        for line in table_lines([[_cell(row.get(c)) for c in columns] for row in rows], columns):
-            click.echo(line)
+        if form == "table" or lines is None:
+            lines = table_lines([[_cell(row.get(c)) for c in columns] for row in rows], columns)
+        write_answer(form == "json", rows, lines)
 
 
-def table_lines(cells: Sequence[Sequence[str]], headings: Sequence[str]) -> Iterable[str]:
+def table_lines(cells: Iterable[Sequence[str]], headings: Sequence[str]) -> Iterable[str]:
     """A left-aligned table: headings, a rule, one line per row."""
     cut = [[shortened(printable_line(cell), CELL_WIDTH) for cell in row] for row in cells]
-    widths = [
-        max([width(heading), *(width(row[i]) for row in cut)]) for i, heading in enumerate(headings)
-    ]
-    yield _aligned(headings, widths)
-    yield "  ".join("-" * w for w in widths)
-    for row in cut:
-        yield _aligned(row, widths)
+    rule = ["-" * max(map(width, column)) for column in zip(headings, *cut, strict=True)]
+    return aligned([headings, rule, *cut])
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (cell + " " * (w - width(cell)) for cell, w in zip(cells, widths, strict=True))
-    return "  ".join(padded).rstrip()
+def aligned(rows: Sequence[Sequence[str]], numeric: Collection[int] = ()) -> Iterator[str]:
+    """Lines of cells in aligned columns: to the right those in ``numeric``, by number."""
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        gaps = (" " * (room - width(cell)) for cell, room in zip(row, widths, strict=True))
+        cells = (
+            gap + cell if n in numeric else cell + gap
+            for n, (cell, gap) in enumerate(zip(row, gaps, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
 
 
 def _write_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:

@@ -10,21 +10,18 @@ from msgspec.structs import replace
 
 from memory_store.cli.options import (
     SCOPE,
-    database_argument,
-    json_option,
-    one_format,
     request_options,
     row_options,
     text_or_stdin,
-    with_store,
+    vault_command,
 )
 from memory_store.cli.rows import write_json, write_rows
-from memory_store.cli.terminal import printable_line
+from memory_store.cli.terminal import SHORT_ID, printable_line
 from memory_store.errors import BadInputError
-from memory_store.records import RESULT_COLUMNS, search_request
+from memory_store.records import RESULT_COLUMNS, SearchResult, search_request
 
 if TYPE_CHECKING:
-    from memory_store.records import SearchRequest, SearchResponse, SearchResult
+    from memory_store.records import SearchRequest, SearchResponse
     from memory_store.store import MemoryStore
 
 _TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "topics", "id")
@@ -41,8 +38,7 @@ class QueryCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(cls=QueryCommand)
-@database_argument
+@vault_command(cls=QueryCommand)
 @click.argument("query", default="")
 @request_options("mode", "deep", "limit", *SCOPE, "like", "meta", "min_score", "narrow", "recipe")
 @request_options("reranker", "rerank", "expander", "expand", "sealed", "budget", "budget_ms")
@@ -50,19 +46,8 @@ class QueryCommand(click.Command):
     "--page", type=click.IntRange(min=1), default=1, help="This page, each of --limit results"
 )
 @request_options("continue", "explain", "why")
-@json_option("Print the object of the JSON API")
-@row_options
-@with_store
-def search(
-    store: MemoryStore,
-    query: str,
-    as_json: bool,
-    nl: bool,
-    csv: bool,
-    table: bool,
-    page: int,
-    **options: Any,
-) -> None:
+@row_options("Print the object of the JSON API")
+def search(store: MemoryStore, query: str, form: str, page: int, **options: Any) -> None:
     """Find memories by name and by meaning.
 
     \b
@@ -74,7 +59,6 @@ def search(
 
     QUERY may be - for standard input.
     """
-    form = one_format(as_json, nl, csv, table)
     asked = search_request(text_or_stdin(query).strip() if query == "-" else query, **options)
     response = _page(store, asked, page)
     if form == "text":
@@ -85,13 +69,9 @@ def search(
     if form == "json":
         write_json(response.as_dict())
         return
-    if form == "table":
-        rows = [_for_people(row) for row in response.rows]
-    elif form == "csv":
-        rows = [{**row.as_dict(), "title": row.shown_title} for row in response.rows]
-    else:
-        rows = [row.as_dict() for row in response.rows]
-    write_rows(form, rows, _TABLE_COLUMNS if form == "table" else RESULT_COLUMNS)
+    shown = {"table": _for_people, "csv": _titled}.get(form, SearchResult.as_dict)
+    columns = _TABLE_COLUMNS if form == "table" else RESULT_COLUMNS
+    write_rows(form, [shown(row) for row in response.rows], columns)
     for line in response.remarks():
         click.echo(printable_line(line), err=True)
 
@@ -120,6 +100,10 @@ def _more(response: SearchResponse, asked: SearchRequest, page: int) -> str:
     return token if asked.continue_ else f"more: --page {page + 1}"
 
 
+def _titled(row: SearchResult) -> dict[str, Any]:
+    return {**row.as_dict(), "title": row.shown_title}
+
+
 def _for_people(row: SearchResult) -> dict[str, Any]:
     """Table cells: scores of 0–100, days, short ids, first words where there is no title."""
     from memory_store.cli.answers import title_of
@@ -130,5 +114,5 @@ def _for_people(row: SearchResult) -> dict[str, Any]:
         "score": round(row.score * 100),
         "created": row.created[:10],
         "topics": " ".join(f"#{topic}" for topic in row.topics),
-        "id": row.id[:8],
+        "id": row.id[:SHORT_ID],
     }

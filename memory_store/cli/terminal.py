@@ -14,6 +14,7 @@ import sys
 import unicodedata
 
 BOLD, DIM, RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+SHORT_ID = 8  # characters of an id: the shortest beginning that every command takes
 NARROW, WIDE = 40, 100  # columns: lines longer than a hundred characters tire the eye
 
 _UNSAFE = re.compile(
@@ -91,6 +92,16 @@ def bar(score: float, cells: int = 10) -> str:
     return ("█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(cells, "·")
 
 
-def utc_day(moment: str) -> str:
-    """The day of an ISO 8601 moment: what a list has room for."""
-    return printable_line(moment)[:10]
+def memories(count: int) -> str:
+    """``1 memory``, ``48,210 memories``."""
+    return f"{count:,} {'memory' if count == 1 else 'memories'}"
+
+
+def in_units(count: int) -> str:
+    """A size in bytes for people: ``4.2 MB``."""
+    size, unit = float(count), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"

@@ -1,7 +1,6 @@
 """What is installed, loaded or missing, what that switches off, and the command that mends it.
 
-checks        what a check says
-installation  libraries, folders, network, key
+installation  what a check says; libraries, folders, network, key
 models        embedding, reranking, expansion
 vault         the file, and the opened vault behind it
 
@@ -14,19 +13,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store.doctor.checks import Check
-from memory_store.doctor.installation import (
-    extension,
-    extras,
-    folders,
-    key_source,
-    libraries,
-    network,
-    sqlite,
-    table_function,
-    versions,
-)
-from memory_store.doctor.models import embedding_model, expander, reranking_model
+from memory_store.doctor import installation, models
+from memory_store.doctor.installation import Check, key_source
 from memory_store.doctor.vault import vault
 
 if TYPE_CHECKING:
@@ -41,9 +29,11 @@ def examine(path: str | Path | None, store: MemoryStore | None, key: Check) -> l
     ``key`` is what :func:`key_source` said before the vault was opened, which takes a passphrase
     out of the environment.
     """
-    checks = [versions(), sqlite(), extension(), table_function()]
-    checks += [embedding_model(store), reranking_model(), *libraries(), *extras(), expander()]
-    checks += [*folders(), network(), key]
+    checks = [installation.versions(), installation.sqlite()]
+    checks += [installation.extension(), installation.table_function()]
+    checks += [models.embedding_model(store), models.reranking_model()]
+    checks += [*installation.libraries(), *installation.extras(), models.expander()]
+    checks += [*installation.folders(), installation.network(), key]
     if path is not None:
         checks += vault(Path(path), store)
     return checks

@@ -7,19 +7,35 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
-from memory_store.doctor.checks import Check, installed
+from msgspec import Struct
+
 from memory_store.errors import MemoryStoreError
+
+State = Literal["ok", "missing", "off"]
+
+
+class Check(Struct, frozen=True):
+    """One line of the report. ``missing`` degrades the search; ``off`` is a choice or an extra.
+
+    ``effect`` says what does not work, ``remedy`` is a command; both are empty when all is well.
+    """
+
+    name: str
+    state: State
+    detail: str
+    effect: str = ""
+    remedy: str = ""
 
 
 def versions() -> Check:
     """Of Python and of the packages that come together here."""
     packages = ("datasette-hybrid", "datasette", "sqlite-utils")
-    listed = [f"{name} {metadata.version(name)}" for name in packages if installed(name)]
+    listed = [f"{name} {metadata.version(name)}" for name in packages if _installed(name)]
     return Check("versions", "ok", f"Python {platform.python_version()}, {', '.join(listed)}")
 
 
@@ -83,19 +99,19 @@ def libraries() -> list[Check]:
     return [
         Check("library", "missing", f"{name} is not installed", effect, f"pip install {name}")
         for name, effect in wanted.items()
-        if not installed(name)
+        if not _installed(name)
     ] or [Check("libraries", "ok", f"{len(wanted)} of {len(wanted)} installed")]
 
 
 def extras() -> list[Check]:
-    """What is installed only where somebody asked for it."""
+    """What is installed only where you asked for it."""
     wanted = (
         ("keyring", "keyring", "no key in the operating system's keyring"),
         ("llm", "llm", "no query expansion by a language model, no answers (ask)"),
     )
     return [
         Check(name, "ok", f"{name} {metadata.version(package)}")
-        if find_spec(name) is not None and installed(package)
+        if find_spec(name) is not None and _installed(package)
         else Check(name, "off", "not installed", effect, f"pip install {package}")
         for name, package, effect in wanted
     ]
@@ -105,22 +121,19 @@ def folders() -> list[Check]:
     """Where models, settings and state lie, if they can."""
     from memory_store import paths
 
-    return [
-        _folder("cache folder", paths.cache_folder, "no models"),
-        _folder("configuration", paths.config_folder, "no settings"),
-        _folder(
-            "state folder",
-            paths.state_folder,
-            "an older file put in the place of a newer one is not noticed",
-        ),
-    ]
-
-
-def _folder(name: str, find: Callable[[], Path], effect: str) -> Check:
-    try:
-        return Check(name, "ok", str(find()))
-    except MemoryStoreError as error:
-        return Check(name, "missing", str(error), effect, "see the message")
+    unnoticed = "an older file put in the place of a newer one is not noticed"
+    places = (
+        ("cache folder", paths.cache_folder, "no models"),
+        ("configuration", paths.config_folder, "no settings"),
+        ("state folder", paths.state_folder, unnoticed),
+    )
+    checks = []
+    for name, find, effect in places:
+        try:
+            checks.append(Check(name, "ok", str(find())))
+        except MemoryStoreError as error:
+            checks.append(Check(name, "missing", str(error), effect, "see the message"))
+    return checks
 
 
 def network() -> Check:
@@ -140,14 +153,24 @@ def key_source(key_file: Path | None = None, *, asked: bool = False) -> Check:
     """
     from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
 
-    name = "first key given"
-    if key_file is not None:
-        return Check(name, "ok", f"--key-file names {key_file}")
-    if asked:
-        return Check(name, "ok", f"a passphrase, from {PASSPHRASE_VARIABLE} or asked for")
     named = os.environ.get(KEY_FILE_VARIABLE)
-    if named:
-        return Check(name, "ok", f"{KEY_FILE_VARIABLE} names {named}")
-    if os.environ.get(PASSPHRASE_VARIABLE):
-        return Check(name, "ok", f"{PASSPHRASE_VARIABLE} is set")
-    return Check(name, "off", "none in the environment; given or asked for at each command")
+    given = {
+        f"--key-file names {key_file}": key_file is not None,
+        f"a passphrase, from {PASSPHRASE_VARIABLE} or asked for": asked,
+        f"{KEY_FILE_VARIABLE} names {named}": bool(named),
+        f"{PASSPHRASE_VARIABLE} is set": bool(os.environ.get(PASSPHRASE_VARIABLE)),
+    }
+    first = next((words for words, is_given in given.items() if is_given), None)
+    if first is not None:
+        return Check("first key given", "ok", first)
+    nothing = "none in the environment; given or asked for at each command"
+    return Check("first key given", "off", nothing)
+
+
+def _installed(package: str) -> bool:
+    """Whether a distribution of that name is installed."""
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

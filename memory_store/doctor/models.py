@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store.doctor.checks import Check
+from memory_store.doctor.installation import Check
 from memory_store.errors import ModelUnavailableError
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """A vault: its file, and once it is open what it holds, by collection.
 
-Boundary: shows counts and the names of collections to whoever holds the key, never a text.
+Boundary: shows counts and the names of collections to the holder of a key, never a text.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store.doctor.checks import Check, State
+from memory_store.doctor.installation import Check, State
 from memory_store.errors import MemoryStoreError, ModelUnavailableError
 
 if TYPE_CHECKING:
@@ -25,30 +25,21 @@ def vault(path: Path, store: MemoryStore | None) -> list[Check]:
     try:
         check_is_vault(path)
     except MemoryStoreError as error:
-        return [Check("vault", "missing", str(error), "nothing to search", _make(path))]
+        remedy = f"memory-store init {path}" if not path.exists() else ""
+        return [Check("vault", "missing", str(error), "nothing to search", remedy)]
     checks = [Check("vault", "ok", str(path.resolve())), _file_mode(path), *_device_keys(path)]
-    if store is None:
-        return [
-            *checks,
-            Check("unlocked", "missing", "no key fits", "no search", "give --key-file PATH"),
-        ]
-    return [*checks, *_opened(path, store)]
-
-
-def _make(path: Path) -> str:
-    return f"memory-store init {path}" if not path.exists() else ""
+    if store is not None:
+        return [*checks, *_opened(path, store)]
+    locked = Check("unlocked", "missing", "no key fits", "no search", "give --key-file PATH")
+    return [*checks, locked]
 
 
 def _file_mode(path: Path) -> Check:
     mode = path.stat().st_mode & 0o777
     if os.name == "posix" and mode & 0o022:
-        return Check(
-            "file mode",
-            "missing",
-            f"{mode:04o}: others may write to the vault",
-            "changes are detected, destruction is not prevented",
-            f"chmod go-w {path}",
-        )
+        detail = f"{mode:04o}: others may write to the vault"
+        effect = "changes are detected, destruction is not prevented"
+        return Check("file mode", "missing", detail, effect, f"chmod go-w {path}")
     return Check("file mode", "ok", f"{mode:04o}")
 
 
@@ -88,8 +79,10 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
         _topics(store),
         Check("vector index", "ok", str(stats["vector_index"])),
         *_environment_model(stats["model"], path),
-        *_collections(store),
     ]
+    stale = store.collections.stale()
+    for info in store.collections.list():
+        checks.append(_collection(store, info, stale.get(info.name, 0)))
     if vectors < memories:
         lacking = "no memory has" if not vectors else "some memories have not"
         effect = "not found by meaning"
@@ -127,24 +120,14 @@ def _environment_model(kept: str | None, path: Path) -> list[Check]:
     name = place.name if place is not None else named
     if name == kept:
         return []
-    return [
-        Check(
-            "environment",
-            "off",
-            f"{MODEL_VARIABLE} names {name}; the vectors of this vault come from {kept}",
-            f"{kept} is used; reindex would make {name} the vault's model",
-            f"unset {MODEL_VARIABLE}, or memory-store reindex {path}",
-        )
-    ]
-
-
-def _collections(store: MemoryStore) -> list[Check]:
-    """Each collection's model and analyser, whether the model loads, and what is stale."""
-    stale = store.collections.stale()
-    return [_collection(store, info, stale.get(info.name, 0)) for info in store.collections.list()]
+    detail = f"{MODEL_VARIABLE} names {name}; the vectors of this vault come from {kept}"
+    effect = f"{kept} is used; reindex would make {name} the vault's model"
+    remedy = f"unset {MODEL_VARIABLE}, or memory-store reindex {path}"
+    return [Check("environment", "off", detail, effect, remedy)]
 
 
 def _collection(store: MemoryStore, info: CollectionInfo, stale: int) -> Check:
+    """A collection's model and analyser, whether the model loads, and what is stale."""
     name = f"collection {info.name}"
     model = info.embedder or "none yet"
     whose = "its own" if info.own_model else "the vault's"

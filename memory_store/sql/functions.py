@@ -9,8 +9,11 @@ decrypt grant is settled in :mod:`memory_store.access`.
 from __future__ import annotations
 
 import contextlib
+import gc
+import operator
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,7 +32,6 @@ from memory_store.errors import (
     StorageError,
 )
 from memory_store.records import RESULT_COLUMNS, SearchResponse, read_request
-from memory_store.sql.collecting import nothing_collected
 from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
 from memory_store.sqlite import sqlite3
 from memory_store.text.plain_json import read_json, write_json
@@ -45,6 +47,9 @@ STATUS: tuple[tuple[type[MemoryStoreError], int], ...] = (
 )
 """What refusals and faults are in HTTP; the others are the caller's mistake, 400."""
 
+NULL = (NotAVaultError, NotFoundError, BadInputError, LockedError)
+"""Refusals of a function of one value that are NULL."""
+
 DECLARED: Mapping[str, str] = {
     **dict.fromkeys(("rank", "keyword_rank", "topic_rank", "vector_rank", "complete"), "integer"),
     **dict.fromkeys(("score", "vector_score", "fusion_score", "rerank_score"), "real"),
@@ -52,11 +57,56 @@ DECLARED: Mapping[str, str] = {
 """Types of columns that hold no text, so that a form's text compares with them as a number."""
 
 
+OVERDUE = 1.0  # seconds of searches that follow one another without a gap
+
+_lock = threading.Lock()
+_waiting = 0  # statements
+_since = 0.0  # when garbage was last let go, or could be
+_wanted = False  # whether it was collected before we came
+
+
+@contextlib.contextmanager
+def nothing_collected() -> Iterator[None]:
+    """Collect no garbage while SQL waits for a search; between two of them, as ever.
+
+    A statement that asks for a search holds its connection's lock until the search has answered.
+    What Python collects, in any thread, may hold another statement of that connection, which an
+    error left behind in its traceback; freeing that waits for the same lock. In the thread that
+    searches, or in one that holds what the search needs, neither would ever go on.
+    """
+    _begin()
+    try:
+        yield
+    finally:
+        if _ended():
+            gc.collect(1)  # may wait for another statement, which does not wait for this thread
+
+
+def _begin() -> None:
+    global _waiting, _since, _wanted
+    with _lock:
+        _waiting += 1
+        if _waiting == 1:
+            _wanted, _since = gc.isenabled(), time.monotonic()
+        gc.disable()
+
+
+def _ended() -> bool:
+    """Whether garbage has been left alone for too long, and others go on doing so."""
+    global _waiting, _since
+    with _lock:
+        _waiting -= 1
+        if _waiting == 0:
+            if _wanted:
+                gc.enable()
+            return False
+        overdue = _wanted and time.monotonic() - _since > OVERDUE
+        if overdue:
+            _since = time.monotonic()
+        return overdue
+
+
 Answer = Callable[[], SearchResponse]
-
-
-def _at_once(search: Answer) -> SearchResponse:
-    return search()
 
 
 class StoreAndGrants(Struct, frozen=True):
@@ -68,7 +118,20 @@ class StoreAndGrants(Struct, frozen=True):
     store: MemoryStore | None
     grants: Grants
     budget_ms: int | None = None
-    run: Callable[[Answer], SearchResponse] = _at_once
+    run: Callable[[Answer], SearchResponse] = operator.call
+
+    def searched(self) -> MemoryStore | None:
+        """What the caller may search, and read of it; ``None`` for one who may not, or not now."""
+        if self.store is None or not self.grants.search:
+            return None
+        return self.store.limited_to(self.grants.search, readable=self.grants.decrypt)
+
+
+class _Found(Struct, frozen=True):
+    """An answer, and whether the vault is one that seals types and times."""
+
+    response: SearchResponse
+    strict: bool
 
 
 Resolve = Callable[[str | None], StoreAndGrants]
@@ -132,7 +195,7 @@ class HybridFunctions:
         """The rows as a JSON array; a refusal as an array of one object."""
         if query is None:
             return None
-        return _answered(lambda: _rows(_search(self._resolve, query, second)))
+        return _answered(lambda: _rows(self._search(query, second)))
 
     def rows(self, query: Any, options: Any) -> list[tuple[Cell, ...]]:
         """The rows as a table; a refusal is the statement's error.
@@ -142,7 +205,7 @@ class HybridFunctions:
         if query is None or not str(query).strip():
             return []
         try:
-            found = _rows(_search(self._resolve, query, options))
+            found = _rows(self._search(query, options))
         except LockedError:
             return []
         return [tuple(_cell(row[column]) for column in self.columns) for row in found]
@@ -151,15 +214,54 @@ class HybridFunctions:
         """What each stage did, as a JSON array; a refusal as an array of one object."""
         if query is None:
             return None
-        return _answered(lambda: _explanation(_search(self._resolve, query, second, explain=True)))
+        return _answered(lambda: _explanation(self._search(query, second, explain=True)))
 
     def memory_text(self, memory_id: Any) -> str | None:
         """The whole text of a memory that the caller may read."""
-        return _memory_text(self._resolve, memory_id)
+        if not isinstance(memory_id, str):
+            return None
+        with contextlib.suppress(*NULL):
+            found = self._resolve(None)
+            if found.store is not None and found.grants.decrypt:
+                return found.store.limited_to(found.grants.decrypt).get(memory_id, refs=False).text
+        return None
 
     def topic_hash(self, text: Any, collection: Any = None) -> str | None:
         """The keyed hash under which the vault files a topic."""
-        return _topic_hash(self._resolve, text, collection)
+        with contextlib.suppress(*NULL):
+            if text is not None and (store := self._resolve(None).searched()) is not None:
+                return store.topic_hash(str(text), None if collection is None else str(collection))
+        return None
+
+    @nothing_collected()
+    def _search(self, query: Any, second: Any, *, explain: bool = False) -> _Found | None:
+        """The answer as the caller may see it; ``None`` for one who may not search, or not now."""
+        begun = time.monotonic()
+        try:
+            values = _second_argument(second)
+            database = values.pop("database", None)
+            if database is not None and not isinstance(database, str):
+                raise BadInputError("database: a database's name expected", "database")
+            request = read_request({**values, "q": str(query)})
+            found = self._resolve(database)
+        except MemoryStoreError:
+            try:
+                may_search = self._resolve(None).searched() is not None
+            except NotAVaultError:
+                may_search = True  # there being no vault hides nothing
+            if not may_search:
+                return None  # what is wrong is said to those who may ask
+            raise
+        store = found.searched()
+        if store is None:
+            return None
+        request = replace(request, explain=explain or request.explain)
+
+        def answer() -> SearchResponse:
+            within = _budget(found.budget_ms, request.budget_ms, time.monotonic() - begun)
+            return access.search(store, found.grants, replace(request, budget_ms=within))
+
+        return _Found(found.run(answer), store.profile == access.STRICT)
 
 
 FREED_WITHOUT_LOCK = sqlite3.__name__ == "pysqlite3"
@@ -196,55 +298,12 @@ class ReciprocalRankFusion:
         return self.score
 
 
-class _Found(Struct, frozen=True):
-    """An answer, and whether the vault is one that seals types and times."""
-
-    response: SearchResponse
-    strict: bool
-
-
-@nothing_collected()
-def _search(resolve: Resolve, query: Any, second: Any, *, explain: bool = False) -> _Found | None:
-    """The answer as the caller may see it; ``None`` for those who may not search, or not now."""
-    begun = time.monotonic()
-    try:
-        values = _second_argument(second)
-        database = values.pop("database", None)
-        if database is not None and not isinstance(database, str):
-            raise BadInputError("database: a database's name expected", "database")
-        request = read_request({**values, "q": str(query)})
-        found = resolve(database)
-    except MemoryStoreError:
-        if not _may_search(resolve):
-            return None  # what is wrong is said to those who may ask
-        raise
-    if found.store is None or not found.grants.search:
-        return None
-    store = found.store.limited_to(found.grants.search, readable=found.grants.decrypt)
-    request = replace(request, explain=explain or request.explain)
-
-    def answer() -> SearchResponse:
-        within = _budget(found.budget_ms, request.budget_ms, time.monotonic() - begun)
-        return access.search(store, found.grants, replace(request, budget_ms=within))
-
-    return _Found(found.run(answer), store.profile == access.STRICT)
-
-
 def _budget(allowed: int | None, asked: int | None, waited: float) -> int | None:
     """Milliseconds for a search that has waited for some seconds of those it may take."""
     if allowed is None:
         return asked
     left = max(1, allowed - int(waited * 1_000))
     return min(left, asked) if asked else left
-
-
-def _may_search(resolve: Resolve) -> bool:
-    """Whether the asker may search the connection's own vault (there being none hides nothing)."""
-    try:
-        found = resolve(None)
-    except NotAVaultError:
-        return True
-    return found.store is not None and bool(found.grants.search)
 
 
 def _second_argument(second: Any) -> dict[str, Any]:
@@ -300,28 +359,3 @@ def _answered(call: Callable[[], list[dict[str, Any]]]) -> str:
         status = next((status for kind, status in STATUS if isinstance(error, kind)), 400)
         answer = [{"ok": False, "error": message, "errors": [message], "status": status}]
     return write_json(answer)
-
-
-def _memory_text(resolve: Resolve, memory_id: Any) -> str | None:
-    if not isinstance(memory_id, str):
-        return None
-    try:
-        found = resolve(None)
-        if found.store is None or not found.grants.decrypt:
-            return None
-        return found.store.limited_to(found.grants.decrypt).get(memory_id, refs=False).text
-    except (NotAVaultError, NotFoundError, BadInputError, LockedError):
-        return None
-
-
-def _topic_hash(resolve: Resolve, text: Any, collection: Any) -> str | None:
-    if text is None:
-        return None
-    try:
-        found = resolve(None)
-        if found.store is None or not found.grants.search:
-            return None
-        store = found.store.limited_to(found.grants.search, readable=found.grants.decrypt)
-        return store.topic_hash(str(text), None if collection is None else str(collection))
-    except (NotAVaultError, NotFoundError, BadInputError, LockedError):
-        return None

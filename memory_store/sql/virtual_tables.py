@@ -20,12 +20,7 @@ TRANSIENT = -1  # SQLITE_TRANSIENT: SQLite copies the bytes at once
 class Vtab(ctypes.Structure):
     """``sqlite3_vtab``, and behind it the connection it belongs to."""
 
-    _fields_ = (
-        ("pModule", c_void_p),
-        ("nRef", c_int),
-        ("zErrMsg", c_void_p),
-        ("db", c_void_p),
-    )
+    _fields_ = (("pModule", c_void_p), ("nRef", c_int), ("zErrMsg", c_void_p), ("db", c_void_p))
 
 
 class VtabCursor(ctypes.Structure):
@@ -37,12 +32,7 @@ class VtabCursor(ctypes.Structure):
 class IndexConstraint(ctypes.Structure):
     """``sqlite3_index_constraint``: a term of ``where``."""
 
-    _fields_ = (
-        ("iColumn", c_int),
-        ("op", c_ubyte),
-        ("usable", c_ubyte),
-        ("iTermOffset", c_int),
-    )
+    _fields_ = (("iColumn", c_int), ("op", c_ubyte), ("usable", c_ubyte), ("iTermOffset", c_int))
 
 
 class IndexOrderBy(ctypes.Structure):
@@ -89,31 +79,17 @@ CALLBACKS: Mapping[str, Any] = {
 """What a table that is only read has to answer, besides ``xDisconnect``."""
 
 
+METHODS = (
+    *("xCreate", "xConnect", "xBestIndex", "xDisconnect", "xDestroy"),
+    *("xOpen", "xClose", "xFilter", "xNext", "xEof", "xColumn", "xRowid"),
+    *("xUpdate", "xBegin", "xSync", "xCommit", "xRollback", "xFindFunction", "xRename"),
+)
+
+
 class Module(ctypes.Structure):
     """``sqlite3_module``, version 0."""
 
-    _fields_ = (
-        ("iVersion", c_int),
-        ("xCreate", c_void_p),
-        ("xConnect", c_void_p),
-        ("xBestIndex", c_void_p),
-        ("xDisconnect", c_void_p),
-        ("xDestroy", c_void_p),
-        ("xOpen", c_void_p),
-        ("xClose", c_void_p),
-        ("xFilter", c_void_p),
-        ("xNext", c_void_p),
-        ("xEof", c_void_p),
-        ("xColumn", c_void_p),
-        ("xRowid", c_void_p),
-        ("xUpdate", c_void_p),
-        ("xBegin", c_void_p),
-        ("xSync", c_void_p),
-        ("xCommit", c_void_p),
-        ("xRollback", c_void_p),
-        ("xFindFunction", c_void_p),
-        ("xRename", c_void_p),
-    )
+    _fields_ = (("iVersion", c_int), *((name, c_void_p) for name in METHODS))
 
 
 FUNCTIONS: Mapping[str, tuple[Any, ...]] = {

@@ -75,3 +75,11 @@ def vault(empty_vault: Vault, notes: Path) -> Vault:
     result = empty_vault.run("import", str(notes), "--no-embed")
     assert result.exit_code == 0, result.output
     return empty_vault
+
+
+@pytest.fixture
+def embedded(vault: Vault, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
+    """The vault with vectors of the tiny model."""
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
+    assert vault.run("reindex").exit_code == 0
+    return vault

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.cli.answers import opened_line, result_lines
-from memory_store.cli.explanations import account_lines, stage_lines, why_lines
+from memory_store.cli.answers import (
+    account_lines,
+    opened_line,
+    result_lines,
+    stage_lines,
+    why_lines,
+)
 from memory_store.cli.progress import progress_line
 from memory_store.cli.terminal import bar, escaped, printable, printable_line, shortened, width
 from memory_store.records import Passage, SearchResponse, SearchResult

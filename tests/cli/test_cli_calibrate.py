@@ -58,57 +58,39 @@ def scores(vault: Vault, reranker: str) -> list[tuple[float, str | None, str]]:
 
 
 def test_what_was_fitted_is_used_from_then_on_and_gives_bands(
-    attic: Vault, judged: tuple[str, ...], home_made: str
+    attic: Vault, judged: tuple[str, ...], home_made: str, tmp_path: Path
 ) -> None:
+    trial = attic.run("calibrate", *judged, "--reranker", home_made, "--dry-run")
+    assert trial.exit_code == 0, trial.output
+    assert "Nothing stored." in trial.stdout
     assert {band for _, band, _ in scores(attic, home_made)} == {None}
+    assert not list(tmp_path.rglob("calibrations.json"))
     result = attic.run("calibrate", *judged, "--reranker", home_made)
     assert result.exit_code == 0, result.output
-    after = scores(attic, home_made)
-    best, *others = after
-    assert best[2] == "marble-saddle.md"
-    assert best[1] == "excellent"
-    assert best[0] > 0.5
-    assert mean(score for score, _, _ in others) < 0.5
+    best, *others = scores(attic, home_made)
+    assert best[1:] == ("excellent", "marble-saddle.md")
+    assert best[0] > 0.5 > mean(score for score, _, _ in others)
+    (stored,) = tmp_path.rglob("calibrations.json")
+    content = stored.read_text("utf-8")
+    assert not any(word in content for word in (*FIRST, *SECOND, "attic"))
 
 
 def test_the_report_says_what_the_fit_is_worth(
     attic: Vault, judged: tuple[str, ...], home_made: str
 ) -> None:
     result = attic.run("calibrate", *judged, "--reranker", home_made)
-    assert "home-made: " in result.stdout
-    assert "8 queries, 8 relevant; 16 judged" in result.stdout
-    assert "until now: none" in result.stdout
-    assert "1 judged ref is not in this vault" in result.stdout
-    assert "calibrations.json" in result.stdout
-    again = attic.run("calibrate", *judged, "--reranker", home_made, "--json")
-    report = json.loads(again.stdout)
+    for said in (
+        *("home-made: ", "8 queries, 8 relevant; 16 judged", "until now: none"),
+        *("1 judged ref is not in this vault", "calibrations.json"),
+    ):
+        assert said in result.stdout
+    report = attic.json("calibrate", *judged, "--reranker", home_made)
+    fitted, bins = report["fitted"], report["bins"]
     assert report["before"] is not None
-    assert report["fitted"]["model"] == "home-made"
-    assert report["fitted"]["slope"] > 0
-    assert report["loss"] < 0.3
-    assert sum(one["pairs"] for one in report["bins"]) == report["fitted"]["pairs"]
-    low, high = report["bins"][0], report["bins"][-1]
-    assert low["relevant"] < 0.1
-    assert high["relevant"] > 0.5
-
-
-def test_a_dry_run_stores_nothing(
-    attic: Vault, judged: tuple[str, ...], home_made: str, tmp_path: Path
-) -> None:
-    result = attic.run("calibrate", *judged, "--reranker", home_made, "--dry-run")
-    assert result.exit_code == 0, result.output
-    assert "Nothing stored." in result.stdout
-    assert not list(tmp_path.rglob("calibrations.json"))
-    assert {band for _, band, _ in scores(attic, home_made)} == {None}
-
-
-def test_nothing_of_the_vault_or_the_questions_is_stored(
-    attic: Vault, judged: tuple[str, ...], home_made: str, tmp_path: Path
-) -> None:
-    attic.run("calibrate", *judged, "--reranker", home_made)
-    (stored,) = tmp_path.rglob("calibrations.json")
-    content = stored.read_text("utf-8")
-    assert not any(word in content for word in (*FIRST, *SECOND, "attic"))
+    assert (fitted["model"], fitted["slope"] > 0, report["loss"] < 0.3) == ("home-made", True, True)
+    assert sum(one["pairs"] for one in bins) == fitted["pairs"]
+    assert bins[0]["relevant"] < 0.1
+    assert bins[-1]["relevant"] > 0.5
 
 
 def test_what_cannot_be_calibrated_is_said(

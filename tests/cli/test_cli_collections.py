@@ -10,14 +10,6 @@ import pytest
 from typing_commands import Vault
 
 
-@pytest.fixture
-def models(vault: Vault, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> Vault:
-    """The vault of five notes, embedded with the tiny model that the environment names."""
-    monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
-    vault.run("reindex")
-    return vault
-
-
 def names(vault: Vault) -> list[str]:
     return [row["name"] for row in vault.json("collections")]
 
@@ -47,46 +39,46 @@ def test_a_collection_of_code_finds_names_by_their_parts(
     assert "analyser code" in empty_vault.run("collections").stdout
 
 
-def test_changed_settings_are_named_until_reindexed(models: Vault) -> None:
-    changed = models.run("collections", "set", "personal", "--analyser", "en")
+def test_changed_settings_are_named_until_reindexed(embedded: Vault) -> None:
+    changed = embedded.run("collections", "set", "personal", "--analyser", "en")
     assert changed.exit_code == 0, changed.output
     assert "5 memories are stale: memory-store reindex" in changed.stderr
-    degraded = models.json("search", "lease", "--no-rerank")["degraded"]
+    degraded = embedded.json("search", "lease", "--no-rerank")["degraded"]
     assert any(line.startswith("collection 'personal'") for line in degraded)
-    doctor = {check["name"]: check for check in models.json("doctor")}
+    doctor = {check["name"]: check for check in embedded.json("doctor")}
     assert doctor["collection personal"]["state"] == "missing"
-    assert models.run("reindex", "--collection", "personal").stdout.startswith("5 memories")
-    assert models.json("search", "lease", "--no-rerank")["degraded"] == []
-    doctor = {check["name"]: check for check in models.json("doctor")}
+    assert embedded.run("reindex", "--collection", "personal").stdout.startswith("5 memories")
+    assert embedded.json("search", "lease", "--no-rerank")["degraded"] == []
+    doctor = {check["name"]: check for check in embedded.json("doctor")}
     assert doctor["collection personal"]["state"] == "ok"
     assert "analyser en" in doctor["collection personal"]["detail"]
 
 
 def test_the_doctor_names_a_collection_whose_model_is_gone(
-    models: Vault, second_model: Path, tmp_path: Path
+    embedded: Vault, second_model: Path, tmp_path: Path
 ) -> None:
     own = Path(shutil.copytree(second_model, tmp_path / "own" / "tiny-multilingual"))
-    assert models.run("collections", "create", "job", "--embedder", str(own)).exit_code == 0
-    added = models.run("add", "The fleet is leased", "--collection", "job")
+    assert embedded.run("collections", "create", "job", "--embedder", str(own)).exit_code == 0
+    added = embedded.run("add", "The fleet is leased", "--collection", "job")
     assert added.exit_code == 0, added.output
     assert added.stderr == ""
-    listed = models.run("collections").stdout
+    listed = embedded.run("collections").stdout
     assert "model tiny-multilingual" in listed
-    assert _doctor(models)["collection job"]["state"] == "ok"
+    assert _doctor(embedded)["collection job"]["state"] == "ok"
     shutil.rmtree(own)
-    check = _doctor(models)["collection job"]
+    check = _doctor(embedded)["collection job"]
     assert check["state"] == "missing"
     assert "tiny-multilingual" in check["detail"]
     assert check["remedy"]
-    assert "degraded: " in models.run("add", "Another", "--collection", "job").stderr
+    assert "degraded: " in embedded.run("add", "Another", "--collection", "job").stderr
 
 
 def test_the_doctor_says_when_the_environment_names_another_model(
-    models: Vault, second_model: Path, monkeypatch: pytest.MonkeyPatch
+    embedded: Vault, second_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "environment" not in _doctor(models)
+    assert "environment" not in _doctor(embedded)
     monkeypatch.setenv("MEMORY_STORE_MODEL", str(second_model))
-    check = _doctor(models)["environment"]
+    check = _doctor(embedded)["environment"]
     assert "tiny-multilingual" in check["detail"]
     assert "tiny-embedder" in check["detail"]
 

@@ -36,35 +36,15 @@ def another_key(folder: Path, mode: int = 0o600) -> Path:
     return file
 
 
-def test_the_key_file_option_opens(vault: Vault) -> None:
-    assert len(vault.json("list")) == 5
-
-
-def test_the_key_file_variable_opens(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
-    assert run("list", str(vault.path)).exit_code == 0
-
-
-def test_the_passphrase_variable_opens(phrase_vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", PASSPHRASE)
-    assert run("list", str(phrase_vault)).exit_code == 0
-
-
-def test_the_passphrase_leaves_the_environment_when_it_is_read(
-    phrase_vault: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_environment_names_a_key_and_keeps_no_passphrase(
+    vault: Vault, phrase_vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "MEMORY_STORE_PASSPHRASE" not in os.environ, "init read it"
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
+    assert run("list", str(vault.path)).exit_code == 0
     monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", PASSPHRASE)
-    run("list", str(phrase_vault))
+    assert run("list", str(phrase_vault)).exit_code == 0, "another vault's key file is passed over"
     assert "MEMORY_STORE_PASSPHRASE" not in os.environ
-
-
-def test_a_key_file_of_another_vault_in_the_environment_does_not_stand_in_the_way(
-    phrase_vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(another_key(tmp_path / "keys")))
-    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", PASSPHRASE)
-    assert run("list", str(phrase_vault)).exit_code == 0
 
 
 def test_a_wrong_key_file_option_is_final(
@@ -96,19 +76,14 @@ def test_no_key_at_all_exits_with_three_and_says_what_to_give(vault: Vault) -> N
         open_store(vault.path)
 
 
-def test_the_prompt_takes_the_passphrase(phrase_vault: Path) -> None:
-    with open_store(phrase_vault, ask_passphrase=lambda: PASSPHRASE) as store:
-        assert store.list() == []
-
-
-def test_the_prompt_takes_the_recovery_code(vault: Vault) -> None:
-    with open_store(vault.path, ask_passphrase=lambda: vault.recovery_code.lower()) as store:
-        assert len(store.list()) == 5
-
-
-def test_a_wrong_answer_at_the_prompt_is_a_wrong_key(vault: Vault) -> None:
-    with pytest.raises(WrongKeyError):
-        open_store(vault.path, ask_passphrase=lambda: "no idea")
+def test_the_prompt_takes_the_passphrase_or_the_recovery_code(
+    vault: Vault, phrase_vault: Path
+) -> None:
+    for path, answer in ((phrase_vault, PASSPHRASE), (vault.path, vault.recovery_code.lower())):
+        with open_store(path, ask_passphrase=lambda answer=answer: answer) as store:
+            assert not store.locked
+        with pytest.raises(WrongKeyError):
+            open_store(path, ask_passphrase=lambda: "no idea")
 
 
 def test_an_existing_key_file_may_open_a_second_vault(vault: Vault, tmp_path: Path) -> None:
@@ -146,32 +121,23 @@ def test_a_key_file_others_can_read_is_refused_with_the_remedy(vault: Vault) -> 
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\x00" * 32, b"c2hvcnQ=\n", b"not base64!\n", b"A" * 100_000]
+    "content", [None, b"", b"\x00" * 32, b"c2hvcnQ=\n", b"not base64!\n", b"A" * 100_000]
 )
-def test_a_file_that_holds_no_key_is_refused(vault: Vault, content: bytes) -> None:
-    file = vault.key_file.with_name("odd.key")
-    file.write_bytes(content)
-    file.chmod(0o600)
-    result = run("list", str(vault.path), "--key-file", str(file))
-    assert result.exit_code == 2
-    assert "odd.key" in result.stderr
-
-
-def test_a_missing_key_file_is_named(vault: Vault, tmp_path: Path) -> None:
-    result = run("list", str(vault.path), "--key-file", str(tmp_path / "keys" / "gone.key"))
-    assert result.exit_code == 2
-    assert "gone.key" in result.stderr
-
-
-def test_a_key_file_that_is_a_pipe_does_not_hang(vault: Vault, tmp_path: Path) -> None:
-    pipe = tmp_path / "keys" / "pipe.key"
-    os.mkfifo(pipe, 0o600)
-    assert run("list", str(vault.path), "--key-file", str(pipe)).exit_code == 2
-
-
-def test_the_new_key_file_and_its_folder_are_private(vault: Vault) -> None:
+def test_a_file_that_holds_no_key_is_named(vault: Vault, content: bytes | None) -> None:
     assert stat.S_IMODE(vault.key_file.stat().st_mode) == 0o600
     assert stat.S_IMODE(vault.key_file.parent.stat().st_mode) == 0o700
+    file = vault.key_file.with_name("odd.key")
+    if content is not None:
+        file.write_bytes(content)
+        file.chmod(0o600)
+    result = run("list", str(vault.path), "--key-file", str(file))
+    assert (result.exit_code, "odd.key" in result.stderr) == (2, True)
+
+
+def test_a_key_file_that_is_a_pipe_does_not_hang(vault: Vault) -> None:
+    pipe = vault.key_file.with_name("pipe.key")
+    os.mkfifo(pipe, 0o600)
+    assert run("list", str(vault.path), "--key-file", str(pipe)).exit_code == 2
 
 
 @pytest.mark.parametrize("content", [None, b"", b"just text", b"SQLite format 3\0" + b"\0" * 84])

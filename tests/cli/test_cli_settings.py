@@ -1,13 +1,21 @@
-"""Settings of a vault: shown, and the one that can be changed."""
+"""settings doctor audit: what a vault is, what is wrong with it, and who opened it."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from typing_commands import Vault, run
 
 from memory_store.sqlite import connect
+from memory_store.store import MemoryStore
+from memory_store.vault.audit_events import AuditEvent
 
 
 def hashes(path: Path) -> int:
@@ -84,3 +92,88 @@ def test_the_setting_is_the_owners(vault: Vault, tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert "only the owner" in refused.stderr
     assert hashes(vault.path)
+
+
+def test_doctor_names_a_remedy_for_whatever_is_missing(vault: Vault) -> None:
+    checks = vault.json("doctor")
+    names = {c["name"] for c in checks}
+    assert {"vault", "unlocked", "vector index", "sqlite-vec", "table function"} <= names
+    missing = [c for c in checks if c["state"] == "missing"]
+    assert missing, "this vault has no vectors, which the doctor must see"
+    assert all(c["effect"] for c in missing)
+    assert vault.run("doctor", "--strict").exit_code == 1
+
+
+def test_doctor_names_the_first_key_that_is_given(
+    vault: Vault, make_vault: Callable[[str], Vault], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_vault("other.db").key_file
+
+    def key(*words: str) -> str:
+        result = run("doctor", str(vault.path), *words, "--json")
+        assert result.exit_code == 0, result.output
+        return str({c["name"]: c["detail"] for c in json.loads(result.stdout)}["first key given"])
+
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "of another vault")
+    assert key() == "MEMORY_STORE_PASSPHRASE is set"
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(other))
+    assert key() == f"MEMORY_STORE_KEY_FILE names {other}"
+    assert key("--key-file", str(vault.key_file)) == f"--key-file names {vault.key_file}"
+
+
+def test_doctor_looks_at_a_vault_without_its_key(vault: Vault) -> None:
+    result = run("doctor", str(vault.path), "--json")
+    assert result.exit_code == 0, result.output
+    states = {c["name"]: c["state"] for c in json.loads(result.stdout)}
+    assert states["unlocked"] == "missing"
+
+
+def test_doctor_without_a_vault_examines_the_installation() -> None:
+    result = run("doctor", "--json")
+    assert result.exit_code == 0, result.output
+    assert "versions" in {c["name"] for c in json.loads(result.stdout)}
+
+
+def event(actor: str | None, surface: str, opened: int, days: float) -> AuditEvent:
+    time = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="seconds")
+    return AuditEvent(time, actor, False, surface, "search", opened, opened)
+
+
+@pytest.fixture
+def audited(empty_vault: Vault) -> Vault:
+    events = [event("alice", "page", 5, 30), event("bob", "json", 2, 1), event(None, "sql", 0, 0)]
+    with MemoryStore.open(empty_vault.path, key_file=empty_vault.key_file) as store:
+        store.trail.keep(events, days=400, most=1_000)
+    return empty_vault
+
+
+def test_the_trail_is_a_table_json_or_csv(audited: Vault) -> None:
+    table = audited.run("audit").stdout
+    assert all(who in table for who in ("alice", "bob", "anonymous"))
+    rows = audited.json("audit")
+    assert [(row["who"], row["surface"], row["opened"]) for row in rows] == [
+        ("alice", "page", 5),
+        ("bob", "json", 2),
+        ("anonymous", "sql", 0),
+    ]
+    read = csv.DictReader(io.StringIO(audited.run("audit", "--csv").stdout))
+    assert [row["who"] for row in read] == ["alice", "bob", "anonymous"]
+
+
+def test_the_trail_is_narrowed_by_time_actor_and_surface(audited: Vault) -> None:
+    for words, named in (
+        (("--since", "7d"), ["bob", "anonymous"]),
+        (("--until", "7d"), ["alice"]),
+        (("--who", "bob", "--surface", "json"), ["bob"]),
+    ):
+        assert [row["who"] for row in audited.json("audit", *words)] == named
+    totals = audited.json("audit", "--totals")
+    assert (totals[0]["who"], totals[0]["opened"]) == ("alice", 5)
+
+
+def test_a_missing_batch_fails_the_verification(audited: Vault) -> None:
+    whole = audited.run("verify")
+    assert (whole.exit_code, "audit" in whole.output) == (0, False)
+    connect(audited.path).execute("delete from vault_audit where sequence = 1")
+    result = audited.run("verify")
+    assert (result.exit_code, "audit trail" in result.output) == (1, True)

@@ -1,11 +1,12 @@
-"""``sqlite-utils hybrid-search``: searching a vault as one searches a table."""
+"""``sqlite-utils``: searching a vault as one searches a table, and from SQL."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ from click.testing import CliRunner, Result
 from sqlite_utils.cli import cli
 from typing_commands import Vault
 
-from memory_store import sqlite_utils_plugin
 from memory_store.records import RESULT_COLUMNS
 from memory_store.sqlite_utils_command import TABLE_COLUMNS
 
@@ -40,14 +40,6 @@ def test_the_answer_is_json_with_the_columns_of_sql(search: Any) -> None:
     assert (first["rank"], first["title"]) == (1, "Lease of the flat")
     assert tuple(first) == RESULT_COLUMNS
     assert first["topics"] == '["home","contracts"]'
-
-
-def test_json_columns_come_unfolded_where_asked_for(search: Any) -> None:
-    first = rows(search("lease deposit", "--mode", "keyword", "--json-cols"))[0]
-    assert first["topics"] == ["home", "contracts"]
-
-
-def test_columns_and_filters_are_chosen_as_in_sqlite_utils_search(search: Any) -> None:
     found = rows(search("bread lease", "-c", "title", "-c", "type", "--type", "fact", "-n", "3"))
     assert found == [{"title": "Lease of the flat", "type": "fact"}]
 
@@ -59,13 +51,10 @@ def test_every_output_of_sqlite_utils_is_there(search: Any) -> None:
     assert search(*words, "--csv", "--no-headers").stdout == "1,Lease of the flat\n"
     assert search(*words, "--tsv").stdout == "rank\ttitle\n1\tLease of the flat\n"
     assert "| Lease of the flat |" in search(*words, "--fmt", "github").stdout
-
-
-def test_a_table_has_the_columns_that_fit_a_terminal(search: Any) -> None:
-    head = search("lease", "--mode", "keyword", "--table").stdout.splitlines()[0]
+    unfolded = rows(search(*words, "-c", "topics", "--json-cols"))[0]
+    assert unfolded["topics"] == ["home", "contracts"]
+    head = search(*words[:3], "--table").stdout.splitlines()[0]
     assert tuple(head.split()) == TABLE_COLUMNS
-    whole = csv.DictReader(io.StringIO(search("lease", "--mode", "keyword", "--csv").stdout))
-    assert tuple(whole.fieldnames or ()) == RESULT_COLUMNS
 
 
 def test_memories_like_one_need_no_query(search: Any) -> None:
@@ -74,16 +63,11 @@ def test_memories_like_one_need_no_query(search: Any) -> None:
     assert found == [{"title": "Lease of the flat"}]  # both are about home
 
 
-def test_a_query_may_begin_with_a_minus(search: Any) -> None:
-    found = rows(search('-"keeps thirty" nightly snapshots', "--mode", "keyword"))
-    assert not found
-
-
 def test_what_is_missing_is_said_beside_the_rows(search: Any) -> None:
     result = search("lease")
     assert rows(result)
-    assert "degraded: " in result.stderr
-    assert "degraded" not in result.stdout
+    assert ("degraded: " in result.stderr, "degraded" in result.stdout) == (True, False)
+    assert not rows(search('-"keeps thirty" nightly snapshots', "--mode", "keyword"))
 
 
 @pytest.mark.parametrize(
@@ -102,25 +86,17 @@ def test_a_mistake_is_one_line(search: Any, words: tuple[str, ...], said: str) -
     assert said in result.output
 
 
-def test_without_a_key_it_says_where_one_may_come_from(search: Any) -> None:
-    result = search("lease", key=False)
-    assert result.exit_code == 1
-    assert "--key-file PATH" in result.output
-
-
 def test_the_key_may_come_from_the_environment(
-    search: Any, vault: Vault, monkeypatch: pytest.MonkeyPatch
+    search: Any, vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    without = search("lease", key=False)
+    assert (without.exit_code, "--key-file PATH" in without.output) == (1, True)
     monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
     assert rows(search("lease deposit", "--mode", "keyword", key=False))
-
-
-def test_a_database_without_a_vault_is_named(tmp_path: Any) -> None:
     plain = tmp_path / "plain.db"
     CliRunner().invoke(cli, ["create-database", str(plain)])
-    result = CliRunner().invoke(cli, ["hybrid-search", str(plain), "lease"])
-    assert result.exit_code == 1
-    assert "plain.db" in result.output
+    none = CliRunner().invoke(cli, ["hybrid-search", str(plain), "lease"])
+    assert (none.exit_code, "plain.db" in none.output) == (1, True)
 
 
 def test_the_functions_take_like_through_query(
@@ -128,7 +104,6 @@ def test_the_functions_take_like_through_query(
 ) -> None:
     bread = rows(search("rye bread", "--mode", "keyword", "-c", "id"))[0]["id"]
     monkeypatch.delitem(sys.modules, "datasette", raising=False)  # where they are not registered
-    monkeypatch.setattr(sqlite_utils_plugin, "_opened", {})
     monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
     sql = "select json_extract(value, '$.title') as title from json_each(hybrid_search('', :o))"
     options = json.dumps({"like": bread, "limit": 1})
@@ -136,9 +111,68 @@ def test_the_functions_take_like_through_query(
     assert rows(result) == [{"title": "Lease of the flat"}]
 
 
-def test_first_words_stand_in_for_a_missing_title(search: Any, vault: Vault) -> None:
-    result = vault.run("add", "Descale the kettle in spring.")
-    assert result.exit_code == 0, result.output
-    assert (
-        rows(search("kettle", "--mode", "keyword"))[0]["title"] == "Descale the kettle in spring."
+SEARCH = """
+    select json_extract(value, '$.title') as title
+    from json_each(hybrid_search('lease deposit', '{"mode": "keyword"}'))
+"""
+
+
+def query(database: Path, sql: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """``sqlite-utils query DATABASE SQL`` in a process of its own, as users run it."""
+    return subprocess.run(
+        [sys.executable, "-m", "sqlite_utils", "query", str(database), sql],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
     )
+
+
+def test_the_vault_is_searched_from_sql(vault: Vault) -> None:
+    result = query(vault.path, SEARCH, MEMORY_STORE_KEY_FILE=str(vault.key_file))
+    assert result.returncode == 0, result.stderr
+    assert {"title": "Lease of the flat"} in json.loads(result.stdout)
+
+
+def test_text_is_returned_to_whoever_holds_the_key(vault: Vault) -> None:
+    memory = vault.json("list", "--type", "fact")[0]
+    sql = f"select memory_text('{memory['id']}') as text"
+    result = query(vault.path, sql, MEMORY_STORE_KEY_FILE=str(vault.key_file))
+    assert json.loads(result.stdout) == [{"text": memory["text"]}]
+
+
+def test_without_a_key_there_are_no_functions(vault: Vault) -> None:
+    result = query(vault.path, SEARCH)
+    assert result.returncode != 0
+    assert "hybrid_search" in result.stderr
+
+
+INSIDE_DATASETTE = """
+import sqlite3, sys
+{before}
+import sqlite_utils
+connection = sqlite3.connect(sys.argv[1])
+sqlite_utils.Database(connection)
+names = [name for (name,) in connection.execute("select name from pragma_function_list")]
+print("hybrid_search" in names)
+"""
+
+
+def test_the_functions_stay_out_of_datasette(vault: Vault) -> None:
+    shown = {
+        before: subprocess.run(
+            [sys.executable, "-c", INSIDE_DATASETTE.format(before=before), str(vault.path)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "MEMORY_STORE_KEY_FILE": str(vault.key_file)},
+        ).stdout.strip()
+        for before in ("pass", "import datasette.app")
+    }
+    assert shown == {"pass": "True", "import datasette.app": "False"}
+
+
+def test_a_plain_database_is_no_worse_for_the_plugin(tmp_path: Path, vault: Vault) -> None:
+    result = query(
+        tmp_path / "plain.db", "select 1 as one", MEMORY_STORE_KEY_FILE=str(vault.key_file)
+    )
+    assert json.loads(result.stdout) == [{"one": 1}]

@@ -24,7 +24,7 @@ from click.testing import CliRunner
 from counts import FULL, counted
 from naughty import as_bytes, strings
 
-from memory_store import llm_plugin
+from memory_store import llm_plugin, unlocking
 from memory_store.access import ALL_GRANTS
 from memory_store.cli import main
 from memory_store.errors import BadInputError, MemoryStoreError
@@ -265,4 +265,4 @@ def test_fragments_of_llm_are_found_or_refused(
                 json.loads(tool.search(text))
                 json.loads(tool.read(text))
     finally:
-        llm_plugin.lock_all()
+        unlocking.lock_all()
