@@ -165,7 +165,7 @@ def locomo(folder: Path) -> Iterator[Part]:
 def demo_notes() -> Part:
     """The demo notes with their own judgements (references are paths)."""
     records = {}
-    for found in walk([DEMO / "notes"]):
+    for found in walk(DEMO / "notes"):
         if isinstance(found, SourceFile):
             for draft in read_file(found):
                 if isinstance(draft, MemoryDraft):

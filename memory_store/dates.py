@@ -11,14 +11,15 @@ rather than guessed.
 from __future__ import annotations
 
 import calendar
+import math
 import re
 import time
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 
 from memory_store.errors import BadInputError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST = (datetime.min.replace(tzinfo=UTC) - EPOCH).total_seconds()
 SHOWN_CHARACTERS = 60  # of a wrong value, in its error message
 LONGEST_TIME = 64  # characters; the longest accepted spelling (RFC 5322) needs fewer than 50
 MILLISECOND_DIGITS = 13  # an epoch of 13 digits counts milliseconds (JavaScript's Date.now)
@@ -41,13 +42,16 @@ SPAN_SECONDS = {
 
 _NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?", re.ASCII)
 _COMPACT = re.compile(r"\d{8}(?:\d{4}(?:\d{2})?)?", re.ASCII)
-_SLASHED = re.compile(r"(\d{4})[/.](\d{1,2})[/.](\d{1,2})(?!\d)", re.ASCII)
 _GERMAN = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)", re.ASCII)
 _YEAR_MONTH = re.compile(r"(\d{4})-(\d{1,2})", re.ASCII)
-_LOOSE_DASHED = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?!\d)", re.ASCII)
+_YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)", re.ASCII)
 _ZONE = re.compile(r"\s*(?:(?P<utc>Z|UTC|GMT)|(?P<sign>[+-])(?P<h>\d{2}):?(?P<m>\d{2})?)$", re.I)
-_DAY_MONTH_YEAR = re.compile(r"(\d{1,2})\.? ([a-z]+)\.?,? (\d{4})", re.I | re.ASCII)
-_MONTH_DAY_YEAR = re.compile(r"([a-z]+)\.? (\d{1,2})(?:st|nd|rd|th)?,? (\d{4})", re.I | re.ASCII)
+_WORDS = (
+    re.compile(r"(?P<d>\d{1,2})\.? (?P<m>[a-z]{3,})\.?,? (?P<y>\d{4})", re.I | re.ASCII),
+    re.compile(
+        r"(?P<m>[a-z]{3,})\.? (?P<d>\d{1,2})(?:st|nd|rd|th)?,? (?P<y>\d{4})", re.I | re.ASCII
+    ),
+)
 _WEEKDAY = re.compile(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+", re.I | re.ASCII)
 _SPAN = re.compile(r"(\d{1,9})\s*([a-z]+)", re.I | re.ASCII)
 _AMBIGUOUS = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}", re.ASCII)
@@ -135,40 +139,29 @@ def _before(now: float, count: int, unit: str, text: str, parameter: str) -> flo
             f"{count}mo",
             parameter,
         )
-    seconds = SPAN_SECONDS.get(unit)
-    if seconds is None:
-        raise _refusal(text, parameter)
-    moment = now - count * seconds
-    if moment < _earliest():
+    moment = now - count * SPAN_SECONDS.get(unit, math.inf)
+    if not moment >= EARLIEST:
         raise _refusal(text, parameter)
     return moment
-
-
-def _earliest() -> float:
-    return (datetime.min.replace(tzinfo=UTC) - EPOCH).total_seconds()
 
 
 def _last_instant(start: float, period: str) -> float:
     """The last microsecond of the day, month or year that begins at ``start``."""
     first = _from_epoch(start)
-    if period == "day":
-        return start + SPAN_SECONDS["d"] - 1e-6
-    last_month = first.month if period == "month" else 12
-    days = calendar.monthrange(first.year, last_month)[1]
-    last = first.replace(month=last_month, day=days)
-    return (last - EPOCH).total_seconds() + SPAN_SECONDS["d"] - 1e-6
+    month, year = calendar.monthrange(first.year, first.month)[1], calendar.isleap(first.year) + 365
+    days = {"day": 1, "month": month, "year": year}[period]
+    return start + days * SPAN_SECONDS["d"] - 1e-6
 
 
 def _read(value: object, parameter: str) -> datetime:
     try:
         moment = _moment(value)
-        return moment.astimezone(UTC) if moment else _refuse(value, parameter)
+        utc = moment.astimezone(UTC) if moment else None
     except (ValueError, OverflowError, TypeError):
-        return _refuse(value, parameter)
-
-
-def _refuse(value: object, parameter: str) -> datetime:
-    raise _refusal(value, parameter) from None
+        utc = None
+    if utc is None:
+        raise _refusal(value, parameter)
+    return utc
 
 
 def _refusal(value: object, parameter: str) -> BadInputError:
@@ -198,26 +191,20 @@ def _moment(value: object) -> datetime | None:
     if not text or len(text) > LONGEST_TIME or not text.isascii():
         return None
     if _COMPACT.fullmatch(text):
-        return _from_compact(text)
+        form = "%Y%m%d%H%M%S"[: {8: 6, 12: 10, 14: 12}[len(text)]]
+        return datetime.strptime(text, form).replace(tzinfo=UTC)
     if _YEAR.fullmatch(text):
         return datetime(int(text), 1, 1, tzinfo=UTC)
     if _NUMBER.fullmatch(text) or (text.isdigit() and len(text) == MILLISECOND_DIGITS):
-        return _from_digits(text)
-    return _from_text(text)
+        # at least nine digits (1973 on): a bare year is not an epoch
+        return _from_number(float(text)) if len(text.split(".")[0].lstrip("-")) >= 9 else None
+    bare = _WEEKDAY.sub("", text, count=1) if text[0].isalpha() else text
+    moment = _from_iso(bare) or _from_words(bare) or _from_mail(bare)
+    return _aware(moment) if moment else None
 
 
 def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _from_compact(text: str) -> datetime:
-    return _aware(datetime.strptime(text, "%Y%m%d%H%M%S"[: {8: 6, 12: 10, 14: 12}[len(text)]]))
-
-
-def _from_digits(text: str) -> datetime | None:
-    """Seconds since 1970, as at least nine digits (1973 on): a bare year is not an epoch."""
-    whole = text.split(".")[0].lstrip("-")
-    return _from_number(float(text)) if len(whole) >= 9 else None
 
 
 def _from_number(seconds: float) -> datetime:
@@ -228,23 +215,12 @@ def _from_epoch(seconds: float) -> datetime:
     return EPOCH + timedelta(seconds=seconds)
 
 
-def _from_text(text: str) -> datetime | None:
-    bare = _WEEKDAY.sub("", text, count=1) if text[0].isalpha() else text
-    readers: tuple[Callable[[str], datetime | None], ...] = (_from_iso, _from_words, _from_mail)
-    for reader in readers:
-        moment = reader(bare)
-        if moment is not None:
-            return _aware(moment)
-    return None
-
-
 def _from_iso(text: str) -> datetime | None:
     """ISO 8601, with the looseness of ``2024/5/1 9:30 +0200`` and ``01.05.2024 09:30``."""
     if not text[0].isdigit():
         return None
-    text = _SLASHED.sub(_dashed, text, count=1)
+    text = _YEAR_FIRST.sub(lambda m: f"{m[1]}-{int(m[2]):02}-{int(m[3]):02}", text, count=1)
     text = _GERMAN.sub(lambda m: f"{m[3]}-{int(m[2]):02}-{int(m[1]):02}", text, count=1)
-    text = _LOOSE_DASHED.sub(_dashed, text, count=1)
     if month := _YEAR_MONTH.fullmatch(text):
         return datetime(int(month[1]), int(month[2]), 1, tzinfo=UTC)
     head, zone = text, ""
@@ -259,21 +235,14 @@ def _from_iso(text: str) -> datetime | None:
         return None
 
 
-def _dashed(found: re.Match[str]) -> str:
-    return f"{found[1]}-{int(found[2]):02}-{int(found[3]):02}"
-
-
 def _from_words(text: str) -> datetime | None:
-    if found := _DAY_MONTH_YEAR.fullmatch(text):
-        day, name, year = found[1], found[2], found[3]
-    elif found := _MONTH_DAY_YEAR.fullmatch(text):
-        day, name, year = found[2], found[1], found[3]
-    else:
+    """``1 May 2024`` and ``May 1, 2024``."""
+    found = next(filter(None, (form.fullmatch(text) for form in _WORDS)), None)
+    name = found["m"].lower() if found else ""
+    numbers = [number for number, month in enumerate(MONTHS, 1) if month.startswith(name)]
+    if not found or not numbers:
         return None
-    months = [m for m in MONTHS if len(name) >= 3 and m.startswith(name.lower())]
-    return (
-        datetime(int(year), MONTHS.index(months[0]) + 1, int(day), tzinfo=UTC) if months else None
-    )
+    return datetime(int(found["y"]), numbers[0], int(found["d"]), tzinfo=UTC)
 
 
 def _from_mail(text: str) -> datetime | None:

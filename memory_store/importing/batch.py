@@ -7,16 +7,15 @@ batch at work.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.dates import epoch
 from memory_store.errors import BadInputError, ConflictError
-from memory_store.importing.counts import Counts
 from memory_store.importing.drafts import memory_from_draft
-from memory_store.importing.job import ImportJob
+from memory_store.importing.job import Counts, ImportJob
 from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.records import Memory, MemoryDraft
 from memory_store.session.indexer import Indexer
@@ -42,15 +41,11 @@ class Pending(Struct, frozen=True):
     name: str
 
 
-class _Written(Struct, frozen=True):
-    """What came of a batch: the ids of its memories, and which drafts were refused, and why."""
-
-    ids: Sequence[str] = ()
-    refused: Mapping[int, str] = field(default_factory=dict)
-
-
 class Batch:
     """Drafts that were read and are not written yet, and the files that are read to their end.
+
+    ``marks`` are those files. ``origins`` are the origin tags of its drafts, ``ids`` the ids that
+    some of them carry.
 
     The job's ``stopped`` is called before each batch is written, where an error it raises ends the
     import, and its ``written`` with the report so far after each.
@@ -67,10 +62,10 @@ class Batch:
 
     def _begin(self) -> None:
         self._pending: list[Pending] = []
-        self._marks: list[FileMark] = []
+        self.marks: list[FileMark] = []
         self._characters = 0
-        self._origins: set[bytes | None] = set()
-        self._ids: set[str] = set()
+        self.origins: set[bytes | None] = set()
+        self.ids: set[str] = set()
         self._began = time.monotonic()
 
     @property
@@ -82,37 +77,25 @@ class Batch:
         """Whether a draft waits to be written."""
         return bool(self._pending)
 
-    def holds_origin(self, origin: bytes) -> bool:
-        """Whether a draft of that origin tag is in it."""
-        return origin in self._origins
-
-    def holds_id(self, memory: str) -> bool:
-        """Whether a draft that carries this id is in it."""
-        return memory.lower() in self._ids
-
     def put(self, pending: Pending) -> None:
         """Add a draft, and write the batch if it is full or late now."""
         draft = pending.draft
         self._pending.append(pending)
-        self._origins.add(pending.origin.origin)
+        self.origins.add(pending.origin.origin)
         if draft.id:
-            self._ids.add(draft.id.lower())
+            self.ids.add(draft.id.lower())
         self._characters += len(draft.text)
         full = len(self._pending) >= self._size * BATCH_MEMORIES
         late = time.monotonic() - self._began > BATCH_SECONDS
         if full or late or self._characters >= self._size * BATCH_CHARACTERS:
             self.flush()
 
-    def mark(self, file: FileMark) -> None:
-        """Remember with this batch that a file was read to its end."""
-        self._marks.append(file)
-
     def flush(self) -> None:
         """Write what is in it and mark the files it completes, in one transaction."""
         with self._vault.gate.entered():
-            if self._pending or self._marks:
+            if self._pending or self.marks:
                 self._job.stopped()
-                self._write(self._pending, self._marks)
+                self._write(self._pending, self.marks)
             self._begin()
 
     def _write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> set[bytes | None]:
@@ -120,8 +103,10 @@ class Batch:
 
         Returns the files of what was not written.
         """
+        refused: dict[int, str] = {}
         try:
-            written = _Written() if self._job.request.dry_run else self._store(pending, marks)
+            if not self._job.request.dry_run:
+                refused = self._store(pending, marks)
         except ConflictError:
             if not pending:
                 raise
@@ -129,30 +114,23 @@ class Batch:
                 half = len(pending) // 2
                 torn = self._write(pending[:half], ()) | self._write(pending[half:], ())
                 return torn | self._write((), [mark for mark in marks if mark.tag not in torn])
-            written = _Written(
-                refused={0: "its id is taken, or it was changed by another writer meanwhile"}
-            )
-        self._count(pending, written)
-        return {pending[number].origin.file for number in written.refused}
-
-    def _count(self, pending: Sequence[Pending], written: _Written) -> None:
-        self._counts.list_ids(written.ids)
+            refused[0] = "its id is taken, or it was changed by another writer meanwhile"
         for number, item in enumerate(pending):
-            if number in written.refused:
-                self._counts.fail(item.name, written.refused[number])
+            if number in refused:
+                self._counts.fail(item.name, refused[number])
             elif item.replaces is None:
                 self._counts.imported += 1
             else:
                 self._counts.replaced += 1
         self._job.written(self._counts.report())
+        return {pending[number].origin.file for number in refused}
 
-    def _store(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> _Written:
-        """Write a batch in one transaction.
+    def _store(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> dict[int, str]:
+        """Write a batch in one transaction. Returns which drafts were refused, and why.
 
         Raises ConflictError, nothing written, where an id is taken or a memory was changed.
         """
         refused: dict[int, str] = {}
-        refused_files: set[bytes | None] = set()
         accepted = []
         for number, item in enumerate(pending):
             try:
@@ -160,15 +138,16 @@ class Batch:
                 accepted.append((self._memory(item), replace(item.origin, through=through)))
             except BadInputError as error:
                 refused[number] = str(error)
-                refused_files.add(item.origin.file)
         prepared = self._preparer.prepare(accepted)
+        torn = {pending[number].origin.file for number in refused}
 
         def mark_files(storage: Storage) -> None:
-            self._ledger.mark(storage, [one for one in marks if one.tag not in refused_files])
+            self._ledger.mark(storage, [one for one in marks if one.tag not in torn])
 
         write_batch(self._vault, prepared, self._preparer.model, mark_files)
         self._ledger.note_sources()
-        return _Written([memory.id for memory, _ in accepted], refused)
+        self._counts.list_ids([memory.id for memory, _ in accepted])
+        return refused
 
     def _memory(self, item: Pending) -> Memory:
         collection = self._ledger.collection

@@ -7,10 +7,9 @@ the same memory. What has no field of its own is kept in ``metadata``; nothing i
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from msgspec import Struct
@@ -20,32 +19,9 @@ from memory_store.errors import BadInputError
 from memory_store.importing.drafts import TOPIC_LENGTH, TOPIC_LIMIT
 from memory_store.importing.front_matter import Plain, as_data, deeper_than
 from memory_store.records import DONE_SUFFIX, TYPES, MemoryDraft
+from memory_store.text.plain_json import refuse_constant
 
 MAX_METADATA_DEPTH = 200  # levels; below what Python's recursion allows here and in the store
-
-FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "_id"),
-    "ref": ("ref",),
-    "source": ("source",),
-    "collection": ("collection",),
-    "type": ("type",),
-    "title": ("title",),
-    "topics": ("topics", "topic", "tags", "tag", "keywords"),
-    "created": ("created", "created_at", "date", "date_created", "created_time", "creation_date"),
-    "updated": (
-        *("updated", "updated_at", "modified", "modified_at", "lastmod"),
-        *("last_modified", "date_modified", "date_updated"),
-    ),
-    "valid_from": ("valid_from",),
-    "valid_to": ("valid_to",),
-    "supersedes": ("supersedes",),
-    "parent": ("parent",),
-    "metadata": ("metadata",),
-}
-"""Field → the keys it is read from, best first (ours; then Hugo, Jekyll, Obsidian, Zettlr).
-
-Keys are compared without case, and ``-`` and spaces count as ``_``.
-"""
 
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.I)
 _KNOWN_TYPES = frozenset(TYPES) | {kind + DONE_SUFFIX for kind in TYPES}
@@ -81,23 +57,29 @@ class Record(Struct):
         """The memory draft; ``text`` is its text. Raises :class:`FieldError`."""
         exported = self.is_export
         names = _spellings(self.values)
-        readers = _READERS_OF_EXPORTS if exported else _READERS
         taken: dict[str, Any] = {}
         if self.ref is not None:
             names.pop("ref", None)
             taken["ref"] = self.ref
-        name = row_name(self.values) if self.is_row and not exported else None
-        for wanted, keys in FIELD_NAMES.items():
-            for key in (names[k] for k in keys if k in names):
-                self._take(wanted, key, readers[wanted], taken)
+        name = self._row_name(names) if self.is_row and not exported else None
+        for wanted, field in FIELDS.items():
+            for key in (names[k] for k in field.keys if k in names):
+                self._take(wanted, key, field.exported if exported else field.read, taken)
         if name is not None and taken.setdefault("ref", name[1]) == name[1]:
             self.values.pop(name[0], None)  # as ref, it need not be metadata too
         nested = taken.pop("metadata", {})
-        metadata = {key: _kept(value) for key, value in self.values.items()} | nested
-        topics = tuple(taken.pop("topics", ()))
-        return MemoryDraft(text=text, topics=topics, metadata=metadata, **taken)
+        metadata = {key: as_data(value) for key, value in self.values.items()} | nested
+        return MemoryDraft(text=text, metadata=metadata, **taken)
 
-    def _take(self, name: str, key: str, read: Reader, taken: dict[str, Any]) -> None:
+    def _row_name(self, names: Mapping[str, str]) -> tuple[str, str] | None:
+        """The key and the text of a row's own name in its source: its ``id`` (or ``_id``)."""
+        for key in (names[k] for k in FIELDS["id"].keys if k in names):
+            value = self.values[key]
+            if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value):
+                return key, str(value)
+        return None
+
+    def _take(self, name: str, key: str, read: FieldReader, taken: dict[str, Any]) -> None:
         """Move one key into its field, unless its value is not of that kind."""
         if name in taken and name != "topics":
             return
@@ -116,24 +98,8 @@ class Record(Struct):
             taken[name] = value
 
 
-Reader = Callable[[Any, str], Any]
-
-
-class _NotOurs:
-    """The value belongs to another program's field of the same name: leave it in metadata."""
-
-
-_NOT_OURS = _NotOurs()
-
-
-def row_name(record: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The key and the text of a row's own name in its source: its ``id`` (or ``_id``)."""
-    names = _spellings(record)
-    for key in (names[k] for k in FIELD_NAMES["id"] if k in names):
-        value = record[key]
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool) and str(value):
-            return key, str(value)
-    return None
+FieldReader = Callable[[Any, str], Any]  # of a value and its key, as they are written
+_NOT_OURS = object()  # the value belongs to another program's field of that name: it is metadata
 
 
 def split_topics(value: Any, key: str = "topics") -> tuple[str, ...]:
@@ -148,19 +114,14 @@ def split_topics(value: Any, key: str = "topics") -> tuple[str, ...]:
     elif isinstance(value, (str, int, float)):
         text = str(value).strip()
         if text.startswith("[") and text.endswith("]"):
-            return _topics_in_brackets(text, key)
+            try:  # ["a", "b"] as a table holds it, or [a, b] quoted by hand
+                return split_topics(json.loads(text), key)
+            except (ValueError, RecursionError):
+                return split_topics([part.strip(" '\"") for part in text[1:-1].split(",")], key)
         topics = [_topic(part, key) for part in (text.split(",") if "," in text else text.split())]
     else:
         raise BadInputError(f"{key}: topics are a list or text", key)
     return tuple(dict.fromkeys(topic for topic in topics if topic))
-
-
-def _topics_in_brackets(text: str, key: str) -> tuple[str, ...]:
-    """``["a", "b"]`` as a table holds it, or ``[a, b]`` quoted by hand."""
-    try:
-        return split_topics(json.loads(text), key)
-    except (ValueError, RecursionError):
-        return split_topics([part.strip(" '\"") for part in text[1:-1].split(",")], key)
 
 
 def _topic(value: Any, key: str) -> str:
@@ -217,20 +178,12 @@ def _metadata(value: Any, key: str) -> Any:
     value = as_data(value)
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
-            value = json.loads(value, parse_constant=_refuse_constant)
+            value = json.loads(value, parse_constant=refuse_constant)
         except (ValueError, RecursionError):
             return _NOT_OURS
         if deeper_than(value, MAX_METADATA_DEPTH):
             return _NOT_OURS
-    return _kept(value) if isinstance(value, dict) else _NOT_OURS
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _foreign(value: Any, key: str) -> Any:
-    return _NOT_OURS
+    return as_data(value) if isinstance(value, dict) else _NOT_OURS
 
 
 def _verbatim(value: Any, key: str) -> Any:
@@ -244,43 +197,40 @@ def _verbatim_topics(value: Any, key: str) -> tuple[str, ...]:
     return tuple(str(topic) for topic in value)
 
 
-def _kept(value: Any) -> Any:
-    """The value as JSON can hold it: what is neither text nor number nor list becomes text."""
-    value = as_data(value)
-    if isinstance(value, dict):
-        return {key: _kept(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_kept(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+class Field(NamedTuple):
+    """The ``keys`` a field is read from, best first, and how: ``exported`` if we wrote it."""
+
+    keys: tuple[str, ...]
+    read: FieldReader
+    exported: FieldReader
 
 
-_READERS: Mapping[str, Reader] = {
-    "id": _id,
-    "ref": _text,
-    "source": _foreign,
-    "collection": _text,
-    "type": _type,
-    "title": _text,
-    "topics": split_topics,
-    "created": _time,
-    "updated": _time,
-    "valid_from": _time,
-    "valid_to": _time,
-    "supersedes": _id,
-    "parent": _id,
-    "metadata": _metadata,
+FIELDS: Mapping[str, Field] = {
+    "id": Field(("id", "_id"), _id, _id),
+    "ref": Field(("ref",), _text, _verbatim),
+    "source": Field(("source",), lambda value, key: _NOT_OURS, _verbatim),
+    "collection": Field(("collection",), _text, _verbatim),
+    "type": Field(("type",), _type, _verbatim),
+    "title": Field(("title",), _text, _verbatim),
+    "topics": Field(("topics", "topic", "tags", "tag", "keywords"), split_topics, _verbatim_topics),
+    "created": Field(
+        ("created", "created_at", "date", "date_created", "created_time", "creation_date"),
+        *(_time, _time),
+    ),
+    "updated": Field(
+        (
+            *("updated", "updated_at", "modified", "modified_at", "lastmod"),
+            *("last_modified", "date_modified", "date_updated"),
+        ),
+        *(_time, _time),
+    ),
+    "valid_from": Field(("valid_from",), _time, _time),
+    "valid_to": Field(("valid_to",), _time, _time),
+    "supersedes": Field(("supersedes",), _id, _verbatim),
+    "parent": Field(("parent",), _id, _verbatim),
+    "metadata": Field(("metadata",), _metadata, _metadata),
 }
+"""The known fields (ours; then the keys of Hugo, Jekyll, Obsidian, Zettlr).
 
-_READERS_OF_EXPORTS: Mapping[str, Reader] = {
-    **_READERS,
-    "ref": _verbatim,
-    "source": _verbatim,
-    "collection": _verbatim,
-    "type": _verbatim,
-    "title": _verbatim,
-    "topics": _verbatim_topics,
-    "supersedes": _verbatim,
-    "parent": _verbatim,
-}
+Keys are compared without case, and ``-`` and spaces count as ``_``.
+"""

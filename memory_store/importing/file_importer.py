@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.batch import Batch, Pending
 from memory_store.importing.counterparts import Counterpart, Counterparts
-from memory_store.importing.counts import Counts
-from memory_store.importing.job import ADD, REPLACE
+from memory_store.importing.job import ADD, REPLACE, Counts
 from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.importing.readers import read_file, reader_named
 from memory_store.importing.source_file import LIMITS, STDIN, Skip, SourceFile
@@ -63,7 +62,7 @@ class FileImporter:
         if known is not None and known.content == content and self._is_complete(there, file):
             self._counts.unchanged += there
             if not self._ledger.is_of(known, source) and content is not None:
-                self._batch.mark(FileMark(source, tag, content))  # now it is this one's
+                self._batch.marks.append(FileMark(source, tag, content))  # now it is this one's
             return
         records: set[bytes] = set()
         whole = readable = True
@@ -81,7 +80,7 @@ class FileImporter:
             content = self._content_tag(file) if before == _large(file) else None
             content = content if before == _large(file) else None
         if whole and content is not None:
-            self._batch.mark(FileMark(source, tag, content))
+            self._batch.marks.append(FileMark(source, tag, content))
 
     def _is_complete(self, memories: int, file: SourceFile) -> bool:
         """Whether an unchanged file has all its memories: so many are in the ledger.
@@ -111,7 +110,7 @@ class FileImporter:
         origin_tag, known = self._ledger.known_record(
             (_encoded(draft.source), _encoded(identity)), draft
         )
-        if origin_tag in records or self._batch.holds_origin(origin_tag):
+        if origin_tag in records or origin_tag in self._batch.origins:
             self._counts.fail(name, "the same ref occurs twice; the first is kept")
             return
         records.add(origin_tag)
@@ -127,7 +126,7 @@ class FileImporter:
             self._take_counterpart(counterpart, draft, name)
             return
         foreign = known is not None and known.origin not in (None, origin_tag)
-        if foreign or (draft.id and self._batch.holds_id(draft.id)):
+        if foreign or (draft.id and draft.id.lower() in self._batch.ids):
             self._counts.fail(name, "its id is that of a memory from another source")
             return
         origin = Origin(origin_tag, draft_tag, file_tag)

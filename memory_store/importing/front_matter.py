@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from typing import Any
 
@@ -49,7 +49,11 @@ class FrontMatter(Struct, frozen=True):
     body: str = ""
 
 
-_FENCES = {"---": ("---", "..."), "+++": ("+++",)}
+_CLOSERS = {"---": "--- or ...", "+++": "+++"}
+_CLOSING = {
+    "---": re.compile(r"^(?:---|\.\.\.)[^\S\n]*$\n?", re.M),
+    "+++": re.compile(r"^\+\+\+[^\S\n]*$\n?", re.M),
+}
 _LOOKS_LIKE_A_FIELD = {
     "---": re.compile(r"\s*(?:#.*)?(?:[\w\"'][^\n]{0,100}?:(?:\s|\Z)|\Z)"),
     "+++": re.compile(r"\s*(?:#.*)?(?:[\w\"'.\s-]{1,100}=|\[|\Z)"),
@@ -64,24 +68,23 @@ def read_front_matter(text: str, depth: int = MAX_DEPTH) -> FrontMatter:
     :class:`FrontMatterError` for a block that is not closed or not readable.
     """
     fence = text.partition("\n")[0].rstrip()
-    if fence not in _FENCES:
+    if fence not in _CLOSING:
         return FrontMatter(body=text)
     start = text.find("\n") + 1
-    closing = _closing(text, start, _FENCES[fence]) if start else None
-    if closing is None:
+    closing = _CLOSING[fence].search(text, start) if start else None
+    if closing is None or closing.start() - start > MAX_FRONT_MATTER_CHARACTERS + 1:
         return _unclosed(text, start, fence)
-    end, after = closing
-    block = text[start:end]
+    block = text[start : closing.start()]
     if len(block) > MAX_FRONT_MATTER_CHARACTERS:
         raise FrontMatterError(f"front matter over {MAX_FRONT_MATTER_CHARACTERS // 1024} KB", 1)
     read = _read_yaml(block, depth) if fence == "---" else _read_toml(block, depth)
     if read is None:
         return FrontMatter(body=text)
-    return FrontMatter(*read, body=text[after:].removeprefix("\n"))
+    return FrontMatter(*read, body=text[closing.end() :].removeprefix("\n"))
 
 
 def as_data(value: Any) -> Any:
-    """A front matter value as JSON data: unquoted scalars become numbers, booleans and null.
+    """A value as JSON can hold it: unquoted scalars become numbers, booleans and null.
 
     The rules are those of YAML 1.2 (``no`` and ``12:30`` stay text), and a number is read as one
     only when nothing of its spelling is lost that a note's author may need (``007`` stays text).
@@ -94,21 +97,7 @@ def as_data(value: Any) -> Any:
         return {str(key): as_data(item) for key, item in value.items()}
     if isinstance(value, list):
         return [as_data(item) for item in value]
-    return value
-
-
-def _closing(text: str, start: int, fences: tuple[str, ...]) -> tuple[int, int] | None:
-    """Where the block ends and where the body starts; looks no further than the size limit."""
-    position = start
-    while position <= len(text) and position - start <= MAX_FRONT_MATTER_CHARACTERS + 1:
-        newline = text.find("\n", position)
-        line_end = len(text) if newline < 0 else newline
-        if text[position : position + 3] in fences and not text[position + 3 : line_end].strip():
-            return position, min(line_end + 1, len(text))
-        if newline < 0:
-            return None
-        position = newline + 1
-    return None
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _unclosed(text: str, start: int, fence: str) -> FrontMatter:
@@ -117,7 +106,7 @@ def _unclosed(text: str, start: int, fence: str) -> FrontMatter:
         return FrontMatter(body=text)
     first = next((line for line in text[start : start + 2_000].split("\n") if line.strip()), "")
     if first and _LOOKS_LIKE_A_FIELD[fence].match(first):
-        closers = " or ".join(_FENCES[fence])
+        closers = _CLOSERS[fence]
         raise FrontMatterError(f"front matter opened here is never closed with {closers}", 1)
     return FrontMatter(body=text)
 
@@ -178,7 +167,8 @@ class _YamlReader:
         if isinstance(event, yaml.NodeEvent):
             self._check(event, line)
         if isinstance(event, yaml.ScalarEvent):
-            self._place(Plain(event.value) if _is_plain(event) else event.value, line)
+            plain = event.style in (None, "") and event.tag not in (TEXT_TAG, "!")
+            self._place(Plain(event.value) if plain else event.value, line)
         elif isinstance(event, yaml.CollectionStartEvent):
             content: list[Any] | dict[str, Any]
             content = {} if isinstance(event, yaml.MappingStartEvent) else []
@@ -222,10 +212,6 @@ class _YamlReader:
         level.key = str(key)
         if len(self.levels) == 1:
             self.lines[level.key] = line
-
-
-def _is_plain(event: yaml.ScalarEvent) -> bool:
-    return event.style in (None, "") and event.tag != TEXT_TAG and event.tag != "!"
 
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -284,8 +270,6 @@ def _toml_value(value: Any) -> Any:
         return [_toml_value(item) for item in value]
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     return value
 
 
@@ -293,14 +277,8 @@ def deeper_than(value: Any, limit: int) -> bool:
     """Whether lists and mappings nest more than ``limit`` levels; needs no recursion."""
     level = [value]
     for _ in range(limit + 1):
-        level = [item for outer in level for item in _inside(outer)]
+        mappings = [item for outer in level if isinstance(outer, dict) for item in outer.values()]
+        level = mappings + [item for outer in level if isinstance(outer, list) for item in outer]
         if not level:
             return False
     return True
-
-
-def _inside(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value

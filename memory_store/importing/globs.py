@@ -8,7 +8,6 @@ for hours on a name of eighty letters.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +17,8 @@ MOST_GLOB = 1_024  # characters, four times the longest name that a file can hav
 _PIECE = re.compile(r"\*\*/(?:\*\*/)*|/\*\*\Z|\*+|\?|\[!?\]?[^\]/]*\]|.", re.S)
 _RANGE = re.compile(r"(.)-(.)|(.)", re.S)
 _SURROGATE = re.compile("[\ud800-\udfff]")  # bytes of a name that are no text; RE2 reads UTF-8
-_SPANNING = {"**": ".*", "/**": "(?:/.*)?"}
+_WILD = {"**": ".*", "/**": "(?:/.*)?", "?": "[^/]"}
+BEFORE_SLASH, AFTER_SLASH = ord("/") - 1, ord("/") + 1
 
 
 class Glob:
@@ -53,17 +53,13 @@ class Glob:
 
 def _translated(piece: str) -> str:
     """A piece of a glob as a piece of an RE2 expression. Raises ValueError for a bad set."""
-    if piece.startswith("**/"):
-        return "(?:.*/)?"
-    if piece in _SPANNING:
-        return _SPANNING[piece]
+    if piece in _WILD:
+        return _WILD[piece]
     if piece.startswith("*"):
-        return "[^/]*"
-    if piece == "?":
-        return "[^/]"
+        return "(?:.*/)?" if piece.endswith("/") else "[^/]*"
     if len(piece) > 1 and piece.startswith("["):
         return _set(piece[1:-1])
-    return _character(ord(_encodable(piece)))
+    return f"\\x{{{ord(_encodable(piece)):X}}}"
 
 
 def _set(inside: str) -> str:
@@ -71,38 +67,16 @@ def _set(inside: str) -> str:
     negated, members = inside.startswith("!"), inside.removeprefix("!")
     if not members:
         raise ValueError("an empty set")
-    ranges = [_range(*match.groups()) for match in _RANGE.finditer(_encodable(members))]
+    spans: list[tuple[int, int]] = []
+    for first, last, single in _RANGE.findall(_encodable(members)):
+        low, high = ord(first or single), ord(last or single)
+        if low > high:
+            raise ValueError(f"bad character range {first}-{last}")
+        spans += [(low, min(high, BEFORE_SLASH)), (max(low, AFTER_SLASH), high)]
+    shown = "".join(f"\\x{{{a:X}}}-\\x{{{b:X}}}" for a, b in spans if a <= b)
     if negated:
-        return f"[^/{''.join(map(_shown, ranges))}]"
-    kept = [part for one in ranges for part in _without_slash(*one)]
-    return f"[{''.join(map(_shown, kept))}]" if kept else r"[^\x{0}-\x{10FFFF}]"
-
-
-def _range(first: str | None, last: str | None, single: str | None) -> tuple[int, int]:
-    if single is not None or first is None or last is None:
-        return ord(single or ""), ord(single or "")
-    if first > last:
-        raise ValueError(f"bad character range {first}-{last}")
-    return ord(first), ord(last)
-
-
-def _without_slash(first: int, last: int) -> Iterator[tuple[int, int]]:
-    slash = ord("/")
-    if not first <= slash <= last:
-        yield first, last
-        return
-    if first < slash:
-        yield first, slash - 1
-    if last > slash:
-        yield slash + 1, last
-
-
-def _shown(span: tuple[int, int]) -> str:
-    return f"{_character(span[0])}-{_character(span[1])}"
-
-
-def _character(code: int) -> str:
-    return f"\\x{{{code:X}}}"
+        return f"[^/{shown}]"
+    return f"[{shown}]" if shown else r"[^\x{0}-\x{10FFFF}]"
 
 
 def _encodable(text: str) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import checked_type, clean_topics
-from memory_store.importing.source_file import Found
-from memory_store.records import Embedded, ImportReport, Progress, unheard
+from memory_store.importing.source_file import Failure, Found, Skip
+from memory_store.records import LISTED_IDS, Embedded, ImportReport, Progress, unheard
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.text.tokens import ANALYSER_VERSION
 
@@ -25,10 +25,7 @@ DIFFERING = (KEEP, REPLACE, ADD)
 """What to do with an uploaded file that says something else than its note from a folder: keep that
 note and name the file, write the file as the note's next version, or add one more memory."""
 
-KEPT_WITH_A_SOURCE = (
-    *("collection", "type", "topics", "glob", "exclude"),
-    *("table", "text_column"),
-)
+KEPT_WITH_A_SOURCE = ("collection", "type", "topics", "glob", "exclude", "table", "text_column")
 
 
 class ImportRequest(Struct, frozen=True, kw_only=True):
@@ -98,3 +95,42 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     embedded: Embedded = unheard
     written: Callable[[ImportReport], None] = unheard
     stopped: Callable[[], bool] = lambda: False
+
+
+class Counts(Struct):
+    """What an import has done so far. ``forgotten`` names memories whose records are gone."""
+
+    imported: int = 0
+    unchanged: int = 0
+    replaced: int = 0
+    forgotten: list[str] = field(default_factory=list)
+    _failures: list[tuple[str, str]] = field(default_factory=list)
+    _skips: list[tuple[str, str]] = field(default_factory=list)
+    _ids: list[str] = field(default_factory=list)
+
+    def fail(self, name: str, reason: str) -> None:
+        self._failures.append((name, reason))
+
+    def leave_out(self, what: Skip | Failure) -> None:
+        """Count a file or record that was not read, for the reason it says."""
+        kind = self._skips if isinstance(what, Skip) else self._failures
+        kind.append((what.name, what.reason))
+
+    def list_ids(self, ids: Sequence[str]) -> None:
+        """Add to the ids of the report, which lists the first few of them."""
+        self._ids += ids[: LISTED_IDS - len(self._ids)]
+
+    def report(self, degraded: Sequence[str] = ()) -> ImportReport:
+        return ImportReport(
+            imported=self.imported,
+            unchanged=self.unchanged,
+            replaced=self.replaced,
+            skipped=len(self._skips),
+            failed=len(self._failures),
+            pruned=len(self.forgotten),
+            failures=tuple(self._failures),
+            skips=tuple(self._skips),
+            degraded=tuple(degraded),
+            ids=tuple(self._ids),
+            forgotten=tuple(self.forgotten),
+        )

@@ -1,12 +1,13 @@
 """The ledger of a collection: which files and records were imported before, and from where.
 
 Boundary: holds the vault's keys through :class:`OpenVault`. Known files and records are recognised
-by keyed tags; nothing is opened.
+by keyed tags. Heads are opened, of collections that the vault's keys open, only to learn where a
+memory was read whose file or record seems to have left its source (``--prune``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from typing import Any
 from msgspec import Struct
 
 from memory_store.importing.job import ImportRequest
+from memory_store.importing.source_file import shown
+from memory_store.importing.walker import names_below
 from memory_store.records import MemoryDraft
 from memory_store.session.opened_vault import OpenVault
+from memory_store.session.writer import delete_memories
 from memory_store.vault.machine import machine_id
-from memory_store.vault.rows import Origin, read_origins
+from memory_store.vault.rows import Origin, open_head, read_origins
 from memory_store.vault.sources import (
     UPLOADED,
     Source,
@@ -145,13 +149,62 @@ class Ledger:
 
     def remember(self, sources: Sequence[str]) -> None:
         """Seal each imported path with its options, for the next ``import`` without a path."""
-        with (
-            self.vault.writing() as storage,
-            storage.transaction(self.vault.keyring),
-        ):
+        with self.vault.writing() as storage, storage.transaction(self.vault.keyring):
             for path in sources:
                 self._source(storage, path)
         self.note_sources()
+
+    def remove_gone(
+        self, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]
+    ) -> list[str]:
+        """Delete memories of a source whose file or record is gone. Returns where they were.
+
+        ``files`` are the tags of all files that are still there, ``records`` the origins found in
+        those that were read again. A file left out by other globs, but still there, is kept, and
+        so is what these keys do not open. A dry run deletes nothing. Raises OSError, and deletes
+        nothing, where a folder of the source cannot be listed.
+        """
+        missing = self._missing(source, files, records)
+        names: dict[str, str] = {}
+        with self.vault.moment() as (storage, known):
+            for row in storage.memories.rows([*missing]).values():
+                head, file = open_head(self.vault.keyring, row, known), missing[row.id]
+                at, ref = head["source"], head["ref"]
+                # None where the ref is a row's, or one that the note gave itself
+                path = Path(at, ref) if at and ref and self.file_tag(at, ref) == file else None
+                if file in records or path is None or not path.exists():
+                    name = f"{at}: {ref or row.id}" if at else row.id
+                    names[row.id] = shown(path or name)
+        if names and not self.request.dry_run:
+            delete_memories(self.vault, [*names], also=lambda now: now.files.forget_empty())
+        return sorted(names.values())
+
+    def _missing(
+        self, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]
+    ) -> dict[str, bytes]:
+        """The memories whose record is gone or whose file was not seen, with the tag of the file.
+
+        Only those count that the key of their own collection proves to have come from here.
+        """
+        known = self.source_of(source)
+        if known is None:
+            return {}
+        keyring = self.vault.keyring
+        rows = [
+            (memory, stored[0], stored[2])
+            for memory, collection, *stored in self.vault.reader().origins.of_source(
+                known.id, keyring.openable()
+            )
+            if Origin.proven(keyring.of(collection), memory, self.collection, stored) is not None
+        ]
+        there = files
+        if any(file not in files for *_, file in rows):
+            there = files | {self.file_tag(*name) for name in names_below(Path(source))}
+        return {
+            memory: file
+            for memory, origin, file in rows
+            if (origin not in records[file] if file in records else file not in there)
+        }
 
 
 def known_sources(vault: OpenVault) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:

@@ -10,21 +10,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, LockedError, ModelUnavailableError
 from memory_store.importing.batch import Batch
-from memory_store.importing.counts import Counts
 from memory_store.importing.file_importer import FileImporter
-from memory_store.importing.job import ADD, ImportJob, ImportRequest
+from memory_store.importing.job import ADD, Counts, ImportJob, ImportRequest
 from memory_store.importing.ledger import Ledger, known_sources
-from memory_store.importing.removals import remove_gone
 from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, shown
 from memory_store.importing.walker import refusal, walk
 from memory_store.paths import home_path
-from memory_store.records import LISTED_IDS, ImportReport
+from memory_store.records import ImportReport
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.sources import UPLOADED
@@ -51,11 +49,13 @@ def run_import(
         requests, left = _requests(vault, job)
         preparer = Indexer(vault, embedders, failed)
     preparer.embedded = job.embedded
+    counts = Counts()
     try:
-        reports = [_Import(vault, preparer, replace(job, request=one)).run() for one in requests]
+        for request in requests:
+            _Import(vault, preparer, replace(job, request=request), counts).run()
     finally:
         preparer.close()
-    return replace(_sum(reports), degraded=tuple(left))
+    return counts.report(left)
 
 
 def _requests(vault: OpenVault, job: ImportJob) -> tuple[Sequence[ImportRequest], Sequence[str]]:
@@ -72,21 +72,20 @@ def _requests(vault: OpenVault, job: ImportJob) -> tuple[Sequence[ImportRequest]
 class _Import:
     """One request at work."""
 
-    def __init__(self, vault: OpenVault, preparer: Indexer, job: ImportJob) -> None:
+    def __init__(self, vault: OpenVault, preparer: Indexer, job: ImportJob, counts: Counts) -> None:
         with vault.gate.entered():
             collection = vault.collections.find_or_create(job.request.collection)
             self.ledger = Ledger(vault, collection, job.request)
-        self.job, self.request, self.counts = job, job.request, Counts()
-        self.batch = Batch(self.ledger, preparer, job, self.counts)
+        self.job, self.request, self.counts = job, job.request, counts
+        self.batch = Batch(self.ledger, preparer, job, counts)
         self.preparer = preparer
 
-    def run(self) -> ImportReport:
+    def run(self) -> None:
         """Import the files at hand, or the paths of the request."""
         if self.job.files is not None:
             self._import_files(self.job.files)
         else:
             self._import_paths()
-        return self.counts.report()
 
     def _import_paths(self) -> None:
         """Import files, folders or standard input (``-``) into the ledger's collection.
@@ -142,14 +141,14 @@ class _Import:
 
         Nor of one that gave no file: an empty folder is more likely a disk that is not there.
         """
-        for source in [one for one in sources if one not in filled]:
-            self.counts.fail(
-                source, "nothing to import is left in it, so nothing of it was forgotten"
-            )
-        for source in [one for one in sources if one in filled]:
+        empty = "nothing to import is left in it, so nothing of it was forgotten"
+        for source in sources:
+            if source not in filled:
+                self.counts.fail(source, empty)
+                continue
             try:
                 seen = importer.seen_files, importer.seen_records
-                self.counts.forgotten += remove_gone(self.ledger, source, *seen)
+                self.counts.forgotten += self.ledger.remove_gone(source, *seen)
             except OSError as error:
                 kept = f"{refusal(error)}, so nothing of {shown(source)} was forgotten"
                 self.counts.fail(shown(error.filename or source), kept)
@@ -168,26 +167,11 @@ def _source_path(path: str) -> str:
 def _found_files(request: ImportRequest, counts: Counts) -> Iterator[tuple[str, SourceFile]]:
     seen: set[Path] = set()
     for path in request.paths:
-        source = _source_path(path)
-        for found in walk([path], request.glob, request.exclude):
-            if isinstance(found, Skip | Failure):
+        for found in walk(path, request.glob, request.exclude, seen=seen):
+            if isinstance(found, SourceFile):
+                yield _source_path(path), found
+            else:
                 counts.leave_out(found)
-            elif found.path not in seen:
-                seen.add(found.path)
-                yield source, found
-
-
-def _sum(reports: Sequence[ImportReport]) -> ImportReport:
-    """Several reports as one: numbers added, lists joined."""
-    totals: dict[str, Any] = {}
-    for name in ImportReport.__struct_fields__:
-        values = [getattr(report, name) for report in reports]
-        if isinstance(values[0], int):
-            totals[name] = sum(values)
-        else:
-            totals[name] = tuple(item for value in values for item in value)
-    totals["ids"] = totals["ids"][:LISTED_IDS]
-    return ImportReport(**totals)
 
 
 class _Steps:

@@ -1,11 +1,16 @@
-"""One file to import: its names, and its bytes, text or lines within the limits.
+"""One file to import: its names, its bytes, text or lines within the limits, and its reader.
 
 Boundary: a hostile file costs bounded memory. It is opened once, without following a link that took
 its place and without waiting for a pipe. Names reach messages without control characters.
+
+Text is UTF-8, or UTF-16 that says so; nothing is guessed. A wrong byte is reported with its line
+and offset: read in some other encoding, it would put text into the store that its author never
+wrote, without a warning.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import stat
@@ -18,10 +23,12 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from memory_store.errors import MemoryStoreError
-from memory_store.importing.encoding import SNIFFED_BYTES, Broken, decode, decode_lines, is_binary
 from memory_store.records import MemoryDraft
 
 STDIN = "stdin"
+SNIFFED_BYTES = 8_192  # a NUL among them means binary, as git and grep decide
+MAX_LINE_BYTES = 16 * 1024 * 1024  # of NDJSON and tables: a line is read into memory whole
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 TEXT_COLUMNS = ("text", "body", "content", "note")
 """Where a row's text is looked for, in this order, when no column is named."""
 
@@ -51,6 +58,17 @@ class Failure(Struct, frozen=True):
 
     name: str
     reason: str
+
+
+class Broken(Struct, frozen=True):
+    """A part of a file that cannot be read; ``last``: nor what is behind it.
+
+    ``where`` is its line, counted from 1, or a row's primary key; None for a whole table.
+    """
+
+    where: int | str | None
+    reason: str
+    last: bool = False
 
 
 class LeftOutError(MemoryStoreError):
@@ -130,11 +148,18 @@ class SourceFile(Struct, frozen=True):
         return data
 
     def text(self, limits: Limits) -> str:
-        """The text, with ``\\n`` newlines. Raises as :meth:`data` does, for blank text, and for
-        what is neither UTF-8 nor UTF-16."""
-        text = decode(self.data(limits, text=True))
-        if isinstance(text, Broken):
-            raise UnreadableError(text.reason, text.where)
+        """The text without byte order mark and with ``\\n`` newlines.
+
+        Raises as :meth:`data` does, for blank text, and for what is neither UTF-8 nor UTF-16.
+        """
+        data = self.data(limits, text=True)
+        utf16 = data.startswith(UTF16_MARKS)
+        try:
+            text = data.decode("utf-16" if utf16 else "utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            offset = error.start + _mark_length(data)
+            reason = _not_text(data, offset, 0, "UTF-16" if utf16 else "UTF-8")
+            raise UnreadableError(reason, data.count(b"\n", 0, offset) + 1) from None
         if not text.strip():
             raise LeftOutError("empty")
         return text
@@ -142,18 +167,70 @@ class SourceFile(Struct, frozen=True):
     def lines(self) -> Iterator[tuple[int, str | Broken]]:
         """Numbered lines with their line ends, one in memory at a time; or why one is none.
 
-        Raises LeftOutError for an empty or binary file.
+        After a line that is too long, or UTF-16, no more follow. Raises LeftOutError for an empty
+        or binary file.
         """
         with self.open() as stream:
             head = stream.read(SNIFFED_BYTES)
             if not head or is_binary(head):
                 raise LeftOutError("binary" if head else "empty")
             stream.seek(0)
-            yield from decode_lines(stream)
+            offset, number = 0, 0
+            while data := stream.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(data) > MAX_LINE_BYTES:
+                    yield number, Broken(number, f"a line over {MAX_LINE_BYTES // 1024**2} MB")
+                    return
+                if number == 1 and data.startswith(UTF16_MARKS):
+                    yield number, Broken(number, "UTF-16; save it as UTF-8")
+                    return
+                try:
+                    yield number, data.decode("utf-8-sig" if number == 1 else "utf-8")
+                except UnicodeDecodeError as error:
+                    at = error.start + (_mark_length(data) if number == 1 else 0)
+                    yield number, Broken(number, _not_text(data, at, offset, "UTF-8"))
+                offset += len(data)
 
 
 Found = SourceFile | Skip | Failure
 Item = MemoryDraft | Skip | Failure
+
+
+class Reader(Struct, frozen=True):
+    """How files of one format become memories.
+
+    ``read`` yields a draft for each memory, and a Skip or a Failure for what is none; it may raise
+    LeftOutError or UnreadableError for the file as a whole. ``suffixes`` are in lower case and
+    begin with a dot. ``sniff`` knows the format by a file's first bytes: it is asked about standard
+    input and, where the format is ``binary``, about files of an unknown suffix.
+
+    ``rows``: a file holds many records with names of their own; it is left in a folder unless it is
+    named or matched by a pattern. ``streamed``: read piece by piece, at any size. ``on_disk``: read
+    by its path, so neither uploaded nor piped in.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[SourceFile, Limits], Iterator[Item]]
+    sniff: Callable[[bytes], bool] = lambda head: False
+    rows: bool = False
+    streamed: bool = False
+    binary: bool = False
+    on_disk: bool = False
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether a file that begins so holds no text."""
+    return b"\0" in head[:SNIFFED_BYTES] and not head.startswith(UTF16_MARKS)
+
+
+def _mark_length(data: bytes) -> int:
+    """What ``utf-8-sig`` has taken off before it counts; UTF-16 counts its mark."""
+    return len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
+
+
+def _not_text(data: bytes, at: int, before: int, encoding: str) -> str:
+    return f"not {encoding}: byte 0x{data[at]:02x} at offset {before + at}"
 
 
 def too_large(limits: Limits) -> str:

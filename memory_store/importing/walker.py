@@ -35,13 +35,14 @@ FOLDERS_NEVER_ENTERED = frozenset({"node_modules", "__pycache__"})
 
 
 def walk(
-    paths: Sequence[str | Path],
+    path: str | Path,
     globs: Sequence[str] = (),
     excludes: Sequence[str] = (),
     *,
+    seen: set[Path] | None = None,
     stdin: IO[str] | None = None,
 ) -> Iterator[Found]:
-    """Every file to import under ``paths``, in a stable order, each once.
+    """Every file to import under ``path``, in a stable order, but those ``seen`` before.
 
     Folders give their Markdown and text files or, with ``globs``, the files that match one;
     a named file is taken whatever its kind. A pattern without ``/`` is matched against names, one
@@ -49,18 +50,17 @@ def walk(
     input, read from ``stdin``. Raises :class:`BadInputError` for a malformed pattern.
     """
     wanted, unwanted = [Glob(g) for g in globs], [Glob(e) for e in excludes]
-    seen: set[Path] = set()
-    for path in paths:
-        if str(path) == "-":
-            here = Path("-")
-            yield SourceFile(here, here, "-", STDIN, STDIN_NAME, stream=stdin or sys.stdin)
-            continue
-        for found in _walk_one(Path(path), wanted, unwanted):
-            if isinstance(found, SourceFile):
-                if found.path in seen:
-                    continue
-                seen.add(found.path)
-            yield found
+    passed = set() if seen is None else seen
+    if str(path) == "-":
+        here = Path("-")
+        yield SourceFile(here, here, "-", STDIN, STDIN_NAME, stream=stdin or sys.stdin)
+        return
+    for found in _walk_one(Path(path), wanted, unwanted):
+        if isinstance(found, SourceFile):
+            if found.path in passed:
+                continue
+            passed.add(found.path)
+        yield found
 
 
 def names_below(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -129,33 +129,28 @@ class _Folder:
         waiting = [""]
         while waiting:
             relative = waiting.pop()
+            here = self.root / relative
+            try:
+                status = here.stat(follow_symlinks=False)
+                with os.scandir(here) as scan:
+                    entries = sorted(scan, key=lambda entry: entry.name)
+            except OSError as error:
+                yield Failure(self._shown(relative), refusal(error))
+                continue
+            if (status.st_dev, status.st_ino) in self.entered:  # a folder mounted inside itself
+                continue
+            self.entered.add((status.st_dev, status.st_ino))
             folders: list[str] = []
-            for found in self._list(relative):
+            for entry in entries:
+                found = self._judge(entry, f"{relative}/{entry.name}" if relative else entry.name)
                 if isinstance(found, str):
                     folders.append(found)
-                else:
+                elif found is not None:
                     yield found
             waiting.extend(reversed(folders))
 
-    def _list(self, relative: str) -> Iterator[Found | str]:
-        """The findings of one folder; a plain string is a folder to enter."""
-        here = self.root / relative
-        try:
-            status = here.stat(follow_symlinks=False)
-            with os.scandir(here) as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-        except OSError as error:
-            yield Failure(self._shown(relative), refusal(error))
-            return
-        if (status.st_dev, status.st_ino) in self.entered:  # a folder mounted inside itself
-            return
-        self.entered.add((status.st_dev, status.st_ino))
-        for entry in entries:
-            found = self._judge(entry, f"{relative}/{entry.name}" if relative else entry.name)
-            if found is not None:
-                yield found
-
     def _judge(self, entry: os.DirEntry[str], relative: str) -> Found | str | None:
+        """What an entry is: a plain string is a folder to enter."""
         if _is_passed_over(entry.name):
             return None
         name = self._shown(relative)
@@ -166,7 +161,9 @@ class _Folder:
             if entry.is_dir(follow_symlinks=False):
                 if excluded:
                     return Skip(f"{name}/", "excluded")
-                return self._enter(relative, name)
+                if relative.count("/") >= MAX_FOLDER_DEPTH:
+                    return Failure(f"{name}/", f"deeper than {MAX_FOLDER_DEPTH} folders")
+                return relative
             if not self._is_wanted(relative):
                 return None
             if excluded:
@@ -177,11 +174,6 @@ class _Folder:
         if not stat.S_ISREG(status.st_mode):
             return Skip(name, "not a regular file")
         return _file(Path(entry.path), self.root, relative, name, status)
-
-    def _enter(self, relative: str, name: str) -> str | Failure:
-        if relative.count("/") >= MAX_FOLDER_DEPTH:
-            return Failure(f"{name}/", f"deeper than {MAX_FOLDER_DEPTH} folders")
-        return relative
 
     def _judge_link(self, entry: os.DirEntry[str], relative: str, name: str) -> Skip | None:
         """A link within the folder is passed over: its target is met under its own name."""

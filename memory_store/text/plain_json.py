@@ -24,7 +24,7 @@ def read_json(content: str | bytes) -> Any:
     Raises ``ValueError`` for anything else, ``NaN`` and numbers too large for a float among it,
     and ``RecursionError``.
     """
-    return mended(json.loads(content, parse_constant=_refuse, parse_float=_finite))
+    return mended(json.loads(content, parse_constant=refuse_constant, parse_float=_finite))
 
 
 def read_stored_json(content: bytes, *, verbatim: str) -> dict[str, Any]:
@@ -62,8 +62,9 @@ def mended(value: Any) -> Any:
 
 def _finite(digits: str) -> float:
     number = float(digits)
-    return number if math.isfinite(number) else _refuse("a number this large")
+    return number if math.isfinite(number) else refuse_constant("a number this large")
 
 
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+def refuse_constant(name: str) -> Any:
+    """For ``NaN`` and the like, which Python reads and JSON does not have."""
+    raise ValueError(f"{name} is not a JSON value")

@@ -93,20 +93,16 @@ def places(text: str, word: str) -> Iterator[int]:
     """Where ``word``, found by :func:`simple_pattern`, stands as a word of its own, in order."""
     at = text.find(word)
     while at >= 0:
-        if _begins(text, at) and _ends(text, at + len(word)):
+        end = at + len(word)
+        before, after = text[max(at - 2, 0) : at][::-1], text[end : end + 2]
+        if not _goes_on(before) and not _goes_on(after):
             yield at
         at = text.find(word, at + 1)
 
 
-def _begins(text: str, at: int) -> bool:
-    """Whether what stands before is no part of the same word: no letter, also before an ``'``."""
-    before, joined = text[at - 1 : at] if at else "", text[at - 2 : at - 1] if at > 1 else ""
-    return not (before.isalnum() or (before in _JOINING and joined.isalnum()))
-
-
-def _ends(text: str, at: int) -> bool:
-    after, joined = text[at : at + 1], text[at + 1 : at + 2]
-    return not (after.isalnum() or (after in _JOINING and joined.isalnum()))
+def _goes_on(beside: str) -> bool:
+    """Whether a word goes on where this is the character beside it, and the one behind that."""
+    return beside[:1].isalnum() or (beside[:1] in _JOINING and beside[1:].isalnum())
 
 
 def words(text: str) -> list[Word]:

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # reading_files, writing_notes
+from memory_store.records import MemoryDraft
+
+sys.path.insert(0, str(Path(__file__).parent))  # reading_files
+
+from reading_files import Outcome, read
 
 
 @pytest.fixture
@@ -31,3 +35,15 @@ def put(here: Path) -> Callable[[str, str | bytes], Path]:
         return path
 
     return put
+
+
+@pytest.fixture
+def rows(put: Callable[[str, str | bytes], Path]) -> Callable[[str, str | bytes], Outcome]:
+    """What a file of this name and content becomes."""
+    return lambda name, content: read(put(name, content).name)
+
+
+@pytest.fixture
+def note(put: Callable[[str, str | bytes], Path]) -> Callable[[str | bytes], MemoryDraft]:
+    """What a note of this content becomes."""
+    return lambda content: read(put("a.md", content)).only

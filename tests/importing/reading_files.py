@@ -1,9 +1,10 @@
-"""Reads files as an import does, and sorts what comes back."""
+"""Reads files as an import does, and sorts what comes back; writes folders of notes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -46,7 +47,9 @@ def read(
 ) -> Outcome:
     """Everything an import of ``paths`` would take, skip and refuse."""
     outcome = Outcome()
-    for found in walk(paths, glob, exclude, stdin=stdin):
+    seen: set[Path] = set()
+    each = (walk(path, glob, exclude, seen=seen, stdin=stdin) for path in paths)
+    for found in chain.from_iterable(each):
         items = (
             read_file(replace(found, table=table, text_column=text_column))
             if isinstance(found, SourceFile)
@@ -60,3 +63,11 @@ def read(
             else:
                 outcome.drafts.append(item)
     return outcome
+
+
+def write(folder: Path, **files: str) -> Path:
+    """The folder, with a Markdown note of each of these names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return folder

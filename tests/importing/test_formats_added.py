@@ -9,11 +9,11 @@ import pytest
 
 from memory_store.importing import readers
 from memory_store.importing.readers import read_file, register
-from memory_store.importing.readers.reader import Reader
 from memory_store.importing.source_file import (
     Failure,
     Item,
     Limits,
+    Reader,
     Skip,
     SourceFile,
     UnreadableError,
@@ -93,7 +93,7 @@ def test_a_broken_file_names_its_line_and_keeps_the_rest(
 def test_limits_hold_for_every_reader(
     put: Callable[[str, str | bytes], Path], limits: Limits, reason: str
 ) -> None:
-    (file,) = walk([put("box.cards", MAGIC + b"one\0two\0three")])
+    (file,) = walk(put("box.cards", MAGIC + b"one\0two\0three"))
     assert isinstance(file, SourceFile)
     *before, last = read_file(file, limits)
     assert last == Failure(file.name, reason)

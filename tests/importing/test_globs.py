@@ -111,5 +111,5 @@ def test_no_pattern_takes_longer_than_the_name_is(pattern: str) -> None:
 
 def test_a_pattern_longer_than_any_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="more than 1,024 characters") as refused:
-        list(walk([tmp_path], ["*" * (MOST_GLOB + 1)]))
+        list(walk(tmp_path, ["*" * (MOST_GLOB + 1)]))
     assert refused.value.parameter == "glob"

@@ -14,14 +14,15 @@ from reading_files import read
 
 from memory_store.importing.front_matter import FrontMatterError, as_data, read_front_matter
 from memory_store.importing.notes import first_heading, hashtags
+from memory_store.records import MemoryDraft
 
 Put = Callable[[str, "str | bytes"], Path]
+Note = Callable[["str | bytes"], MemoryDraft]
 ID = "0b0d5b76-6c43-4f3e-9c39-0a4a6a3c8a11"
 
 
-def test_every_known_field_is_taken_and_the_rest_is_metadata(put: Put) -> None:
-    put(
-        "a.md",
+def test_every_known_field_is_taken_and_the_rest_is_metadata(note: Note) -> None:
+    draft = note(
         f"""---
 title: Harbour walk
 type: Decision
@@ -39,9 +40,8 @@ metadata: {{rating: 4, wet: false}}
 ---
 
 We decided to go.
-""",
+"""
     )
-    draft = read("a.md").only
     assert draft.text == "We decided to go."
     assert (draft.title, draft.type, draft.collection) == ("Harbour walk", "decision", "trips")
     assert draft.topics == ("sea", "walks/long")
@@ -53,54 +53,98 @@ We decided to go.
     assert draft.metadata == {"mood": "calm", "rating": 4, "wet": False}
 
 
+SEA = {"topics": ("sea", "walks"), "metadata": {}}
+MAY = {"created": "2024-05-01T00:00:00Z"}
+RULES = (
+    *("---\n\nProse under a rule.", "---\nProse between rules.\n---\nMore.", "---"),
+    *("----\ntitle: no\n----\nwords", "words\n---\ntitle: no\n---"),
+    *("--- # no fence\nwords", "+++\nplain prose\nwords"),
+)
+
+
 @pytest.mark.parametrize(
-    ("written", "topics"),
+    ("content", "fields"),
     [
-        ("tags: [sea, walks]", ("sea", "walks")),
-        ("tags:\n  - sea\n  - walks", ("sea", "walks")),
-        ("tags:\n- '#sea'\n- walks", ("sea", "walks")),
-        ("tags: sea walks", ("sea", "walks")),
-        ("tags: sea, long walks", ("sea", "long walks")),
-        ('tags: "#sea #walks/long"', ("sea", "walks/long")),
-        ('tags: "[sea, walks]"', ("sea", "walks")),
-        ("Keywords: sea\ntopics: walks", ("walks", "sea")),
-        ("tags: [2024, no, 1.10, yes]", ("2024", "no", "1.10", "yes")),
-        ("tags: [sea, sea, '', ~]", ("sea",)),
-        ("tags:", ()),
-        ("tags: []", ()),
-        ("tags: 冬", ("冬",)),
+        ("---\ntags: [sea, walks]\n---\nwords", SEA),
+        ("---\ntags:\n  - sea\n  - walks\n---\nwords", SEA),
+        ("---\ntags:\n- '#sea'\n- walks\n---\nwords", SEA),
+        ("---\ntags: sea walks\n---\nwords", SEA),
+        ('---\ntags: "[sea, walks]"\n---\nwords', SEA),
+        ("---\nKeywords: walks\ntopics: sea\n---\nwords", SEA),
+        ("---\ntags: sea, long walks\n---\nwords", {"topics": ("sea", "long walks")}),
+        ('---\ntags: "#sea #walks/long"\n---\nwords', {"topics": ("sea", "walks/long")}),
+        ("---\ntags: [2024, no, 1.10]\n---\nwords", {"topics": ("2024", "no", "1.10")}),
+        ("---\ntags: [sea, sea, '', ~]\n---\nwords", {"topics": ("sea",), "metadata": {}}),
+        ("---\ntags:\n---\nwords", {"topics": (), "metadata": {}}),
+        ("---\ntags: []\n---\nwords", {"topics": (), "metadata": {}}),
+        ("---\ntags: 冬\n---\nwords", {"topics": ("冬",)}),
+        ("---\ndate: 2024-05-01\n---\nwords", MAY),
+        ("---\nDate: 2024-05-01T00:00:00\n---\nwords", MAY),
+        ('---\ncreated: "2024-05-01"\n---\nwords', MAY),
+        ("---\ndate created: 2024-05-01 00:00\n---\nwords", MAY),
+        ("---\ncreation-date: Wednesday, 1 May 2024\n---\nwords", MAY),
+        ("---\ndate: 20240501\n---\nwords", MAY),
+        (  # of two dates the first named counts, and the other is kept
+            "---\ndate: 2020-01-01\ncreated: 2024-05-01\n---\nwords",
+            MAY | {"metadata": {"date": "2020-01-01"}},
+        ),
+        (  # fields of other programs stay metadata
+            "---\ntype: post\nsource: https://example.org/a\nparent: '[[Index]]'\n"
+            "id: 202405010930\ndraft: no\naliases: [Walk, 007]\nlength: 1.50\nweight: 3\n"
+            "at: 12:30\n---\nwords\n",
+            {
+                **dict.fromkeys(("type", "source", "parent", "id")),
+                "metadata": {
+                    "type": "post",
+                    "source": "https://example.org/a",
+                    "parent": "[[Index]]",
+                    "id": 202405010930,
+                    "draft": "no",
+                    "aliases": ["Walk", "007"],
+                    "length": 1.5,
+                    "weight": 3,
+                    "at": "12:30",
+                },
+            },
+        ),
+        # a title is the front matter's, the heading's or the file's
+        ("---\ntitle: 1984\n---\n# Heading\nwords\n", {"title": "1984"}),
+        ("words\n\n```\n# comment\n```\n## Second\n# Heading #a #\n", {"title": "Heading #a"}),
+        ("A Heading\n=========\nwords", {"title": "A Heading"}),
+        ("#hashtag\n    # indented\nwords", {"title": "a"}),
+        (  # byte order mark, newlines and dots of Windows editors
+            b"\xef\xbb\xbf---\r\ntitle: Walk\r\ntags: sea\r\n...\r\n\r\nOne\r\nTwo\r\n",
+            {"title": "Walk", "topics": ("sea",), "text": "One\nTwo"},
+        ),
+        ("größer\r\n".encode("utf-16"), {"text": "größer"}),
+        (  # the TOML of Hugo
+            '+++\ntitle = "Walk"\ndate = 2024-05-01T11:30:00+02:00\ntags = ["sea"]\n'
+            "[params]\nday = 2024-05-01\n+++\n\nwords\n",
+            {
+                "title": "Walk",
+                "topics": ("sea",),
+                "text": "words",
+                "created": "2024-05-01T09:30:00Z",
+                "metadata": {"params": {"day": "2024-05-01"}},
+            },
+        ),
+        *((text, {"text": text}) for text in RULES),  # no front matter, and no word is lost
+        *(
+            (f"---\n{block}---\nwords\n", {"text": "words"})
+            for block in ("", "\n", "# a comment\n", "~\n", "{}\n")
+        ),
+        ("---\ntext: the words\n---\n", {"text": "the words"}),  # where the body is blank
+        (
+            "---\ntext: the words\n---\nthe body\n",
+            {"text": "the body", "metadata": {"text": "the words"}},
+        ),
     ],
 )
-def test_tags_are_read_in_every_usual_spelling(
-    put: Put, written: str, topics: tuple[str, ...]
+def test_a_note_is_read_in_every_usual_spelling(
+    note: Note, content: str | bytes, fields: dict[str, object]
 ) -> None:
-    put("a.md", f"---\n{written}\n---\nwords\n")
-    draft = read("a.md").only
-    assert draft.topics == topics
-    assert draft.metadata == {}
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("date", "2024-05-01"),
-        ("Date", "2024-05-01T00:00:00"),
-        ("created", '"2024-05-01"'),
-        ("date created", "2024-05-01 00:00"),
-        ("creation-date", "Wednesday, 1 May 2024"),
-        ("date", "20240501"),
-    ],
-)
-def test_the_date_of_a_note_under_its_usual_keys(put: Put, key: str, value: str) -> None:
-    put("a.md", f"---\n{key}: {value}\n---\nwords\n")
-    assert read("a.md").only.created == "2024-05-01T00:00:00Z"
-
-
-def test_of_two_dates_the_first_named_counts_and_the_other_is_kept(put: Put) -> None:
-    put("a.md", "---\ndate: 2020-01-01\ncreated: 2024-05-01\n---\nwords\n")
-    draft = read("a.md").only
-    assert draft.created == "2024-05-01T00:00:00Z"
-    assert draft.metadata == {"date": "2020-01-01"}
+    draft = note(content)
+    assert {name: getattr(draft, name) for name in fields} == fields
 
 
 def test_without_a_date_the_name_gives_it_or_else_the_time_stamp_that_of_a_change(put: Put) -> None:
@@ -112,38 +156,8 @@ def test_without_a_date_the_name_gives_it_or_else_the_time_stamp_that_of_a_chang
     assert (undated.created, undated.updated) == (None, "2024-05-01T09:30:00Z")
 
 
-def test_fields_of_other_programs_stay_metadata(put: Put) -> None:
-    put(
-        "a.md",
-        "---\ntype: post\nsource: https://example.org/a\nparent: '[[Index]]'\nid: 202405010930\n"
-        "draft: no\naliases: [Walk, 007]\nlength: 1.50\nweight: 3\nat: 12:30\n---\nwords\n",
-    )
-    draft = read("a.md").only
-    assert (draft.type, draft.source, draft.parent, draft.id) == (None, None, None, None)
-    assert draft.metadata == {
-        "type": "post",
-        "source": "https://example.org/a",
-        "parent": "[[Index]]",
-        "id": 202405010930,
-        "draft": "no",
-        "aliases": ["Walk", "007"],
-        "length": 1.5,
-        "weight": 3,
-        "at": "12:30",
-    }
-
-
-def test_a_title_is_the_front_matters_the_headings_or_the_files(put: Put) -> None:
-    put("a.md", "---\ntitle: 1984\n---\n# Heading\nwords\n")
-    put("b.md", "words\n\n```\n# comment\n```\n## Second\n# Heading #work #\n")
-    put("c.md", "A Heading\n=========\nwords")
-    put("d.md", "#hashtag\n    # indented\nwords")
-    put("e.md", "# " + "long " * 100)
-    assert read("a.md").only.title == "1984"
-    assert read("b.md").only.title == "Heading #work"
-    assert read("c.md").only.title == "A Heading"
-    assert read("d.md").only.title == "d"
-    assert len(read("e.md").only.title or "") <= 201
+def test_a_heading_that_is_a_paragraph_is_shortened(note: Note) -> None:
+    assert len(note("# " + "long " * 100).title or "") <= 201
 
 
 HASHTAGS_AND_MORE = """\
@@ -175,65 +189,17 @@ https://example.org/#frag <a href="#x"> `#code` ``#more `#code` `` #after-code #
 """
 
 
-def test_hashtags_of_the_text_are_topics_but_code_links_and_colours_are_not(put: Put) -> None:
-    put("a.md", "---\ntags: [first, SEA]\n---\n" + HASHTAGS_AND_MORE)
-    assert read("a.md").only.topics == (
+def test_hashtags_of_the_text_are_topics_but_code_links_and_colours_are_not(note: Note) -> None:
+    assert note("---\ntags: [first, SEA]\n---\n" + HASHTAGS_AND_MORE).topics == (
         *("first", "SEA", "plan", "walks/long", "größe", "y2k", "decade", "after-code", "trim"),
         *("🎉", "cell", "quoted", "nested", "हिन्दी", "日本語", "emoji🎉"),
     )
 
 
-def test_a_text_full_of_hashtags_gives_as_many_topics_as_a_memory_may_have(put: Put) -> None:
-    put("a.md", " ".join(f"#t{n}" for n in range(5_000)))
-    draft = read("a.md").only
+def test_a_text_full_of_hashtags_gives_as_many_topics_as_a_memory_may_have(note: Note) -> None:
+    draft = note(" ".join(f"#t{n}" for n in range(5_000)))
     assert len(draft.topics) == 200
     assert "#t4999" in draft.text
-
-
-def test_byte_order_mark_windows_newlines_and_dots_are_understood(put: Put) -> None:
-    put("a.md", b"\xef\xbb\xbf---\r\ntitle: Walk\r\ntags: sea\r\n...\r\n\r\nOne\r\nTwo\r\n")
-    draft = read("a.md").only
-    assert (draft.title, draft.topics, draft.text) == ("Walk", ("sea",), "One\nTwo")
-
-
-def test_utf16_of_old_windows_editors_is_understood(put: Put) -> None:
-    put("a.txt", "größer\r\n".encode("utf-16"))
-    assert read("a.txt").only.text == "größer"
-
-
-def test_toml_front_matter_of_hugo_is_understood(put: Put) -> None:
-    put(
-        "a.md",
-        '+++\ntitle = "Walk"\ndate = 2024-05-01T11:30:00+02:00\ntags = ["sea"]\n'
-        "[params]\nday = 2024-05-01\n+++\n\nwords\n",
-    )
-    draft = read("a.md").only
-    assert (draft.title, draft.topics, draft.text) == ("Walk", ("sea",), "words")
-    assert draft.created == "2024-05-01T09:30:00Z"
-    assert draft.metadata == {"params": {"day": "2024-05-01"}}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "---\n\nProse under a rule.\n",
-        "---\nProse between rules.\n---\nMore.\n",
-        "---",
-        "----\ntitle: no\n----\nwords",
-        "words\n---\ntitle: no\n---",
-        "--- # no fence\nwords",
-        "+++\nplain prose\nwords",
-    ],
-)
-def test_a_rule_is_not_front_matter_and_no_word_is_lost(put: Put, text: str) -> None:
-    put("a.md", text)
-    assert read("a.md").only.text == text.removesuffix("\n")
-
-
-@pytest.mark.parametrize("block", ["", "\n", "# a comment\n", "~\n", "{}\n"])
-def test_empty_front_matter_is_no_trouble(put: Put, block: str) -> None:
-    put("a.md", f"---\n{block}---\nwords\n")
-    assert read("a.md").only.text == "words"
 
 
 @pytest.mark.parametrize(
@@ -275,14 +241,6 @@ def test_a_note_without_text_is_skipped_as_empty(put: Put, content: str) -> None
     outcome = read("a.md")
     assert outcome.skips == {"a.md": "empty"}
     assert not outcome.failures
-
-
-def test_a_text_in_the_front_matter_counts_where_the_body_is_blank(put: Put) -> None:
-    put("a.md", "---\ntext: the words\n---\n")
-    put("b.md", "---\ntext: the words\n---\nthe body\n")
-    assert read("a.md").only.text == "the words"
-    assert read("b.md").only.text == "the body"
-    assert read("b.md").only.metadata == {"text": "the words"}
 
 
 def test_binary_files_are_skipped_and_wrong_encodings_name_the_byte(put: Put) -> None:

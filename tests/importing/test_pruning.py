@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from writing_notes import write
+from reading_files import write
 
 from memory_store.records import ImportReport
 from memory_store.scopes import EVERYTHING, Scope
@@ -26,6 +26,10 @@ def rows(file: Path, *numbers: int, collection: str | None = None) -> Path:
 
 def texts(store: MemoryStore) -> list[str]:
     return sorted(memory.text for memory in store.list())
+
+
+def personal_of(store: MemoryStore) -> Scope:
+    return Scope.of(one.id for one in store.collections.list() if one.name == "personal")
 
 
 def prune(store: MemoryStore, path: Path, *, dry_run: bool = False) -> ImportReport:
@@ -61,7 +65,7 @@ def test_what_the_asker_may_not_read_is_neither_named_nor_pruned(
 ) -> None:
     file = rows(tmp_path / "rows.ndjson", 1, 2, 3, collection="work")
     store.import_paths([file])
-    personal = Scope.of(one.id for one in store.collections.list() if one.name == "personal")
+    personal = personal_of(store)
     scope = EVERYTHING if searched else personal
     asker = store.limited_to(scope, readable=personal)
     rows(file, 1)
@@ -75,22 +79,18 @@ def test_what_the_asker_may_not_read_is_neither_named_nor_pruned(
 def test_a_note_that_left_and_may_not_be_read_is_passed_over(
     store: MemoryStore, tmp_path: Path
 ) -> None:
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "kept.md").write_text("Kept.")
-    moved = tmp_path / "notes" / "moved.md"
-    moved.write_text("---\ncollection: work\n---\nMoved.")
-    store.import_paths([tmp_path / "notes"])
-    personal = Scope.of(one.id for one in store.collections.list() if one.name == "personal")
-    moved.unlink()
-    assert prune(store.limited_to(personal), tmp_path / "notes").pruned == 0
+    notes = write(tmp_path / "notes", kept="Kept.", moved="---\ncollection: work\n---\nMoved.")
+    store.import_paths([notes])
+    personal = personal_of(store)
+    (notes / "moved.md").unlink()
+    assert prune(store.limited_to(personal), notes).pruned == 0
     assert texts(store) == ["Kept.", "Moved."]
 
 
 def test_what_other_globs_leave_out_is_kept_whatever_its_ref(
     store: MemoryStore, tmp_path: Path
 ) -> None:
-    (tmp_path / "kept.md").write_text("Kept.")
-    (tmp_path / "lease.md").write_text("---\nref: lease\n---\nThe lease.")
+    write(tmp_path, kept="Kept.", lease="---\nref: lease\n---\nThe lease.")
     rows(tmp_path / "rows.ndjson", 1)
     store.import_paths([tmp_path], glob=["*.md", "*.ndjson"])
     report = store.import_paths([tmp_path], glob=["kept.md"], prune=True)
@@ -102,12 +102,11 @@ def test_what_other_globs_leave_out_is_kept_whatever_its_ref(
 def test_a_note_that_gave_itself_a_ref_is_pruned_with_its_file(
     store: MemoryStore, tmp_path: Path, outside: bool
 ) -> None:
-    notes, elsewhere = tmp_path / "notes", tmp_path / "elsewhere"
-    notes.mkdir()
+    elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("Another file.")
     ref = str(elsewhere) if outside else "lease"
-    (notes / "kept.md").write_text("Kept.")
-    (notes / "gone.md").write_text(f"---\nref: {ref}\n---\nThe lease.")
+    gone = f"---\nref: {ref}\n---\nThe lease."
+    notes = write(tmp_path / "notes", kept="Kept.", gone=gone)
     store.import_paths([notes])
     (notes / "gone.md").unlink()
     assert prune(store, notes).forgotten == (f"{notes}: {ref}",)
@@ -117,14 +116,11 @@ def test_a_note_that_gave_itself_a_ref_is_pruned_with_its_file(
 def test_nothing_is_forgotten_where_a_folder_cannot_be_listed(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed = tmp_path / "notes" / "closed"
-    closed.mkdir(parents=True)
-    (tmp_path / "notes" / "gone.md").write_text("Gone.")
-    (tmp_path / "notes" / "kept.md").write_text("Kept.")
-    (closed / "lease.md").write_text("---\nref: lease\n---\nThe lease.")
+    notes = write(tmp_path / "notes", gone="Gone.", kept="Kept.")
+    closed = write(notes / "closed", lease="---\nref: lease\n---\nThe lease.")
     rows(closed / "rows.ndjson", 1)
-    store.import_paths([tmp_path / "notes"], glob=["*.md", "*.ndjson"])
-    (tmp_path / "notes" / "gone.md").unlink()
+    store.import_paths([notes], glob=["*.md", "*.ndjson"])
+    (notes / "gone.md").unlink()
     listed = os.scandir
 
     def scandir(path: Any) -> Any:  # no mode of a folder keeps an administrator out
@@ -134,13 +130,13 @@ def test_nothing_is_forgotten_where_a_folder_cannot_be_listed(
 
     with monkeypatch.context() as system:
         system.setattr(os, "scandir", scandir)
-        report = prune(store, tmp_path / "notes")
+        report = prune(store, notes)
     assert report.pruned == 0
     assert any(name.endswith("closed") and "nothing of" in why for name, why in report.failures), (
         report.failures
     )
     assert texts(store) == ["Gone.", "Kept.", "Row 1.", "The lease."]
-    assert prune(store, tmp_path / "notes").pruned == 1
+    assert prune(store, notes).pruned == 1
 
 
 def test_prune_forgets_what_left_the_source_and_only_that(

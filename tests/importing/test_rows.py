@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reading_files import read
+from reading_files import Outcome, read
 
 Put = Callable[[str, "str | bytes"], Path]
+Rows = Callable[[str, "str | bytes"], Outcome]
 ID = "0b0d5b76-6c43-4f3e-9c39-0a4a6a3c8a11"
 
 
@@ -39,16 +40,14 @@ def test_a_json_array_gives_one_memory_per_object(put: Put) -> None:
 
 
 @pytest.mark.parametrize("key", ["rows", "memories"])
-def test_an_object_around_the_rows_is_seen_through(put: Put, key: str) -> None:
-    put("rows.json", json.dumps({"ok": True, key: [{"id": "1", "text": "one"}, 5]}))
-    outcome = read("rows.json")
+def test_an_object_around_the_rows_is_seen_through(rows: Rows, key: str) -> None:
+    outcome = rows("rows.json", json.dumps({"ok": True, key: [{"id": "1", "text": "one"}, 5]}))
     assert outcome.refs == ["1"]
     assert outcome.failures == {"rows.json:1": "row 2 is not an object"}
 
 
-def test_one_object_is_one_memory(put: Put) -> None:
-    put("row.json", '\n{"id": "1",\n"text": "one"}\n')
-    assert read("row.json").only.ref == "1"
+def test_one_object_is_one_memory(rows: Rows) -> None:
+    assert rows("row.json", '\n{"id": "1",\n"text": "one"}\n').only.ref == "1"
 
 
 def test_the_text_may_be_in_any_column_that_is_named(put: Put) -> None:
@@ -59,15 +58,14 @@ def test_the_text_may_be_in_any_column_that_is_named(put: Put) -> None:
     assert "--text-column" in reason
 
 
-def test_a_broken_row_of_an_array_costs_only_itself(put: Put) -> None:
-    put(
+def test_a_broken_row_of_an_array_costs_only_itself(rows: Rows) -> None:
+    outcome = rows(
         "rows.json",
         '[\n{"id": "1", "text": "one"},\n{"id": "2", "text": tow},\n[1, [2]],\n"three",\n'
         '{"text": {"not": "text"}},\n{"text": true},\n{"text": ""},\n{"text": null},\n'
         '{"id": "3", "text": "x", "created": "soon"},\n{"id": "4", "text": NaN},\n'
         '{"id": "5", "text": "five, [brackets} and \\"quotes\\""}\n]\n',
     )
-    outcome = read("rows.json")
     assert outcome.refs == ["1", "5"]
     assert set(outcome.skips) == {"rows.json:8", "rows.json:9"}
     assert {name: reason[:30] for name, reason in outcome.failures.items()} == {
@@ -82,7 +80,7 @@ def test_a_broken_row_of_an_array_costs_only_itself(put: Put) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "reason"),
+    ("content", "place", "reason"),
     [
         ('[{"text": "a"},\n{"text": "b"', "rows.json:2", "ends too early"),
         ('[{"text": "a"},\n{"text": "b]', "rows.json:2", "a string is not closed"),
@@ -92,15 +90,21 @@ def test_a_broken_row_of_an_array_costs_only_itself(put: Put) -> None:
         ('{"rows": []}\n{}', "rows.json:2", "text after the JSON object"),
         ("\n\nwords", "rows.json:3", "neither a JSON array nor an object"),
         ("7", "rows.json:1", "neither a JSON array nor an object"),
+        (b"id,story\n1,x\n", "rows.csv:1", "it has 'id', 'story'"),
+        (b"id,text,id\n1,x,y\n", "rows.csv:1", "the column 'id' is there twice"),
+        (b'id,text\n1,ok\n2,"open\n3,x\n', "rows.csv:3", "the rows from here on were not read"),
+        (b'id,text\n1,ok\n2,"a"b\n', "rows.csv:3", "the rows from here on were not read"),
+        (b"id,text\n1,ok\n2,caf\xe9\n3,x\n", "rows.csv:3", "byte 0xe9 at offset 18"),
+        ("id,text\n1,x\n".encode("utf-16"), "rows.csv:1", "UTF-16; save it as UTF-8"),
     ],
 )
-def test_a_document_broken_in_its_frame_says_where(
-    put: Put, text: str, name: str, reason: str
+def test_a_file_that_cannot_be_read_on_says_where(
+    rows: Rows, content: str | bytes, place: str, reason: str
 ) -> None:
-    put("rows.json", text)
-    outcome = read("rows.json")
+    outcome = rows(place.partition(":")[0], content)
     assert len(outcome.drafts) <= 1
-    assert reason in outcome.failures[name]
+    assert list(outcome.failures) == [place]
+    assert reason in outcome.failures[place]
 
 
 def test_no_rows_are_no_failure(put: Put) -> None:
@@ -111,13 +115,12 @@ def test_no_rows_are_no_failure(put: Put) -> None:
     assert (outcome.drafts, outcome.failures) == ([], {})
 
 
-def test_one_broken_line_of_ndjson_costs_only_itself(put: Put) -> None:
+def test_one_broken_line_of_ndjson_costs_only_itself(rows: Rows) -> None:
     content = (
         b'\xef\xbb\xbf{"id": "1", "text": "one"}\r\n\r\n{"id": "2", "text": "tw\n'
         b'{"id": "3", "text": "caf\xe9"}\n[4]\n{"id": "5", "text": "five\xe2\x80\xa8still five"}'
     )
-    put("rows.jsonl", content)
-    outcome = read("rows.jsonl")
+    outcome = rows("rows.jsonl", content)
     assert outcome.refs == ["1", "5"]
     assert outcome.drafts[1].text == "five\u2028still five"
     assert {name: reason.split(":")[0] for name, reason in outcome.failures.items()} == {
@@ -130,14 +133,13 @@ def test_one_broken_line_of_ndjson_costs_only_itself(put: Put) -> None:
     )
 
 
-def test_csv_columns_are_fields_and_metadata(put: Put) -> None:
-    put(
+def test_csv_columns_are_fields_and_metadata(rows: Rows) -> None:
+    first, second = rows(
         "rows.csv",
         "\ufeffid,Title,Body,tags,mood,metadata\r\n"
         '1,One,"a long\nstory, ""quoted""","sea, long walks",calm,"{""rating"": 4}"\r\n'
         "\r\n2,,second,,,\r\n",
-    )
-    first, second = read("rows.csv").drafts
+    ).drafts
     assert (first.ref, first.title, first.text) == ("1", "One", 'a long\nstory, "quoted"')
     assert first.topics == ("sea", "long walks")
     assert first.metadata == {"mood": "calm", "rating": 4}
@@ -150,9 +152,8 @@ def test_semicolons_and_tabs_separate_too(put: Put) -> None:
     assert [d.text for d in read("rows.csv", "rows.tsv").drafts] == ["a, b", 'a, "b"']
 
 
-def test_ragged_rows_fail_one_by_one(put: Put) -> None:
-    put("rows.csv", 'id,text\n1,one\n2\n3,"thr\nee",x\n4,four\n5,\n')
-    outcome = read("rows.csv")
+def test_ragged_rows_fail_one_by_one(rows: Rows) -> None:
+    outcome = rows("rows.csv", 'id,text\n1,one\n2\n3,"thr\nee",x\n4,four\n5,\n')
     assert outcome.refs == ["1", "4"]
     assert outcome.failures == {
         "rows.csv:3": "1 cells where the header has 2",
@@ -161,30 +162,8 @@ def test_ragged_rows_fail_one_by_one(put: Put) -> None:
     assert outcome.skips == {"rows.csv:7": "empty"}
 
 
-@pytest.mark.parametrize(
-    ("content", "name", "reason"),
-    [
-        (b"id,story\n1,x\n", "rows.csv:1", "it has 'id', 'story'"),
-        (b"id,text,id\n1,x,y\n", "rows.csv:1", "the column 'id' is there twice"),
-        (b'id,text\n1,ok\n2,"open\n3,x\n', "rows.csv:3", "the rows from here on were not read"),
-        (b'id,text\n1,ok\n2,"a"b\n', "rows.csv:3", "the rows from here on were not read"),
-        (b"id,text\n1,ok\n2,caf\xe9\n3,x\n", "rows.csv:3", "byte 0xe9 at offset 18"),
-        ("id,text\n1,x\n".encode("utf-16"), "rows.csv:1", "UTF-16; save it as UTF-8"),
-    ],
-)
-def test_a_table_that_cannot_be_read_on_says_where(
-    put: Put, content: bytes, name: str, reason: str
-) -> None:
-    put("rows.csv", content)
-    outcome = read("rows.csv")
-    assert outcome.refs in ([], ["1"])
-    assert list(outcome.failures) == [name]
-    assert reason in outcome.failures[name]
-
-
-def test_a_long_note_fits_a_cell(put: Put) -> None:
-    put("rows.csv", "id,text\n1," + "word " * 60_000 + "\n")
-    assert len(read("rows.csv").only.text) == 300_000
+def test_a_long_note_fits_a_cell(rows: Rows) -> None:
+    assert len(rows("rows.csv", "id,text\n1," + "word " * 60_000 + "\n").only.text) == 300_000
 
 
 def test_a_table_of_a_database_is_read_by_primary_key(here: Path) -> None:

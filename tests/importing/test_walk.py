@@ -103,7 +103,7 @@ def test_links_within_the_folder_neither_loop_nor_double(put: Put, here: Path) -
 
 def test_a_link_put_in_a_files_place_after_the_walk_is_not_followed(put: Put, here: Path) -> None:
     secret, note = put("secret.md", "the secret"), put("notes/a.md", "words")
-    (file,) = walk(["notes"])
+    (file,) = walk("notes")
     assert isinstance(file, SourceFile)
     note.unlink()
     note.symlink_to(secret)
@@ -137,7 +137,7 @@ def test_a_file_reached_twice_is_read_once(put: Put, here: Path) -> None:
 def test_the_source_root_of_rows_is_their_own_file(put: Put, here: Path) -> None:
     put("notes/a.md", "words")
     put("notes/a.json", "[]")
-    roots = {f.ref: f.root for f in walk(["notes"], ["*"]) if isinstance(f, SourceFile)}
+    roots = {f.ref: f.root for f in walk("notes", ["*"]) if isinstance(f, SourceFile)}
     folder = (here / "notes").resolve()
     assert roots == {"a.md": folder, "a.json": folder / "a.json"}
 

@@ -16,9 +16,7 @@ from time import monotonic
 from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
-from memory_store.importing.encoding import is_binary
-from memory_store.importing.readers import csv, json, markdown, ndjson, sqlite, text
-from memory_store.importing.readers.reader import Reader
+from memory_store.importing.readers import csv, json, markdown, sqlite
 from memory_store.importing.source_file import (
     LIMITS,
     STDIN,
@@ -26,21 +24,20 @@ from memory_store.importing.source_file import (
     Item,
     LeftOutError,
     Limits,
+    Reader,
     Skip,
     SourceFile,
     UnreadableError,
+    is_binary,
     too_large,
 )
 
 STDIN_DIGEST_CHARACTERS = 16  # 64 bits: two notes of one vault never share them by chance
 
 READERS: list[Reader] = [
-    markdown.READER,
-    text.READER,
-    json.READER,
-    ndjson.READER,
-    csv.READER,
-    csv.TABS,
+    *(markdown.READER, markdown.TEXT),
+    *(json.READER, json.LINES),
+    *(csv.READER, csv.TABS),
     sqlite.READER,
 ]
 
@@ -64,7 +61,7 @@ def reader_named(kind: str) -> Reader:
 def reader_of(file: SourceFile) -> Reader:
     """The reader of a file: that of its kind; of an unknown suffix, that of its first bytes."""
     named = reader_named(file.kind)
-    if named is not text.READER:
+    if named is not markdown.TEXT:
         return named
     there = [one for one in READERS if one.binary and not (one.on_disk and file.content)]
     head = file.head() if there else b""

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
 from msgspec.structs import replace
 
-from memory_store.importing.encoding import Broken
-from memory_store.importing.readers.reader import Reader
-from memory_store.importing.readers.rows import (
-    Row,
-    items_of,
-    no_text_column,
-    text_column,
-)
-from memory_store.importing.source_file import Item, Limits, SourceFile
+from memory_store.importing.readers.rows import Row, items_of, no_text_column, text_column
+from memory_store.importing.source_file import Broken, Item, Limits, Reader, SourceFile
 
 MAX_CELL_CHARACTERS = 16 * 1024 * 1024  # the csv module's own limit of 131,072 refuses long notes
 
@@ -51,7 +45,8 @@ def _rows(lines: Iterator[str], columns: tuple[str, ...], *, tabs: bool) -> Iter
     delimiter = "\t" if tabs else ";" if ";" in first and "," not in first else ","
     reader = csv.reader(chain([first] if first else [], lines), delimiter=delimiter, strict=True)
     number = 0
-    header: list[str] | None = None
+    header: list[str] = []
+    column = None
     while True:
         line = reader.line_num + 1
         try:
@@ -61,38 +56,28 @@ def _rows(lines: Iterator[str], columns: tuple[str, ...], *, tabs: bool) -> Iter
             return
         if cells is None:
             return
-        if header is None:
+        if column is None:
             header = [name.strip() for name in cells]
-            if problem := _problem_of_header(header, columns):
-                yield Broken(line, problem)
+            named = [name for name in header if name]
+            column = text_column(named, columns)
+            twice = [name for name, times in Counter(named).items() if times > 1]
+            if twice:
+                yield Broken(line, f"the column {twice[0][:60]!r} is there twice")
+                return
+            if column is None:
+                yield Broken(line, no_text_column(named, columns))
                 return
         elif any(cells):
             number += 1
-            yield _row(header, cells, line, number, columns)
+            yield _row(header, cells, line, number, column)
 
 
-def _problem_of_header(header: list[str], columns: tuple[str, ...]) -> str | None:
-    named = [name for name in header if name]
-    seen: set[str] = set()
-    for name in named:
-        if name in seen:
-            return f"the column {name[:60]!r} is there twice"
-        seen.add(name)
-    if text_column(named, columns) is None:
-        return no_text_column(named, columns)
-    return None
-
-
-def _row(
-    header: list[str], cells: list[str], line: int, number: int, columns: tuple[str, ...]
-) -> Row | Broken:
+def _row(header: list[str], cells: list[str], line: int, number: int, column: str) -> Row | Broken:
     """One row. An empty cell says nothing, but in the text's own column it is an empty text."""
     if len(cells) != len(header):
         return Broken(line, f"{len(cells)} cells where the header has {len(header)}")
-    named = zip(header, cells, strict=True)
-    values = {name or f"column {i}": cell for i, (name, cell) in enumerate(named, 1)}
-    column = text_column(values, columns)
-    kept = {name: cell for name, cell in values.items() if cell or name == column}
+    named = enumerate(zip(header, cells, strict=True), 1)
+    kept = {name or f"column {i}": cell for i, (name, cell) in named if cell or name == column}
     return Row(line, number, kept)
 
 

@@ -1,4 +1,4 @@
-"""JSON: one memory an object, one failure for each object that is not one.
+"""JSON and NDJSON: one memory an object, one failure for each object that is not one.
 
 Boundary: the documents may come from a stranger. An array is cut into its rows by a scan that
 keeps no values, so depth and size are known before anything is built, and a broken row costs only
@@ -13,10 +13,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memory_store.importing.encoding import Broken
-from memory_store.importing.readers.reader import Reader
 from memory_store.importing.readers.rows import Row, items_of
-from memory_store.importing.source_file import Item, Limits, SourceFile
+from memory_store.importing.source_file import Broken, Item, Limits, Reader, SourceFile
+from memory_store.text.plain_json import refuse_constant
 
 MAX_ROW_TOKENS = 200_000  # strings, brackets and commas of one row; a row of prose has tens
 ROW_LEVELS = 2  # the row itself, and its field `metadata`, besides what that may hold
@@ -34,6 +33,18 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
     yield from items_of(file, _rows(file.text(limits), limits.depth))
 
 
+def read_lines(file: SourceFile, limits: Limits) -> Iterator[Item]:
+    """The memories of the lines, one line in memory at a time."""
+    yield from items_of(
+        file,
+        (
+            line if isinstance(line, Broken) else _row_of_line(line, number, limits.depth)
+            for number, line in file.lines()
+            if isinstance(line, Broken) or line.strip()
+        ),
+    )
+
+
 def sniff(head: bytes) -> bool:
     """Whether it begins as an array of objects, or as one object that ends the text."""
     start = head.removeprefix(codecs.BOM_UTF8)
@@ -49,7 +60,7 @@ def holds_lines(head: bytes) -> bool:
     return bool(rest) and first.rstrip().endswith(b"}")
 
 
-def row_of_line(line: str, number: int, depth: int) -> Row | Broken:
+def _row_of_line(line: str, number: int, depth: int) -> Row | Broken:
     """One NDJSON line as a row."""
     nested = line.count("[") + line.count("{") > depth + ROW_LEVELS
     if nested or line.count(",") > MAX_ROW_TOKENS // 4:
@@ -76,35 +87,27 @@ def _rows_of_object(text: str, start: int, depth: int) -> Iterator[Row | Broken]
         yield Broken(line, f"{problem}; write many rows as an array or NDJSON", True)
         return
     row = _row(text[start:end], line, 1)
-    rest = _skip_space(text, end)
-    if rest < len(text):
-        yield Broken(1 + text.count("\n", 0, rest), "text after the JSON object", True)
+    after = _after(text, end, "object")
+    if after or isinstance(row, Broken):
+        yield after or row
         return
-    if isinstance(row, Broken):
-        yield row
-        return
-    for key in ROW_LISTS:
-        if isinstance(row.values.get(key), list):
-            yield from _rows_of_list(row.values[key], line)
-            return
-    yield row
+    lists = (row.values[key] for key in ROW_LISTS if isinstance(row.values.get(key), list))
+    for number, value in enumerate(next(lists, [row.values]), start=1):
+        yield _checked(value, line, number)
 
 
-def _rows_of_list(values: list[Any], line: int) -> Iterator[Row | Broken]:
-    for number, value in enumerate(values, start=1):
-        if isinstance(value, dict):
-            yield Row(line, number, value)
-        else:
-            yield Broken(line, f"row {number} is not an object")
+def _checked(value: Any, line: int, number: int) -> Row | Broken:
+    """A value as a row, where it is one."""
+    if isinstance(value, dict):
+        return Row(line, number, value)
+    return Broken(line, f"row {number} is not an object")
 
 
 def _rows_of_array(text: str, start: int, depth: int) -> Iterator[Row | Broken]:
     position, line, number = _skip_space(text, start + 1), 1, 0
     counted = 0
-    if text[position : position + 1] == "]":
-        yield from _after(text, position + 1)
-        return
-    while True:
+    mark = text[position : position + 1]
+    while mark != "]":
         line += text.count("\n", counted, position)
         counted = position
         number += 1
@@ -115,20 +118,21 @@ def _rows_of_array(text: str, start: int, depth: int) -> Iterator[Row | Broken]:
         yield _row(text[position:end], line, number)
         position = _skip_space(text, end)
         mark = text[position : position + 1]
-        if mark == "]":
-            yield from _after(text, position + 1)
-            return
-        if mark != ",":
+        if mark not in ("]", ","):
             line += text.count("\n", counted, position)
             yield Broken(line, f"a comma or ] must follow row {number}", True)
             return
-        position = _skip_space(text, position + 1)
+        if mark == ",":
+            position = _skip_space(text, position + 1)
+    if after := _after(text, position + 1, "array"):
+        yield after
 
 
-def _after(text: str, position: int) -> Iterator[Broken]:
+def _after(text: str, position: int, kind: str) -> Broken | None:
     rest = _skip_space(text, position)
-    if rest < len(text):
-        yield Broken(1 + text.count("\n", 0, rest), "text after the JSON array", True)
+    if rest == len(text):
+        return None
+    return Broken(1 + text.count("\n", 0, rest), f"text after the JSON {kind}", True)
 
 
 def _end_of_value(text: str, start: int, most: int) -> tuple[int, str | None]:
@@ -155,19 +159,13 @@ def _end_of_value(text: str, start: int, most: int) -> tuple[int, str | None]:
 
 def _row(text: str, line: int, number: int) -> Row | Broken:
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         return Broken(line + error.lineno - 1, f"not JSON: {error.msg} (column {error.colno})")
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         return Broken(line, f"not JSON: {reason}")
-    if not isinstance(value, dict):
-        return Broken(line, f"row {number} is not an object")
-    return Row(line, number, value)
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
+    return _checked(value, line, number)
 
 
 def _skip_space(text: str, position: int) -> int:
@@ -176,3 +174,4 @@ def _skip_space(text: str, position: int) -> int:
 
 
 READER = Reader("json", (".json",), read, sniff, rows=True)
+LINES = Reader("ndjson", (".ndjson", ".jsonl"), read_lines, holds_lines, rows=True, streamed=True)

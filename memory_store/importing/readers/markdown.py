@@ -1,9 +1,12 @@
-"""Markdown: one memory a file, with the YAML or TOML front matter at its head."""
+"""Markdown and plain text: one memory a file.
+
+Markdown has YAML or TOML front matter at its head; plain text is all body. Files of an unknown
+suffix are read as text, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -12,11 +15,11 @@ from memory_store.importing.drafts import with_text_topics
 from memory_store.importing.fields import FieldError, Record
 from memory_store.importing.front_matter import FrontMatter, read_front_matter
 from memory_store.importing.notes import first_heading
-from memory_store.importing.readers.reader import Reader
 from memory_store.importing.source_file import (
     Item,
     LeftOutError,
     Limits,
+    Reader,
     SourceFile,
     UnreadableError,
 )
@@ -25,18 +28,22 @@ from memory_store.records import MemoryDraft
 
 def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
     """The note."""
-    yield note(file, read_front_matter(file.text(limits), limits.depth))
+    yield _note(file, read_front_matter(file.text(limits), limits.depth))
 
 
-def sniff(head: bytes) -> bool:
-    """Whether it opens with front matter."""
-    return head.startswith((b"---\n", b"+++\n"))
+def read_text(file: SourceFile, limits: Limits) -> Iterator[Item]:
+    """The note, all of it body."""
+    yield _note(file, FrontMatter(body=file.text(limits)))
 
 
-def note(file: SourceFile, read: FrontMatter) -> MemoryDraft:
-    """A file as one memory. Raises LeftOutError, UnreadableError."""
-    fields = dict(read.fields)
-    body = _body_or_text(fields, read.body.removesuffix("\n"))
+def _note(file: SourceFile, read: FrontMatter) -> MemoryDraft:
+    """A file as one memory; where its body is blank, by the front matter's own ``text``.
+
+    Raises LeftOutError, UnreadableError.
+    """
+    fields, body = dict(read.fields), read.body.removesuffix("\n")
+    if not body.strip() and isinstance(fields.get("text"), str):
+        body = str(fields.pop("text"))
     if not body.strip():
         raise LeftOutError("empty")
     record = Record(fields)
@@ -46,13 +53,6 @@ def note(file: SourceFile, read: FrontMatter) -> MemoryDraft:
     except FieldError as error:
         raise UnreadableError(error.reason, read.lines.get(error.key)) from None
     return replace(draft, title=draft.title or "") if exported else _completed(file, draft)
-
-
-def _body_or_text(fields: dict[str, Any], body: str) -> str:
-    """The body; where it is blank, the front matter's own ``text``."""
-    if body.strip() or not isinstance(fields.get("text"), str):
-        return body
-    return str(fields.pop("text"))
 
 
 def _completed(file: SourceFile, draft: MemoryDraft) -> MemoryDraft:
@@ -74,4 +74,10 @@ def _completed(file: SourceFile, draft: MemoryDraft) -> MemoryDraft:
     )
 
 
-READER = Reader("markdown", (".md", ".markdown"), read, sniff)
+READER = Reader(
+    "markdown",
+    (".md", ".markdown"),
+    read,
+    lambda head: head.startswith((b"---\n", b"+++\n")),  # it opens with front matter
+)
+TEXT = Reader("text", (".txt",), read_text)

@@ -13,12 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.importing.drafts import with_text_topics
-from memory_store.importing.encoding import Broken
 from memory_store.importing.fields import FieldError, Record
-from memory_store.importing.source_file import Failure, Item, Skip, SourceFile
-from memory_store.records import MemoryDraft
+from memory_store.importing.source_file import Broken, Failure, Item, Skip, SourceFile
 
 NOT_READ = "; the rows from here on were not read"
+_NO_TEXT = {bool: "true or false", list: "a list", dict: "an object"}
 
 
 class Row(Struct, frozen=True):
@@ -68,8 +67,8 @@ def _item(file: SourceFile, where: str, row: Row) -> Item:
     text = row.values.pop(column)
     if text is None or (isinstance(text, str) and not text.strip()):
         return Skip(where, "empty")
-    if isinstance(text, (bool, list, dict)):
-        return Failure(where, f"{column!r} must hold text, not {_json_kind(text)}")
+    if type(text) in _NO_TEXT:
+        return Failure(where, f"{column!r} must hold text, not {_NO_TEXT[type(text)]}")
     record = Record(row.values, is_row=True, ref=row.ref)
     exported = record.is_export
     try:
@@ -77,20 +76,7 @@ def _item(file: SourceFile, where: str, row: Row) -> Item:
     except FieldError as error:
         return Failure(where, error.reason)
     draft = replace(draft, title=draft.title or "") if exported else with_text_topics(draft)
-    return _named(file, draft, row)
-
-
-def _named(file: SourceFile, draft: MemoryDraft, row: Row) -> MemoryDraft:
-    """A row without an ``id`` is named by its number. Two tables may share their keys, so the
-    source of a table's rows is ``file#table``."""
-    if row.table is not None:
+    if row.table is not None:  # two tables may share their keys
         return replace(draft, source=f"{file.root}#{row.table}")
-    if draft.ref is None and draft.id is None:
-        return replace(draft, ref=f"row-{row.number}")
-    return draft
-
-
-def _json_kind(value: bool | list[Any] | dict[str, Any]) -> str:
-    if isinstance(value, bool):
-        return "true or false"
-    return "a list" if isinstance(value, list) else "an object"
+    named = draft.ref is not None or draft.id is not None
+    return draft if named else replace(draft, ref=f"row-{row.number}")

@@ -7,24 +7,20 @@ author; values are bounded, and names reach SQL only as quoted identifiers found
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from memory_store.importing.encoding import Broken
-from memory_store.importing.readers.reader import Reader
-from memory_store.importing.readers.rows import (
-    Row,
-    items_of,
-    no_text_column,
-    text_column,
-)
+from memory_store.importing.readers.rows import Row, items_of, no_text_column, text_column
 from memory_store.importing.source_file import (
+    Broken,
+    Failure,
     Item,
     LeftOutError,
     Limits,
+    Reader,
     SourceFile,
     UnreadableError,
 )
@@ -33,17 +29,21 @@ from memory_store.vault.storage.file_access import file_access
 
 STORED_COLUMN = 0  # `hidden` of pragma table_xinfo; generated columns are 2 and 3
 ROW_NUMBER_NAMES = ("rowid", "_rowid_", "oid")  # https://sqlite.org/rowidtable.html
+_UNDECODED = re.compile("[\udc80-\udcff]")
 LIMIT_LENGTH = 0  # SQLITE_LIMIT_LENGTH, sqlite3.h
 
 
 def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
     """The memories of the table that was named, or of the only one there is."""
-    if sniff(file.head()):
-        yield from items_of(file, _rows_of_database(file, limits))
-    elif file.path.stat().st_size == 0:
-        raise LeftOutError("empty")
-    else:
+    if not sniff(file.head()):
+        if file.path.stat().st_size == 0:
+            raise LeftOutError("empty")
         raise UnreadableError("not a SQLite database")
+    try:
+        with closing(_open(file.path, limits)) as connection:
+            yield from items_of(file, _rows(connection, file.table, file.text_columns))
+    except sqlite3.Error as error:
+        yield Failure(file.name, f"SQLite: {error}")
 
 
 def sniff(head: bytes) -> bool:
@@ -51,27 +51,15 @@ def sniff(head: bytes) -> bool:
     return head.startswith(b"SQLite format 3\0")
 
 
-def _rows_of_database(file: SourceFile, limits: Limits) -> Iterator[Row | Broken]:
-    try:
-        with closing(_open(file.path, limits)) as connection:
-            yield from _rows(connection, file.table, file.text_columns)
-    except sqlite3.Error as error:
-        yield Broken(None, f"SQLite: {error}")
-
-
 def _open(path: Path, limits: Limits) -> sqlite3.Connection:
     connection = connect(path, read_only=True, access=file_access(path))
     connection.execute("pragma query_only = on")
     connection.execute("pragma cell_size_check = on")  # damaged pages are an error, not a guess
-    connection.text_factory = _decode
+    # Invalid UTF-8 becomes lone surrogates, so that it costs its row and not the table.
+    connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
     if hasattr(connection, "setlimit"):
         connection.setlimit(LIMIT_LENGTH, limits.bytes)
     return connection
-
-
-def _decode(data: bytes) -> str:
-    """Invalid UTF-8 becomes lone surrogates, so that it costs its row and not the table."""
-    return data.decode("utf-8", "surrogateescape")
 
 
 def _rows(
@@ -81,15 +69,18 @@ def _rows(
     if table is None and len(tables) == 1:
         table = tables[0]
     if table is None or table not in tables:
-        yield Broken(None, _which_table(table, tables))
+        wrong = "name a table with --table" if table is None else f"no table {table!r}"
+        yield Broken(None, f"{wrong}; the file has: {', '.join(tables[:50]) or 'none'}")
         return
     columns, keys = _columns(connection, table)
     column = text_column(columns, text_columns)
     if column is None:
         yield Broken(None, f"table {table!r}: {no_text_column(columns, text_columns)}")
         return
-    if not keys:
-        keys = [_row_number_name(columns)]
+    if not keys:  # SQLite's own row number, by a name that no column has taken
+        taken = {name.lower() for name in columns}
+        free = (name for name in ROW_NUMBER_NAMES if name not in taken)
+        keys = [next(free, ROW_NUMBER_NAMES[0])]
         columns = [*keys, *columns]
     selected = ", ".join(_quoted(name) for name in columns)
     rows = connection.execute(f"select {selected} from {_quoted(table)}")
@@ -108,13 +99,6 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
     return [str(name) for (name,) in rows]
 
 
-def _which_table(table: str | None, tables: list[str]) -> str:
-    there = ", ".join(tables[:50]) or "none"
-    if table is None:
-        return f"name a table with --table; the file has: {there}"
-    return f"no table {table!r}; the file has: {there}"
-
-
 def _columns(connection: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
     """The stored columns, and those of the primary key in its order."""
     rows = connection.execute(
@@ -125,13 +109,6 @@ def _columns(connection: sqlite3.Connection, table: str) -> tuple[list[str], lis
     return columns, keys
 
 
-def _row_number_name(columns: list[str]) -> str:
-    """The name of SQLite's own row number that no column has taken."""
-    taken = {name.lower() for name in columns}
-    free = (name for name in ROW_NUMBER_NAMES if name not in taken)
-    return next(free, ROW_NUMBER_NAMES[0])
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -140,33 +117,20 @@ def _row(
     table: str, number: int, cells: dict[str, Any], column: str, keys: list[str]
 ) -> Row | Broken:
     """One row: its text and the other columns, but neither BLOBs nor NULLs."""
-    ref = ",".join(_key_text(cells[key]) for key in keys)
+    values = ("" if cells[key] is None else cells[key] for key in keys)
+    ref = ",".join(key.hex() if isinstance(key, bytes) else str(key) for key in values)
     text = cells.get(column)
     if isinstance(text, bytes):
         return Broken(ref, f"the column {column!r} holds binary data")
     for name, value in cells.items():
-        if isinstance(value, str) and not _is_valid(value):
+        if isinstance(value, str) and _UNDECODED.search(value):
             return Broken(ref, f"the column {name!r} is not valid UTF-8")
     left = {
-        name: _json_value(value)
+        name: value
         for name, value in cells.items()
         if name not in (column, *keys) and not isinstance(value, bytes) and value is not None
     }
     return Row(ref, number, {column: text, **left}, ref, table)
-
-
-def _key_text(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.hex()
-    return "" if value is None else str(value)
-
-
-def _is_valid(text: str) -> bool:
-    return text.isascii() or not any("\udc80" <= c <= "\udcff" for c in text)
-
-
-def _json_value(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 READER = Reader(
