@@ -6,9 +6,10 @@ that ``datasette --help`` stays as fast as it was. The rooms behind them:
 
 ``vaults`` opens, rests and locks what lies behind the databases; ``permissions`` says who may do
 what there; ``requests`` turns a request into a question and lets it in. On these stand the
-surfaces: ``searching``, ``memories`` (one memory, read and written), ``collections``,
-``uploading``, ``unlocking``, ``auditing``, and ``native``, Datasette's own pages of a vault's
-tables. ``openapi`` describes the JSON API of them all.
+surfaces: ``search``, ``memories`` (one memory, read and written), ``collections``, ``uploads``,
+``unlock``, ``audit``, and ``tables``, Datasette's own pages of a vault's tables. ``openapi``
+describes the JSON API of them all. Of the store they import four modules: ``host``, ``records``,
+``errors`` and ``access``.
 """
 
 from __future__ import annotations

@@ -50,10 +50,6 @@ class CollectionView(Struct, frozen=True):
     permissions: tuple[str, ...]
     members: Mapping[str, str] | None
 
-    def as_dict(self) -> dict[str, Any]:
-        """The view as JSON data."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Visit:
@@ -276,9 +272,9 @@ async def collections_json(datasette: Any, request: Any) -> Response:
         if not isinstance(private, bool):
             raise BadInputError("private: true or false expected", "private")
         made = await writing.run(lambda: visit.create(given.get("name"), private=private))
-        return answer({"ok": True, "rows": [made.as_dict()]}, status=201)
+        return answer({"ok": True, "rows": [asdict(made)]}, status=201)
     views = await work.run(visit.views)
-    return answer({"ok": True, "rows": [view.as_dict() for view in views]})
+    return answer({"ok": True, "rows": [asdict(view) for view in views]})
 
 
 @endpoint("GET", "HEAD", "PATCH")
@@ -295,7 +291,7 @@ async def collection_json(datasette: Any, request: Any) -> Response:
             raise BadInputError("body: nothing to change", "body")
         await writing.run(lambda: _patch(visit, collection, given))
     view = await work.run(lambda: visit.one(collection))
-    return answer({"ok": True, "rows": [view.as_dict()]})
+    return answer({"ok": True, "rows": [asdict(view)]})
 
 
 @endpoint("PUT", "DELETE")

@@ -30,7 +30,7 @@ from memory_store.host import (
 from ..requests import questions
 from ..requests.admission import work
 from ..requests.frame import hybrid_path, page, render
-from ..search.api import HEADERS, absolute_url, answer, endpoint, safe_cell
+from ..search.api import HEADERS, answer, endpoint, following_url, safe_cell
 from ..search.forms import last
 from ..vaults.vault import Vault
 from .recorder import SURFACES
@@ -77,7 +77,7 @@ async def audit_page(datasette: Any, request: Any) -> Response:
     status = 200
     try:
         trail = await _trail(vault, given)
-        rows, following = trail.page(_before(given), PER_PAGE)
+        rows, following = trail.page(_whole(given, "before", None), PER_PAGE)
         context.update(trail=trail, rows=rows, **_links(given, f"{path}/audit", following))
     except BadInputError as error:
         status, context["refusal"] = 400, str(error)
@@ -90,18 +90,17 @@ async def audit_json(datasette: Any, request: Any) -> Response:
     vault, _ = await questions.vault_for(datasette, request, "audit")
     given = questions.arguments(request)
     trail = await _trail(vault, given)
-    rows, following = trail.page(_before(given), _limit(given))
-    path = f"{hybrid_path(datasette, vault.database)}/audit.json"
-    href = None
-    if following is not None:
-        href = absolute_url(datasette, request, _address(given, path, following))
+    limit = _whole(given, "limit", PER_PAGE)
+    if not 1 <= limit <= MOST:
+        raise BadInputError(f"limit: 1 to {MOST:,} expected", "limit")
+    rows, following = trail.page(_whole(given, "before", None), limit)
     return answer(
         {
             "ok": True,
             "rows": [event.as_dict() for event in rows],
             "totals": [total.as_dict() for total in trail.totals],
             "next": following,
-            "next_url": href,
+            "next_url": following_url(datasette, request, "before", following),
             "truncated": following is not None,
         }
     )
@@ -137,34 +136,19 @@ async def _trail(vault: Vault, given: Mapping[str, Any]) -> Trail:
 
 
 def _links(given: Mapping[str, Any], path: str, following: int | None) -> dict[str, str | None]:
+    pairs = [(name, last(given, name)) for name in (*FILTERS, "limit") if last(given, name)]
+    asked = f"?{urlencode(pairs)}" if pairs else ""
+    older = f"{path}?{urlencode([*pairs, ('before', following)])}"
     return {
-        "next_href": None if following is None else _address(given, path, following),
-        "first_href": _address(given, path) if last(given, "before") else None,
-        "json_href": _address(given, f"{path}.json"),
-        "csv_href": _address(given, f"{path}.csv"),
+        "next_href": None if following is None else older,
+        "first_href": path + asked if last(given, "before") else None,
+        "json_href": f"{path}.json{asked}",
+        "csv_href": f"{path}.csv{asked}",
     }
 
 
-def _address(given: Mapping[str, Any], path: str, before: int | None = None) -> str:
-    pairs = [(name, last(given, name)) for name in (*FILTERS, "limit") if last(given, name)]
-    if before is not None:
-        pairs.append(("before", str(before)))
-    return f"{path}?{urlencode(pairs)}" if pairs else path
-
-
-def _before(given: Mapping[str, Any]) -> int | None:
-    return _whole(given, "before") if last(given, "before") else None
-
-
-def _limit(given: Mapping[str, Any]) -> int:
-    asked = _whole(given, "limit") if last(given, "limit") else PER_PAGE
-    if not 1 <= asked <= MOST:
-        raise BadInputError(f"limit: 1 to {MOST:,} expected", "limit")
-    return asked
-
-
-def _whole(given: Mapping[str, Any], name: str) -> int:
+def _whole(given: Mapping[str, Any], name: str, usual: Any) -> Any:
     text = last(given, name)
-    if not text.isdecimal() or len(text) > 9:
+    if text and (not text.isdecimal() or len(text) > 9):
         raise BadInputError(f"{name}: a whole number expected", name)
-    return int(text)
+    return int(text) if text else usual

@@ -1,9 +1,10 @@
 """The JSON API of single memories: list, add, change, complete, publish, delete; one or many.
 
 Boundary: to be read a memory is opened only for askers with the decrypt grant on its collection;
-for others every sealed field is null, also where two versions are compared. A request is written
-whole or not at all. Who may write without reading replaces whole fields, of a version they name:
-nothing they send may depend on what they cannot see.
+for others every sealed field is null, also where two versions are compared. A list that would
+disclose what is sealed is refused to them. A request is written whole or not at all. Who may write
+without reading replaces whole fields, of a version they name: nothing they send may depend on what
+they cannot see.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from msgspec.structs import replace
 
 from memory_store.access import Grants, without_text
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
-from memory_store.host import MemoryStore
-from memory_store.records import Memory, MemoryChange, MemoryDraft, SealedMemory
+from memory_store.host import MemoryStore, Scope, checked_id, checked_type, epoch
+from memory_store.records import Memory, MemoryChange, SealedMemory
 
 from ..requests import questions
 from ..requests.admission import work, writing
 from ..requests.frame import hybrid_path
-from ..search.api import answer, endpoint, refusal
+from ..search.api import answer, endpoint, following_url, refusal
+from ..search.forms import values
 from ..vaults.vault import Vault
 from . import posted
-from .lists import listing, next_url, scope_of, token_behind
 
 ETAG = re.compile(r'(?:W/)?"(\d{1,18})"')
+LIST_FILTERS = frozenset({"collection", "type", "topic", "status", "since", "until"})
+SEVERAL = frozenset({"collection", "type", "topic"})
+"""Filters that may be said several times."""
 
 Row = dict[str, Any]
 
@@ -40,15 +44,16 @@ async def memories(datasette: Any, request: Any) -> Response:
     if request.method == "POST":
         return await _add(datasette, request)
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt", any_of=True)
-    asked = listing(datasette, questions.arguments(request))
-    scope = scope_of(asked, vault, grants)
+    given = questions.arguments(request)
+    filters, size, after = _filters(given), _size(datasette, given), _place(given)
+    scope = _listed_scope(filters, vault, grants)
 
     def listed() -> tuple[list[Row], str | None]:
         store = vault.use(scope, readable=grants.decrypt)
-        found = store.list(**asked.filters, limit=asked.size + 1, after=asked.after)
-        page = found[: asked.size]
-        token = token_behind(page[-1]) if len(found) > asked.size else None
-        return memory_data(page, vault, grants), token
+        found = store.list(**filters, limit=size + 1, after=after)
+        end = found[size - 1] if len(found) > size else None
+        token = None if end is None else f"{end.created},{end.id}"
+        return memory_data(found[:size], vault, grants), token
 
     rows, token = await work.run(listed)
     return answer(
@@ -56,35 +61,107 @@ async def memories(datasette: Any, request: Any) -> Response:
             "ok": True,
             "rows": rows,
             "next": token,
-            "next_url": next_url(datasette, request, token),
+            "next_url": following_url(datasette, request, "_next", token),
             "truncated": token is not None,
         }
     )
 
 
+def _filters(given: Mapping[str, list[str]]) -> dict[str, Any]:
+    """The filters of a list. Raises :class:`BadInputError`."""
+    filters: dict[str, Any] = {}
+    for name in given:
+        if not name.startswith("_"):
+            if name not in LIST_FILTERS:
+                raise BadInputError(f"{name}: a list has no such filter", name)
+            if said := values(given, name):
+                filters[name] = said if name in SEVERAL else said[-1]
+    for kind in filters.get("type", ()):
+        checked_type(kind)
+    return filters
+
+
+def _listed_scope(filters: Mapping[str, Any], vault: Vault, grants: Grants) -> Scope:
+    """The collections to list. Raises ``Forbidden`` where the list itself would disclose too much.
+
+    Names of collections are sealed, and in a strict vault times, and so the order, too.
+    """
+    if not vault.strict and "collection" not in filters:
+        return grants.search | grants.decrypt
+    if not grants.decrypt:
+        what = "a list by time" if vault.strict else "collection: a list by its name"
+        raise Forbidden(f"{what} needs the permission hybrid-decrypt")
+    return grants.decrypt
+
+
+def _size(datasette: Any, given: Mapping[str, list[str]]) -> int:
+    """``_size`` as on Datasette's own tables: its default, its greatest, ``max`` for that one."""
+    greatest = int(datasette.setting("max_returned_rows"))
+    said = (given.get("_size") or [""])[-1]
+    if not said:
+        return min(int(datasette.setting("default_page_size")), greatest)
+    if said == "max":
+        return greatest
+    if not said.isascii() or not said.isdigit() or not 1 <= int(said) <= greatest:
+        raise BadInputError(f"_size: 1 to {greatest}, or max, expected", "_size")
+    return int(said)
+
+
+def _place(given: Mapping[str, list[str]]) -> tuple[str, str] | None:
+    """Where the page before ended, from ``_next``."""
+    token = (given.get("_next") or [""])[-1]
+    if not token:
+        return None
+    created, _, memory_id = token.rpartition(",")
+    try:
+        epoch(created)
+        checked_id(memory_id)
+    except BadInputError:
+        raise BadInputError("_next: this is not the next of an answer", "_next") from None
+    return created, memory_id
+
+
 async def _add(datasette: Any, request: Any) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
     rows, alone = posted.rows_of(await _posted(request))
-    try:
-        drafts = posted.drafts_of(rows)
-        data = await writing.run(lambda: _added(vault, grants, drafts))
-    except BadRowsError as error:
-        return _wrong_rows(error, alone=alone)
-    except ConflictError as error:
-        return await _conflict(error, vault, grants, [draft.id for draft in drafts], rows, alone)
-    status = 200 if all(one["unchanged"] for one in data) else 201
-    response = answer({"ok": True, "rows": data}, status=status)
+
+    def add(drafts: Sequence[Any]) -> list[Row]:
+        store = vault.use(grants.write, creating=grants.create)
+        added = store.add_once(drafts, readable=grants.decrypt)
+        data = memory_data([one.memory for one in added], vault, grants)
+        return [{**row, "unchanged": one.unchanged} for row, one in zip(data, added, strict=True)]
+
+    data = await _written(vault, grants, (rows, alone), posted.drafts_of, add)
+    if isinstance(data, Response):
+        return data
+    response = answer(
+        {"ok": True, "rows": data}, status=200 if all(one["unchanged"] for one in data) else 201
+    )
     if alone:
-        response.headers["Location"] = _address(datasette, vault, data[0]["id"])
-        response.headers["ETag"] = _etag(data[0]["version"])
+        path = f"{hybrid_path(datasette, vault.database)}/memories/{tilde_encode(data[0]['id'])}"
+        response.headers["Location"] = f"{path}.json"
+        response.headers["ETag"] = f'"{data[0]["version"]}"'
     return response
 
 
-def _added(vault: Vault, grants: Grants, drafts: Sequence[MemoryDraft]) -> list[Row]:
-    store = vault.use(grants.write, creating=grants.create)
-    added = store.add_once(drafts, readable=grants.decrypt)
-    rows = memory_data([one.memory for one in added], vault, grants)
-    return [{**row, "unchanged": one.unchanged} for row, one in zip(rows, added, strict=True)]
+async def _written(
+    vault: Vault,
+    grants: Grants,
+    sent: tuple[list[Any], bool],
+    read: Callable[[list[Any]], Sequence[Any]],
+    write: Callable[[Sequence[Any]], list[Row]],
+) -> list[Row] | Response:
+    """What the changes in the rows that were ``sent`` made; a refusal naming those that failed."""
+    rows, alone = sent
+    changes: Sequence[Any] = ()
+    try:
+        changes = read(rows)
+        return await writing.run(lambda: write(changes))
+    except BadRowsError as error:
+        sentences, culprit = posted.told(error, alone=alone)
+        return refusal(sentences[0], 400, {"errors": sentences, "parameter": culprit})
+    except ConflictError as error:
+        return await _conflict(error, vault, grants, [one.id for one in changes], rows, alone)
 
 
 @endpoint("GET", "HEAD", "PATCH", "DELETE")
@@ -104,11 +181,11 @@ async def memory(datasette: Any, request: Any) -> Response:
         return answer({"ok": True})
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt", any_of=True)
 
-    def read() -> Memory:
+    def read() -> list[Row]:
         store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
-        return store.get(_id(request), refs=False)
+        return memory_data([store.get(_id(request), refs=False)], vault, grants)
 
-    return await _one(vault, grants, await work.run(read))
+    return _one(await work.run(read))
 
 
 async def _edit(datasette: Any, request: Any) -> Response:
@@ -119,16 +196,14 @@ async def _edit(datasette: Any, request: Any) -> Response:
     if held_to is not None and edit.expected_version not in (None, held_to):
         raise BadInputError("If-Match: another version than in the body", "If-Match")
     edit = replace(edit, expected_version=edit.expected_version or held_to)
-    try:
-        edited = await writing.run(lambda: _edited(vault, grants, [edit]))
-    except BadRowsError as error:
-        return _wrong_rows(error, alone=True)
-    except ConflictError as error:
-        response = await _conflict(error, vault, grants, error.ids, [row], True)
-        if held_to is not None:  # RFC 9110, 13.1.1
-            response.status = 412
-        return response
-    return await _one(vault, grants, edited[0])
+    data = await _written(
+        vault, grants, ([row], True), lambda _: [edit], lambda edits: _edited(vault, grants, edits)
+    )
+    if not isinstance(data, Response):
+        return _one(data)
+    if data.status == 409 and held_to is not None:  # RFC 9110, 13.1.1
+        data.status = 412
+    return data
 
 
 @endpoint("POST")
@@ -136,14 +211,10 @@ async def edit_many(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/edit.json``: ``{"memories": [{"id": …, …}]}``."""
     vault, grants = await questions.vault_for(datasette, request, "write")
     rows, _ = posted.rows_of(await _posted(request))
-    try:
-        edits = posted.edits_of(rows)
-        edited = await writing.run(lambda: _edited(vault, grants, edits))
-    except BadRowsError as error:
-        return _wrong_rows(error, alone=False)
-    except ConflictError as error:
-        return await _conflict(error, vault, grants, [edit.id for edit in edits], rows, False)
-    return answer({"ok": True, "rows": await work.run(lambda: memory_data(edited, vault, grants))})
+    data = await _written(
+        vault, grants, (rows, False), posted.edits_of, lambda edits: _edited(vault, grants, edits)
+    )
+    return data if isinstance(data, Response) else answer({"ok": True, "rows": data})
 
 
 @endpoint("POST")
@@ -158,25 +229,29 @@ async def delete_many(datasette: Any, request: Any) -> Response:
 @endpoint("POST")
 async def done(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/{id}/done.json``: mark as completed."""
-    return await _marked(datasette, request, lambda store, memory: store.done(memory))
+    return await _marked(datasette, request, "done")
 
 
 @endpoint("POST")
 async def reopen(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/{id}/reopen.json``: mark as open again."""
-    return await _marked(datasette, request, lambda store, memory: store.reopen(memory))
+    return await _marked(datasette, request, "reopen")
 
 
-async def _marked(
-    datasette: Any, request: Any, mark: Callable[[MemoryStore, str], Memory]
-) -> Response:
+async def _marked(datasette: Any, request: Any, mark: str) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
+    return _one(
+        await writing.run(
+            lambda: memory_data([marked(vault, grants, _id(request), mark)], vault, grants)
+        )
+    )
 
-    def change() -> Memory:
-        store = vault.use(grants.write)
-        return mark(store, whole_id(store, _id(request)))
 
-    return await _one(vault, grants, await writing.run(change))
+def marked(vault: Vault, grants: Grants, given: str, mark: str) -> Memory:
+    """The memory once it is marked as ``done``, or by ``reopen`` as open. Work for a thread."""
+    store = vault.use(grants.write)
+    marking: Callable[[str], Memory] = {"done": store.done, "reopen": store.reopen}[mark]
+    return marking(whole_id(store, given))
 
 
 @endpoint("POST")
@@ -187,8 +262,11 @@ async def publish(datasette: Any, request: Any) -> Response:
     collection = given.get("collection")
     if not isinstance(collection, str) or not collection:
         raise BadInputError("collection: the name or id of one expected", "collection")
-    copy = await writing.run(lambda: published(vault, grants, _id(request), collection))
-    return await _one(vault, grants, copy)
+
+    def copied() -> list[Row]:
+        return memory_data([published(vault, grants, _id(request), collection)], vault, grants)
+
+    return _one(await writing.run(copied))
 
 
 def published(vault: Vault, grants: Grants, given: str, collection: str) -> Memory:
@@ -198,17 +276,12 @@ def published(vault: Vault, grants: Grants, given: str, collection: str) -> Memo
     not write; BadInputError where it is in there already. Work for a thread.
     """
     memory_id = whole_id(vault.use(grants.decrypt), given)
-    target = collection_named(vault.use(grants.write), collection)
+    try:
+        target = vault.use(grants.write).collections.find(collection)
+    except NotFoundError:
+        raise NotFoundError(f"no collection {collection!r} that you may write") from None
     store = vault.use(grants.decrypt | grants.write)
     return store.publish(memory_id, target, readable=grants.decrypt)
-
-
-def collection_named(store: MemoryStore, given: str) -> str:
-    """The id of one of a store's collections, named by its name or id. Raises NotFoundError."""
-    try:
-        return store.collections.find(given)
-    except NotFoundError:
-        raise NotFoundError(f"no collection {given!r} that you may write") from None
 
 
 def whole_id(store: MemoryStore, given: str) -> str:
@@ -222,7 +295,8 @@ def memory_data(found: Sequence[Memory], vault: Vault, grants: Grants) -> list[R
     From those who may not search either, all but ids and versions is withheld.
     """
     ids = [one.id for one in found]
-    readable, searchable = readable_ids(ids, vault, grants), _searchable_ids(ids, vault, grants)
+    readable = _ids_within(grants.decrypt, grants.search | grants.write, ids, vault)
+    searchable = _ids_within(grants.search, grants.decrypt | grants.write, ids, vault)
     return [
         one.as_dict()
         if one.id in readable and not isinstance(one, SealedMemory)
@@ -231,20 +305,14 @@ def memory_data(found: Sequence[Memory], vault: Vault, grants: Grants) -> list[R
     ]
 
 
-def readable_ids(ids: Sequence[str], vault: Vault, grants: Grants) -> Collection[str]:
-    """Of memories that may be found or changed, those whose text may be read, too."""
-    if grants.decrypt.covers(grants.search | grants.write):
+def _ids_within(scope: Scope, others: Scope, ids: Sequence[str], vault: Vault) -> Collection[str]:
+    """Of memories that came by ``scope`` or ``others``, those that ``scope`` covers."""
+    if scope.covers(others):
         return ids
-    return vault.use(grants.decrypt).present(ids) if grants.decrypt else ()
+    return vault.use(scope).present(ids) if scope else ()
 
 
-def _searchable_ids(ids: Sequence[str], vault: Vault, grants: Grants) -> Collection[str]:
-    if grants.search.covers(grants.decrypt | grants.write):
-        return ids
-    return vault.use(grants.search).present(ids) if grants.search else ()
-
-
-def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryChange]) -> list[Memory]:
+def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryChange]) -> list[Row]:
     store = vault.use(grants.write, creating=grants.create)
     named = []
     for number, edit in enumerate(edits):
@@ -253,13 +321,14 @@ def _edited(vault: Vault, grants: Grants, edits: Sequence[MemoryChange]) -> list
         except NotFoundError as error:
             where = f"memories[{number}].id: " if len(edits) > 1 else ""
             raise NotFoundError(f"{where}{error}") from None
-    readable = readable_ids([edit.id for edit in named], vault, grants)
+    ids = [edit.id for edit in named]
+    readable = _ids_within(grants.decrypt, grants.search | grants.write, ids, vault)
     for edit in named:
         if edit.id not in readable:
             _refuse_to_depend_on_text(edit)
     if not grants.decrypt.covers(grants.write):
         named = [_held_to_what_was_read(edit, vault, grants) for edit in named]
-    return store.edit_many(named, refs=False)
+    return memory_data(store.edit_many(named, refs=False), vault, grants)
 
 
 def _refuse_to_depend_on_text(edit: MemoryChange) -> None:
@@ -287,16 +356,10 @@ def _deleted(vault: Vault, grants: Grants, versions: Mapping[str, int | None]) -
     return store.delete_many(whole, refs=False)
 
 
-async def _one(vault: Vault, grants: Grants, found: Memory) -> Response:
-    rows = await work.run(lambda: memory_data([found], vault, grants))
+def _one(rows: Sequence[Row]) -> Response:
     response = answer({"ok": True, "rows": rows})
-    response.headers["ETag"] = _etag(found.version)
+    response.headers["ETag"] = f'"{rows[0]["version"]}"'
     return response
-
-
-def _wrong_rows(error: BadRowsError, *, alone: bool) -> Response:
-    sentences, culprit = posted.told(error, alone=alone)
-    return refusal(sentences[0], 400, {"errors": sentences, "parameter": culprit})
 
 
 async def _conflict(
@@ -354,10 +417,6 @@ def _id(request: Any) -> str:
     return str(tilde_decode(request.url_vars["id"]))
 
 
-def _etag(version: int) -> str:
-    return f'"{version}"'
-
-
 def _if_match(request: Any) -> int | None:
     """The version that the request insists on."""
     given = request.headers.get("if-match", "*").strip()
@@ -367,8 +426,3 @@ def _if_match(request: Any) -> int | None:
     if found is None:
         raise BadInputError('If-Match: a version expected, as in "3"', "If-Match")
     return int(found[1])
-
-
-def _address(datasette: Any, vault: Vault, memory_id: str) -> str:
-    path = f"{hybrid_path(datasette, vault.database)}/memories/{tilde_encode(memory_id)}.json"
-    return str(path)

@@ -64,16 +64,13 @@ def _opcodes(left: Sequence[str], right: Sequence[str]) -> Sequence[tuple[str, i
     return SequenceMatcher(None, left, right).get_opcodes()
 
 
-def _context(lines: Sequence[str], *, first: bool, last: bool) -> Iterator[Pair]:
+def _context(lines: Sequence[str], *, first: bool, last: bool) -> Sequence[Pair]:
     """Equal lines: those next to a difference, and how many there are between."""
-    before = 0 if first else AROUND
-    after = 0 if last else AROUND
-    if len(lines) <= before + after + 1:
-        yield from (Pair(escape(line), escape(line)) for line in lines)
-        return
-    yield from (Pair(escape(line), escape(line)) for line in lines[:before])
-    yield Pair(skipped=len(lines) - before - after)
-    yield from (Pair(escape(line), escape(line)) for line in lines[len(lines) - after :])
+    pairs = [Pair(escape(line), escape(line)) for line in lines]
+    before, end = 0 if first else AROUND, len(pairs) - (0 if last else AROUND)
+    if end - before <= 1:
+        return pairs
+    return [*pairs[:before], Pair(skipped=end - before), *pairs[end:]]
 
 
 def _changed(left: Sequence[str], right: Sequence[str]) -> Iterator[Pair]:

@@ -8,8 +8,9 @@ deleted. It travels in forms, never in an address, and is kept nowhere in betwee
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from datasette import Forbidden, Response
@@ -25,7 +26,8 @@ from memory_store.errors import (
     NotFoundError,
     ReadOnlyError,
 )
-from memory_store.records import CollectionInfo, Memory
+from memory_store.host import canonical_text
+from memory_store.records import DONE_SUFFIX, TYPES, CollectionInfo, Memory
 
 from ..permissions.asker import asker
 from ..requests import cross_site, questions
@@ -35,7 +37,7 @@ from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import comparison, memory_form
 from .memory_form import Typed
-from .page import SUGGESTED_FROM, collection_of, kept, memory_path, seeing_other
+from .page import SUGGESTED_FROM, collection_of, is_readable, kept, memory_path, seeing_other
 
 FORGED = (
     "This form was open for so long that Datasette no longer knows it. Nothing is lost: check what "
@@ -69,8 +71,62 @@ class Trouble:
 
     status: int
     notice: str = ""
-    problems: Mapping[str, str] | None = None
+    problems: Mapping[str, str] = field(default_factory=dict)
     unlock: bool = False
+
+
+NO_TROUBLE = Trouble(200)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A request to write: for the memory that is ``edited``, or for a new one."""
+
+    datasette: Any
+    request: Any
+    database: str
+    edited: str | None
+
+    @property
+    def keep(self) -> str:
+        """The search that the user came from; a new memory's address fills in its form instead."""
+        return "" if self.edited is None else kept(self.request)
+
+    def context(self, form: Typed, choices: Choices, trouble: Trouble) -> dict[str, Any]:
+        """What the form shows."""
+        path = hybrid_path(self.datasette, self.database)
+        here, action = path, f"{path}/new"
+        if self.edited is not None:
+            here = memory_path(self.datasette, self.database, self.edited)
+            action = f"{here}/edit{self.keep}"
+        return {
+            "database": self.database,
+            "path": path,
+            "here": here + self.keep,
+            "action": action,
+            "edited": self.edited,
+            "form": form,
+            "kinds": [*TYPES, *([form.type] if form.type.endswith(DONE_SUFFIX) else [])],
+            "collections": choices.collections,
+            "suggested_topics": choices.topics,
+            "text_limit": memory_form.TEXT_LIMIT,
+            "problems": trouble.problems,
+            "notice": trouble.notice,
+            "unlock_href": f"{path}/unlock" if trouble.unlock else None,
+        }
+
+    async def show(
+        self, form: Typed, choices: Choices, trouble: Trouble = Trouble(200)
+    ) -> Response:
+        """The form, and what was wrong with it."""
+        context = self.context(form, choices, trouble)
+        return await render(
+            self.datasette, self.request, "hybrid_edit.html", context, trouble.status
+        )
+
+    def leave(self, address: str, message: str) -> Response:
+        """To another page, once it is saved."""
+        return seeing_other(self.datasette, self.request, address, message)
 
 
 @page("GET", "HEAD", "POST")
@@ -81,7 +137,7 @@ async def new(datasette: Any, request: Any) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
     choices = await work.run(lambda: _choices(vault, grants))
     form = _placed(memory_form.blank(questions.arguments(request)), choices)
-    return await _form(datasette, request, vault.database, form, choices, None)
+    return await Desk(datasette, request, vault.database, None).show(form, choices)
 
 
 @page("GET", "HEAD", "POST")
@@ -91,47 +147,45 @@ async def edit(datasette: Any, request: Any) -> Response:
     if request.method == "POST":
         return await _save(datasette, request, given)
     vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
+    _, form, choices = await work.run(lambda: _kept(vault, grants, given))
+    return await Desk(datasette, request, vault.database, form.id).show(form, choices)
+
+
+def _kept(vault: Vault, grants: Grants, memory_id: str) -> tuple[Memory, Typed, Choices]:
+    """A memory as it is, and as the form shows it. Work for a thread."""
     scope = grants.decrypt & grants.write
-
-    def opened() -> tuple[Typed, Choices]:
-        found = vault.use(scope).get(given, refs=False)
-        form = memory_form.typed_of(found, collection_of(vault, scope, found))
-        return form, _choices(vault, grants)
-
-    form, choices = await work.run(opened)
-    return await _form(datasette, request, vault.database, form, choices, form.id)
+    found = vault.use(scope).get(memory_id, refs=False)
+    form = memory_form.typed_of(found, collection_of(vault, scope, found))
+    return found, form, _choices(vault, grants)
 
 
 async def _save(datasette: Any, request: Any, edited: str | None) -> Response:
     """Save what was typed, or show it again with what was wrong with it."""
     fields = await questions.form_fields(request, memory_form.FORM_LIMIT)
     form = memory_form.typed(fields)
-    database = questions.database_named(datasette, request)
+    desk = Desk(datasette, request, questions.database_named(datasette, request), edited)
     try:
         await questions.visible_vault(datasette, request)
         if cross_site.is_forged(request, (fields.get("csrftoken") or [""])[-1]):
             raise _ForgedError
         needed = ("write",) if edited is None else ("decrypt", "write")
         vault, grants = await questions.vault_for(datasette, request, *needed)
-        return await _saved(datasette, request, vault, grants, form, edited)
+        return await _saved(desk, vault, grants, form)
     except NotFoundError:
         if edited is None:
             raise
-        trouble, form, edited = Trouble(404, GONE), memory_form.renamed(form), None
+        trouble, desk = Trouble(404, GONE), replace(desk, edited=None)
+        form = replace(form, id=str(uuid.uuid4()), version="")
     except questions.REFUSALS as error:
         trouble = _trouble(error)
     except Exception as error:  # noqa: BLE001 - see report_fault
         trouble = Trouble(500, f"This did not work: {questions.report_fault(error)}.")
-    choices = await _choices_if_possible(datasette, database, trouble)
-    return await _form(datasette, request, database, form, choices, edited, trouble)
-
-
-async def _choices_if_possible(datasette: Any, database: str, trouble: Trouble) -> Choices:
-    """What the form offers when it is shown again, where there is nothing in the way of asking."""
-    if trouble.status not in (400, 404):
-        return Choices()
-    vault, grants = vaults_of(datasette).of(database), asker.get().on(database)
-    return await work.run(lambda: _choices(vault, grants)) if grants.write else Choices()
+    choices = Choices()
+    if trouble.status in (400, 404):  # nothing is in the way of asking what the form offers
+        vault, grants = vaults_of(datasette).of(desk.database), asker.get().on(desk.database)
+        if grants.write:
+            choices = await work.run(lambda: _choices(vault, grants))
+    return await desk.show(form, choices, trouble)
 
 
 class _ForgedError(MemoryStoreError):
@@ -140,30 +194,28 @@ class _ForgedError(MemoryStoreError):
 
 def _trouble(error: Exception) -> Trouble:
     """What to say about a refusal."""
-    if isinstance(error, _ForgedError):
-        return Trouble(403, FORGED)
-    if isinstance(error, LockedError):
-        return Trouble(423, LOCKED, unlock=True)
-    if isinstance(error, ReadOnlyError):
-        return Trouble(403, f"{error}. Nothing was saved.")
-    if isinstance(error, Forbidden):
-        return Trouble(403, NOT_ALLOWED, unlock=True)
-    if isinstance(error, QueueFullError):
-        return Trouble(429, BUSY)
-    if isinstance(error, BadInputError) and error.parameter in memory_form.FIELDS:
-        return Trouble(400, problems={error.parameter: memory_form.sentence(error)})
+    match error:
+        case _ForgedError():
+            return Trouble(403, FORGED)
+        case LockedError():
+            return Trouble(423, LOCKED, unlock=True)
+        case ReadOnlyError():
+            return Trouble(403, f"{error}. Nothing was saved.")
+        case Forbidden():
+            return Trouble(403, NOT_ALLOWED, unlock=True)
+        case QueueFullError():
+            return Trouble(429, BUSY)
+        case BadInputError(parameter=str(name)) if name in memory_form.FIELDS:
+            return Trouble(400, problems={name: memory_form.sentence(error)})
     return Trouble(questions.status_of(error), memory_form.sentence(error))
 
 
-async def _saved(
-    datasette: Any, request: Any, vault: Vault, grants: Grants, form: Typed, edited: str | None
-) -> Response:
+async def _saved(desk: Desk, vault: Vault, grants: Grants, form: Typed) -> Response:
     """The way on after saving; the form again for wrong fields, both versions for a conflict."""
-    checked = memory_form.checked(form)
+    checked, edited = memory_form.checked(form), desk.edited
     if checked.problems:
         choices = await work.run(lambda: _choices(vault, grants))
-        trouble = Trouble(400, problems=checked.problems)
-        return await _form(datasette, request, vault.database, form, choices, edited, trouble)
+        return await desk.show(form, choices, Trouble(400, problems=checked.problems))
     scope = grants.write if edited is None else grants.decrypt & grants.write
 
     def write() -> Memory:
@@ -178,21 +230,15 @@ async def _saved(
     except BadRowsError as error:
         raise BadInputError(str(error), error.parameter) from None
     except ConflictError as error:
-        return await _conflict(datasette, request, vault, grants, form, error)
-    message = "Added." if edited is None else "Saved."
-    if not await work.run(lambda: _is_readable(vault, grants, memory.id)):
-        address = f"{hybrid_path(datasette, vault.database)}/new"
-        return seeing_other(datasette, request, address, message)
-    address = memory_path(datasette, vault.database, memory.id) + _keep(request, edited)
-    return seeing_other(datasette, request, address, message)
-
-
-def _is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
-    return bool(grants.decrypt) and bool(vault.use(grants.decrypt).heads([memory_id]))
+        return await _conflict(desk, vault, grants, form, error)
+    address = f"{hybrid_path(desk.datasette, vault.database)}/new"
+    if await work.run(lambda: is_readable(vault, grants, memory.id)):
+        address = memory_path(desk.datasette, vault.database, memory.id) + desk.keep
+    return desk.leave(address, "Added." if edited is None else "Saved.")
 
 
 async def _conflict(
-    datasette: Any, request: Any, vault: Vault, grants: Grants, form: Typed, error: ConflictError
+    desk: Desk, vault: Vault, grants: Grants, form: Typed, error: ConflictError
 ) -> Response:
     """Both versions beside each other, and the ways on: theirs, mine, or both in one.
 
@@ -203,34 +249,28 @@ async def _conflict(
     taken = error.ids[0] if error.ids else form.id
     if not await work.run(lambda: bool(scope) and bool(vault.use(scope).heads([taken]))):
         raise ConflictError(TAKEN, error.ids)
-
-    def compared() -> tuple[Memory, Typed, Choices, list[comparison.Pair], str]:
-        found = vault.use(scope).get(taken, refs=False)
-        theirs = memory_form.typed_of(found, collection_of(vault, scope, found))
-        pairs = comparison.side_by_side(theirs.text, memory_form.canonical(form.text))
-        merged = comparison.both(theirs.text, memory_form.canonical(form.text))
-        return found, theirs, _choices(vault, grants), pairs, merged
-
-    found, theirs, choices, pairs, merged = await work.run(compared)
-    here = memory_path(datasette, vault.database, found.id)
+    found, theirs, choices = await work.run(lambda: _kept(vault, grants, taken))
+    desk = replace(desk, edited=found.id)
     if memory_form.same(form, found, theirs.collection):
-        return seeing_other(datasette, request, here + _keep(request, found.id), "Saved.")
+        here = memory_path(desk.datasette, vault.database, found.id)
+        return desk.leave(here + desk.keep, "Saved.")
     mine = replace(form, id=found.id, version=str(found.version))
+
+    def compared() -> tuple[list[comparison.Pair], str]:
+        text = canonical_text(form.text)
+        return comparison.side_by_side(theirs.text, text), comparison.both(theirs.text, text)
+
+    pairs, merged = await work.run(compared)
+    names = {one.id: one.name for one in choices.collections}
     context = {
-        **_context(
-            datasette, request, vault.database, replace(mine, text=merged), choices, found.id
-        ),
+        **desk.context(replace(mine, text=merged), choices, Trouble(409)),
         "mine": mine,
         "theirs": theirs,
         "pairs": pairs if mine.text != theirs.text else [],
-        "differing_fields": memory_form.differences(theirs, mine, _names(choices)),
+        "differing_fields": memory_form.differences(theirs, mine, names),
         "updated": found.updated,
     }
-    return await render(datasette, request, "hybrid_conflict.html", context, 409)
-
-
-def _names(choices: Choices) -> dict[str, str]:
-    return {one.id: one.name for one in choices.collections}
+    return await render(desk.datasette, desk.request, "hybrid_conflict.html", context, 409)
 
 
 def _choices(vault: Vault, grants: Grants) -> Choices:
@@ -250,55 +290,3 @@ def _placed(form: Typed, choices: Choices) -> Typed:
     if wanted not in ids:  # ids first: a name must not lead away from the collection that is meant
         wanted = named.get(wanted, wanted)
     return replace(form, collection=wanted if wanted in ids else "".join(ids[:1]))
-
-
-def _keep(request: Any, edited: str | None) -> str:
-    """The search that the user came from; a new memory's address fills in its form instead."""
-    return "" if edited is None else kept(request)
-
-
-def _context(
-    datasette: Any,
-    request: Any,
-    database: str,
-    form: Typed,
-    choices: Choices,
-    edited: str | None,
-) -> dict[str, Any]:
-    path = hybrid_path(datasette, database)
-    here = path if edited is None else memory_path(datasette, database, edited)
-    keep = _keep(request, edited)
-    return {
-        "database": database,
-        "path": path,
-        "here": here + keep,
-        "action": f"{path}/new" if edited is None else f"{here}/edit{keep}",
-        "edited": edited,
-        "form": form,
-        "kinds": memory_form.kinds(form.type),
-        "collections": choices.collections,
-        "suggested_topics": choices.topics,
-        "text_limit": memory_form.TEXT_LIMIT,
-        "problems": {},
-        "notice": "",
-        "unlock_href": None,
-    }
-
-
-async def _form(
-    datasette: Any,
-    request: Any,
-    database: str,
-    form: Typed,
-    choices: Choices,
-    edited: str | None,
-    trouble: Trouble | None = None,
-) -> Response:
-    context = _context(datasette, request, database, form, choices, edited)
-    status = 200
-    if trouble is not None:
-        context["problems"] = trouble.problems or {}
-        context["notice"] = trouble.notice
-        context["unlock_href"] = f"{context['path']}/unlock" if trouble.unlock else None
-        status = trouble.status
-    return await render(datasette, request, "hybrid_edit.html", context, status)

@@ -9,12 +9,12 @@ import csv
 import io
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from memory_store.errors import BadInputError
-from memory_store.host import canonical_text, drafts, normalise_topic
-from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryChange, MemoryDraft
+from memory_store.host import drafts, normalise_topic
+from memory_store.records import Memory, MemoryChange, MemoryDraft
 
 from ..search.forms import last
 
@@ -97,8 +97,8 @@ def typed_of(memory: Memory, collection: str) -> Typed:
         type=memory.type,
         collection=collection,
         topics=joined(memory.topics),
-        valid_from=_day(memory.valid_from),
-        valid_to=_day(memory.valid_to),
+        valid_from=(memory.valid_from or "").removesuffix(MIDNIGHT),
+        valid_to=(memory.valid_to or "").removesuffix(MIDNIGHT),
         id=memory.id,
         version=str(memory.version),
     )
@@ -134,14 +134,13 @@ def same(form: Typed, memory: Memory, collection: str) -> bool:
     if said.problems:
         return False
     tags = {normalise_topic(topic) for topic in drafts.with_hashtags((), memory.text)}
-    from_text = [topic for topic in kept.values["topics"] if normalise_topic(topic) in tags]
-    return _as_kept(said.values, from_text) == _as_kept(kept.values)
 
+    def as_kept(values: Mapping[str, Any], others: set[str]) -> dict[str, Any]:
+        """The values with topics of any order and spelling, the ``others`` added."""
+        return {**values, "topics": {*map(normalise_topic, values["topics"]), *others}}
 
-def _as_kept(values: Mapping[str, Any], from_text: Sequence[str] = ()) -> dict[str, Any]:
-    """The values with topics of any order and spelling, those ``from_text`` added."""
-    topics = {normalise_topic(topic) for topic in (*values["topics"], *from_text)}
-    return {**values, "topics": topics}
+    topics = set(map(normalise_topic, kept.values["topics"]))
+    return as_kept(said.values, tags & topics) == as_kept(kept.values, set())
 
 
 def joined(topics: Sequence[str]) -> str:
@@ -159,16 +158,6 @@ def split(line: str) -> list[str]:
     """The topics of such a line."""
     rows = list(csv.reader([" ".join(line.split())], skipinitialspace=True))
     return [topic.strip() for topic in (rows[0] if rows else []) if topic.strip()]
-
-
-def kinds(chosen: str) -> list[str]:
-    """The types to choose from; a completed one only where the memory is completed."""
-    return [*TYPES, *([chosen] if chosen.endswith(DONE_SUFFIX) else [])]
-
-
-def renamed(form: Typed) -> Typed:
-    """The same as a new memory: the one it was to change is gone."""
-    return replace(form, id=str(uuid.uuid4()), version="")
 
 
 def _text(given: str) -> str:
@@ -195,11 +184,6 @@ def version(form: Typed) -> int:
     return int(form.version)
 
 
-def canonical(text: str) -> str:
-    """The text as it would be kept; one that is too long, as it is."""
-    return canonical_text(text)
-
-
 def differences(theirs: Typed, mine: Typed, names: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Label, their value and mine, of each field besides the text that is not the same."""
     found = []
@@ -212,7 +196,3 @@ def differences(theirs: Typed, mine: Typed, names: Mapping[str, str]) -> list[tu
         if values[0] != values[1]:
             found.append((label, values[0], values[1]))
     return found
-
-
-def _day(moment: str | None) -> str:
-    return (moment or "").removesuffix(MIDNIGHT)

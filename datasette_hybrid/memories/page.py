@@ -8,18 +8,15 @@ in a cookie, which is signed and not sealed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
-from markupsafe import Markup
 
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError
-from memory_store.host import MemoryStore, Scope, shown_title
-from memory_store.records import DONE_SUFFIX, CollectionInfo, Memory
+from memory_store.host import Scope, shown_title
+from memory_store.records import DONE_SUFFIX, Memory
 
 from ..requests import private_searches, questions
 from ..requests.admission import work, writing
@@ -27,26 +24,11 @@ from ..requests.frame import hybrid_path, page, render
 from ..search import forms
 from ..search.addresses import changed as changed_search
 from ..vaults.vault import Vault
-from .api import published, whole_id
+from .api import marked, published, whole_id
 from .markdown import readable
 
 SUGGESTED_FROM = 250
 """Memories whose topics are suggested, the newest: to open their heads takes about 25 ms."""
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A memory and what may be done with it.
-
-    ``targets`` are the collections that it may be published in; ``topics`` are suggestions.
-    """
-
-    memory: Memory
-    html: Markup
-    words: int
-    writable: bool
-    targets: Sequence[CollectionInfo]
-    topics: Sequence[str]
 
 
 @page("GET", "HEAD", "POST")
@@ -56,7 +38,6 @@ async def memory(datasette: Any, request: Any) -> Response:
     A question that belongs in no address is posted here, and named in the address instead.
     """
     vault, grants = await questions.vault_for(datasette, request, "decrypt")
-    path = hybrid_path(datasette, vault.database)
     here = memory_path(datasette, vault.database, _id(request))
     if request.method == "POST":
         given = forms.understood(await questions.parameters(request))
@@ -64,40 +45,41 @@ async def memory(datasette: Any, request: Any) -> Response:
             return private_searches.see(changed_search(given, here))
         way = await private_searches.led_to(datasette, request, vault, grants.decrypt, given, here)
         return way or private_searches.see(here)
-    found = await work.run(lambda: _opened(vault, grants, _id(request)))
+    opened = await work.run(lambda: _opened(vault, grants, _id(request)))
+    path = hybrid_path(datasette, vault.database)
     context = {
+        **opened,
         "database": vault.database,
         "path": path,
-        "here": memory_path(datasette, vault.database, found.memory.id),
+        "here": memory_path(datasette, vault.database, opened["memory"].id),
         "back": path + kept(request),
         "keep": kept(request),
         "grants": grants,
-        "memory": found.memory,
-        "title": shown_title(found.memory.title, found.memory.text),
-        "plain_type": found.memory.type.removesuffix(DONE_SUFFIX),
-        "done": found.memory.type.endswith(DONE_SUFFIX),
-        "html": found.html,
-        "words": found.words,
-        "writable": found.writable,
-        "targets": found.targets,
-        "suggested_topics": found.topics,
     }
     return await render(datasette, request, "hybrid_memory.html", context)
 
 
-def _opened(vault: Vault, grants: Grants, given: str) -> Opened:
-    """Work for a thread, not the event loop."""
+def _opened(vault: Vault, grants: Grants, given: str) -> dict[str, Any]:
+    """The memory, where a copy may go, topics to choose from. Work for a thread."""
     store = vault.use(grants.decrypt)
     found = store.get(given, refs=False)
-    html, words = readable(found.text, title=found.title), len(found.text.split())
     writable = bool(grants.write) and found.id in vault.use(grants.write).heads([found.id])
-    if not grants.write:
-        return Opened(found, html, words, False, (), ())
-    home = collection_of(vault, grants.decrypt, found)
-    named = vault.use(grants.write & grants.decrypt).collections.list()  # names are sealed
-    targets = [one for one in named if one.id != home]
-    topics = store.recent_topics(SUGGESTED_FROM) if writable else ()
-    return Opened(found, html, words, writable, targets, topics)
+    targets = []
+    if grants.write:
+        home = collection_of(vault, grants.decrypt, found)
+        named = vault.use(grants.write & grants.decrypt).collections.list()  # names are sealed
+        targets = [one for one in named if one.id != home]
+    return {
+        "memory": found,
+        "title": shown_title(found.title, found.text),
+        "plain_type": found.type.removesuffix(DONE_SUFFIX),
+        "done": found.type.endswith(DONE_SUFFIX),
+        "html": readable(found.text, title=found.title),
+        "words": len(found.text.split()),
+        "writable": writable,
+        "targets": targets,
+        "suggested_topics": store.recent_topics(SUGGESTED_FROM) if writable else (),
+    }
 
 
 def collection_of(vault: Vault, scope: Scope, found: Memory) -> str:
@@ -134,13 +116,8 @@ async def reopen(datasette: Any, request: Any) -> Response:
 async def _changed(datasette: Any, request: Any, method: str, message: str) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
 
-    def change() -> Memory:
-        store = vault.use(grants.write)
-        changing: Callable[[str], Memory] = getattr(store, method)
-        return changing(whole_id(store, _id(request)))
-
-    changed = await writing.run(change)
-    return await _back(datasette, request, vault, changed.id, message)
+    changed = await writing.run(lambda: marked(vault, grants, _id(request), method))
+    return _back(datasette, request, vault, changed.id, message)
 
 
 @page("POST")
@@ -161,7 +138,7 @@ async def topics(datasette: Any, request: Any) -> Response:
     message = "Topic removed."
     if added:
         message = "Topic added." if len(added) == 1 else "Topics added."
-    return await _back(datasette, request, vault, changed.id, message)
+    return _back(datasette, request, vault, changed.id, message)
 
 
 @page("POST")
@@ -173,14 +150,14 @@ async def publish(datasette: Any, request: Any) -> Response:
     if not collection:
         raise BadInputError("collection: choose one", "collection")
     copy = await writing.run(lambda: published(vault, grants, _id(request), collection))
-    address = memory_path(datasette, vault.database, copy.id) + kept(request)
-    if not await work.run(lambda: _is_readable(vault, grants, copy.id)):
-        return await _back(datasette, request, vault, _id(request), "Published.")
-    return seeing_other(datasette, request, address, "Published. This is the copy.")
+    if await work.run(lambda: is_readable(vault, grants, copy.id)):
+        return _back(datasette, request, vault, copy.id, "Published. This is the copy.")
+    return _back(datasette, request, vault, _id(request), "Published.")
 
 
-def _is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
-    return bool(vault.use(grants.decrypt).heads([memory_id]))
+def is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
+    """Whether the asker may read a memory that they wrote. Work for a thread."""
+    return bool(grants.decrypt) and bool(vault.use(grants.decrypt).heads([memory_id]))
 
 
 @page("GET", "HEAD", "POST")
@@ -190,17 +167,21 @@ async def delete(datasette: Any, request: Any) -> Response:
     scope = grants.decrypt & grants.write
     if not scope:
         raise Forbidden(f"{vault.database}: no collection here is yours to read and write")
-    found = await work.run(lambda: vault.use(scope).get(_id(request), refs=False))
-    seen = found.version
+
+    def look() -> Memory:
+        return vault.use(scope).get(_id(request), refs=False)
+
+    found, changed = await work.run(look), False
     given = await questions.parameters(request)
     if request.method == "POST" and forms.last(given, "version"):
         if forms.last(given, "version") == str(found.version):
             with contextlib.suppress(ConflictError):  # it is shown again, as it is now
-                await writing.run(lambda: _delete(vault.use(scope), found))
+                seen = {found.id: found.version}
+                await writing.run(lambda: vault.use(scope).delete_many(seen, refs=False))
                 path = hybrid_path(datasette, vault.database) + kept(request)
                 return seeing_other(datasette, request, path, "Deleted for good.")
-            found = await work.run(lambda: vault.use(scope).get(_id(request), refs=False))
-        seen = 0
+            found = await work.run(look)
+        changed = True
     context = {
         "database": vault.database,
         "path": hybrid_path(datasette, vault.database),
@@ -208,19 +189,12 @@ async def delete(datasette: Any, request: Any) -> Response:
         "keep": kept(request),
         "memory": found,
         "title": shown_title(found.title, found.text) or "Untitled",
-        "changed": not seen,
+        "changed": changed,
     }
-    status = 200 if seen else 409
-    return await render(datasette, request, "hybrid_delete.html", context, status)
+    return await render(datasette, request, "hybrid_delete.html", context, 409 if changed else 200)
 
 
-def _delete(store: MemoryStore, seen: Memory) -> None:
-    store.delete_many({seen.id: seen.version}, refs=False)
-
-
-async def _back(
-    datasette: Any, request: Any, vault: Vault, memory_id: str, message: str
-) -> Response:
+def _back(datasette: Any, request: Any, vault: Vault, memory_id: str, message: str) -> Response:
     address = memory_path(datasette, vault.database, memory_id) + kept(request)
     return seeing_other(datasette, request, address, message)
 

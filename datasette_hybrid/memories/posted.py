@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from memory_store.errors import BadInputError, BadRowsError, RowProblem
+from memory_store.errors import BadInputError, BadRowsError
 from memory_store.host import checked_id, checked_rows, read_json
 from memory_store.records import MemoryChange, MemoryDraft, read_record
 
@@ -59,7 +59,9 @@ def drafts_of(rows: Sequence[Any]) -> list[MemoryDraft]:
 
     Raises :class:`BadRowsError` naming every wrong row.
     """
-    return _with_relations(checked_rows(rows, _draft))
+    drafts = checked_rows(rows, _draft)
+    by_ref = {draft.ref: draft.id for draft in drafts if draft.ref is not None}
+    return checked_rows(drafts, lambda draft: _related(draft, by_ref))
 
 
 def edits_of(rows: Sequence[Any]) -> list[MemoryChange]:
@@ -90,19 +92,14 @@ def told(error: BadRowsError, *, alone: bool) -> tuple[list[str], str]:
 
     ``alone``: there was one row only, so that its place need not be named.
     """
-    names = [_culprit(problem, alone=alone) for problem in error.problems]
-    sentences = []
-    for name, problem in zip(names, error.problems, strict=True):
-        message = problem.message.removeprefix(f"{problem.parameter}: ")
-        sentences.append(f"{name}: {message}")
+    names, sentences = [], []
+    for problem in error.problems:
+        name = problem.parameter or "body"
+        if not alone:
+            name = f"memories[{problem.row}]" + ("" if name == "body" else f".{name}")
+        names.append(name)
+        sentences.append(f"{name}: {problem.message.removeprefix(f'{problem.parameter}: ')}")
     return sentences, names[0]
-
-
-def _culprit(problem: RowProblem, *, alone: bool) -> str:
-    if alone:
-        return problem.parameter or "body"
-    field = problem.parameter if problem.parameter != "body" else None
-    return f"memories[{problem.row}]" + (f".{field}" if field else "")
 
 
 def _draft(row: Any) -> MemoryDraft:
@@ -112,34 +109,23 @@ def _draft(row: Any) -> MemoryDraft:
     return replace(draft, id=checked_id(draft.id) if draft.id else str(uuid.uuid4()))
 
 
-def _with_relations(drafts: Sequence[MemoryDraft]) -> list[MemoryDraft]:
-    """Drafts whose relations name memories by id: those of other rows are found by their refs."""
-    by_ref = {draft.ref: draft.id for draft in drafts if draft.ref is not None}
-    related = []
-    problems = []
-    for number, draft in enumerate(drafts):
-        for name in ("parent", "supersedes"):
-            named = getattr(draft, name)
-            if named is None:
-                continue
-            found = by_ref.get(named, named if _is_id(named) else None)
-            if found is None:
-                sentence = "names neither an id nor the ref of a row in this request"
-                problems.append(RowProblem(number, name, sentence))
-            relation: dict[str, Any] = {name: found}
-            draft = replace(draft, **relation)
-        related.append(draft)
-    if problems:
-        raise BadRowsError(problems)
-    return related
+def _related(draft: MemoryDraft, by_ref: Mapping[str, str | None]) -> MemoryDraft:
+    """The draft with relations that name memories by id: those of other rows by their refs."""
+    relations: dict[str, Any] = {}
+    for name in ("parent", "supersedes"):
+        named = getattr(draft, name)
+        if named is not None:
+            relations[name] = by_ref.get(named) or _id(named, name)
+    return replace(draft, **relations)
 
 
-def _is_id(value: str) -> bool:
+def _id(value: str, name: str) -> str:
     try:
         uuid.UUID(value)
     except ValueError:
-        return False
-    return True
+        sentence = "names neither an id nor the ref of a row in this request"
+        raise BadInputError(sentence, name) from None
+    return value
 
 
 def _id_of(row: Any) -> str:

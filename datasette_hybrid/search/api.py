@@ -111,7 +111,9 @@ async def search(datasette: Any, request: Any) -> Response:
     data = {**response.as_dict(), "rows": _rows(response, vault)}
     if shape == "array":
         return answer(data["rows"])
-    data["next_url"] = _next_url(datasette, request, response)
+    # none for posted queries, which belong in no address
+    following = None if request.method == "POST" else response.next
+    data["next_url"] = following_url(datasette, request, "continue", following)
     return answer(data)
 
 
@@ -176,11 +178,12 @@ def _shape(given: Mapping[str, Any]) -> str:
     return str(shape)
 
 
-def _next_url(datasette: Any, request: Any, response: SearchResponse) -> str | None:
-    """The address of the following rows; none for posted queries, which belong in no URL."""
-    if response.next is None or request.method == "POST":
+def following_url(datasette: Any, request: Any, name: str, value: object) -> str | None:
+    """The whole address of the page behind this one, which the parameter ``name`` says."""
+    if value is None:
         return None
     given = parse_qsl(request.query_string, keep_blank_values=True)
-    pairs = [(name, value) for name, value in given if name != "continue"]
-    path = f"{request.path}?{urlencode([*pairs, ('continue', response.next)])}"
-    return absolute_url(datasette, request, path)
+    pairs = [*(pair for pair in given if pair[0] != name), (name, value)]
+    base = str(datasette.setting("base_url"))  # which a proxy may have left in the path, or not
+    path = request.path.removeprefix(base).removeprefix("/")
+    return absolute_url(datasette, request, f"{datasette.urls.path(path)}?{urlencode(pairs)}")

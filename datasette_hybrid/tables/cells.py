@@ -21,9 +21,8 @@ from markupsafe import Markup
 
 from memory_store.errors import MemoryStoreError, NotAVaultError, TamperedError
 from memory_store.host import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES, MemoryStore, shown_title
-from memory_store.records import MemoryHead
+from memory_store.records import DONE_SUFFIX, MemoryHead
 
-from ..memories.menu import memory_actions
 from ..permissions.asker import asker
 from ..permissions.tables import SEALED
 from ..requests.admission import QueueFullError, work
@@ -55,6 +54,8 @@ DATA = re.compile(r"\.\w+$")
 """Ends the address of anything but a page: 1.0 puts cells into JSON, and there renders nothing."""
 
 COLUMNS = frozenset(column for _, column in READABLE)
+
+Link = dict[str, str]
 
 Opened = TypeVar("Opened")
 
@@ -183,7 +184,11 @@ def _said(
 ) -> Markup | None:
     """The cell for a reader; ``None`` where there is nothing more to say than its seal does."""
     if cell.kind == COLLECTION:
-        return _collection(datasette, vault, cell.key, contents.names.get(cell.key))
+        name = contents.names.get(cell.key)
+        if name is None:
+            return None
+        href = f"{datasette.urls.table(vault.database, 'collections')}/{cell.key}"
+        return Markup('<a href="{}" title="{}">{}</a>').format(href, cell.key, name)
     if cell.kind == TEXT:
         memory, text = contents.texts.get(cell.key, ("", ""))
         shown = _shortened(text, ROW_PREVIEW if whole else PREVIEW)
@@ -192,33 +197,43 @@ def _said(
     if head is None:
         return None
     if cell.kind == TOPIC:
-        return _topic(cell.value.hex(), head.topics.get(cell.value.hex()))
+        keyed_hash = cell.value.hex()
+        topic = head.topics.get(keyed_hash)
+        if topic is None:
+            return None
+        return Markup('<span title="{}">{}</span>').format(keyed_hash, topic)
     text = contents.texts.get(head.content, ("", ""))[1]
     link = _link(datasette, vault, head.id, shown_title(head.title, text) or "Untitled")
     if whole and cell.sealed and not compat_native.has_row_menu():
-        return link + _menu(datasette, vault, cell.row)
+        links = memory_actions(datasette, vault, cell.row)[1:]  # behind the title, which opens it
+        menu = (Markup(' · <a href="{}">{}</a>').format(one["href"], one["label"]) for one in links)
+        return link + Markup("").join(menu)
     return link
 
 
-def _collection(datasette: Any, vault: Vault, collection: str, name: str | None) -> Markup | None:
-    if name is None:
-        return None
-    href = f"{datasette.urls.table(vault.database, 'collections')}/{collection}"
-    return Markup('<a href="{}" title="{}">{}</a>').format(href, collection, name)
-
-
-def _topic(keyed_hash: str, topic: str | None) -> Markup | None:
-    if topic is None:
-        return None
-    return Markup('<span title="{}">{}</span>').format(keyed_hash, topic)
-
-
-def _menu(datasette: Any, vault: Vault, row: Any) -> Markup:
-    """What 1.0 has in the row's menu, behind the title that opens the memory."""
-    links = memory_actions(datasette, vault, row)
-    return Markup("").join(
-        Markup(' · <a href="{}">{}</a>').format(link["href"], link["label"]) for link in links[1:]
+def memory_actions(datasette: Any, vault: Vault, row: Any) -> list[Link]:
+    """The pages that the asker may open of the memory in a row of the table ``memories``."""
+    grants, collection = asker.get().on(vault.database), row["collection"]
+    search, read, write = (
+        collection in scope for scope in (grants.search, grants.decrypt, grants.write)
     )
+    path = hybrid_path(datasette, vault.database)
+    own = f"{path}/memories/{row['id']}"
+    done = "Mark as open" if str(row["type"] or "").endswith(DONE_SUFFIX) else "Mark as done"
+    actions = (
+        (read, own, "Open memory", "Read the whole of it."),
+        (read and write, f"{own}/edit", "Edit memory", "Change it; it is sealed as it is saved."),
+        (read and write, f"{own}#done", done, "By one button on its page."),
+        (write, f"{own}/delete", "Delete memory", "For good, after a question."),
+        (search, f"{path}?like={row['id']}", "More like this", "Memories that resemble it."),
+    )
+    return [link(*one) for allowed, *one in actions if allowed]
+
+
+def link(href: str, label: str, description: str) -> Link:
+    """An entry of one of Datasette's menus. Shown to those alone whom the page behind it serves,
+    which checks again."""
+    return {"href": href, "label": label, "description": description}
 
 
 def _link(datasette: Any, vault: Vault, memory_id: str, label: str) -> Markup:

@@ -19,7 +19,6 @@ from memory_store.errors import NotAVaultError
 from memory_store.host import LATER_TABLES, MEMORY_TABLES, VAULT_TABLES
 
 from ..connections import REFUSED
-from ..memories.menu import Link, memory_actions
 from ..permissions.asker import asker
 from ..permissions.grants import may_see
 from ..permissions.tables import Access, needed
@@ -28,6 +27,7 @@ from ..vaults.registry import names_found, vaults_of
 from ..vaults.vault import Vault
 from . import cells, filters
 from . import compat as compat_native
+from .cells import Link, link, memory_actions
 from .descriptions import TABLES
 
 _told: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
@@ -59,24 +59,14 @@ def database_actions(datasette: Any, database: str) -> list[Link]:
     path = hybrid_path(datasette, database)
     grants = asker.get().on(database)
     if vault.locked or not grants:
-        return [
-            {
-                "href": path,
-                "label": "Unlock and search memories",
-                "description": "Open this vault with its passphrase, key or recovery code.",
-            }
-        ]
-    search = {
-        "href": path,
-        "label": "Search memories",
-        "description": "By name or by meaning, in the order of relevance.",
-    }
-    new = {
-        "href": f"{path}/new",
-        "label": "New memory",
-        "description": "Write one; it is sealed as it is saved.",
-    }
-    return [*([search] if grants.search else ()), *([new] if grants.write else ())]
+        way = "Open this vault with its passphrase, key or recovery code."
+        return [link(path, "Unlock and search memories", way)]
+    how = "By name or by meaning, in the order of relevance."
+    offered = [
+        (grants.search, path, "Search memories", how),
+        (grants.write, f"{path}/new", "New memory", "Write one; it is sealed as it is saved."),
+    ]
+    return [link(*one) for allowed, *one in offered if allowed]
 
 
 def table_actions(datasette: Any, request: Any, database: str, table: str) -> list[Link]:
@@ -88,14 +78,8 @@ def table_actions(datasette: Any, request: Any, database: str, table: str) -> li
     ranked = _ranked(datasette, vault, request) if table == "memories" else None
     if ranked is None:
         return offered
-    return [
-        {
-            "href": ranked,
-            "label": "In order of relevance",
-            "description": "The same search on the search page, with excerpts.",
-        },
-        *offered,
-    ]
+    way = "The same search on the search page, with excerpts."
+    return [link(ranked, "In order of relevance", way), *offered]
 
 
 def row_actions(datasette: Any, database: str, table: str, row: Any) -> list[Link]:
@@ -174,9 +158,10 @@ async def home_box(datasette: Any, request: Any) -> Markup | None:
 
 async def database_box(datasette: Any, request: Any, database: str) -> Markup | None:
     """On the page of a database that holds a vault which the asker may search, or unlock first."""
-    locked = _locked(datasette, _vault(datasette, database))
-    if locked is not None:
-        return locked
+    here = _vault(datasette, database)
+    if here is not None and here.locked:  # the way to it, for everybody who sees the page
+        href = f"{hybrid_path(datasette, database)}/unlock"
+        return Markup('<p>{} is locked. <a href="{}">Unlock</a></p>').format(database, href)
     for vault in _searchable(datasette):
         if vault.database == database:
             path, private = hybrid_path(datasette, database), vault.settings.private_queries
@@ -201,14 +186,6 @@ async def table_box(datasette: Any, request: Any, database: str, table: str) -> 
     return Markup(
         '<p>Shown in the order of the table. <a href="{}">In order of relevance</a></p>'
     ).format(ranked)
-
-
-def _locked(datasette: Any, vault: Vault | None) -> Markup | None:
-    """In place of a box: why there is none, and the way to it, for everybody who sees the page."""
-    if vault is None or not vault.locked:
-        return None
-    href = f"{hybrid_path(datasette, vault.database)}/unlock"
-    return Markup('<p>{} is locked. <a href="{}">Unlock</a></p>').format(vault.database, href)
 
 
 async def _box(datasette: Any, request: Any, path: str, name: str, private_queries: bool) -> Markup:

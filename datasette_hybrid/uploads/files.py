@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -32,7 +33,7 @@ from memory_store.host import (
     shown,
 )
 
-from ..requests.questions import TooLargeError
+from ..requests.questions import TooLargeError, arguments
 
 UPLOAD_LIMIT = 64 * 1024 * 1024  # bytes of one request
 FILES_LIMIT = 5_000  # of one upload, those in archives included
@@ -52,8 +53,8 @@ ARCHIVE = ".zip"
 
 def taken() -> str:
     """The suffixes of files that can be uploaded."""
-    kinds = (one.suffixes for one in READERS if not one.on_disk)
-    return ", ".join([*(suffix for suffixes in kinds for suffix in suffixes), ARCHIVE])
+    suffixes = [suffix for one in READERS if not one.on_disk for suffix in one.suffixes]
+    return ", ".join([*suffixes, ARCHIVE])
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,6 @@ async def read_upload(request: Any) -> Upload:
 
     Raises :class:`TooLargeError`, :class:`BadInputError`.
     """
-    from ..requests.questions import arguments
-
     kind = request.headers.get("content-type", "")
     if not kind.startswith("multipart/form-data"):
         body = b"".join([chunk async for chunk in _chunks(request)])
@@ -79,10 +78,46 @@ async def read_upload(request: Any) -> Upload:
         if not name:
             raise BadInputError("name: the name of the file expected in the address", "name")
         return Upload([(name, body)], given)
-    form = _Form(kind)
-    async for chunk in _chunks(request):
-        form.write(chunk)
-    return form.finished()
+    return await _read_form(request, kind)
+
+
+async def _read_form(request: Any, content_type: str) -> Upload:
+    """A multipart form as it arrives, its files kept in memory."""
+    from python_multipart.exceptions import FormParserError
+    from python_multipart.multipart import create_form_parser
+
+    files: list[tuple[str, bytes]] = []
+    fields: dict[str, list[str]] = {}
+
+    def add_field(field: Any) -> None:
+        name, value = (
+            (part or b"").decode("utf-8", "replace") for part in (field.field_name, field.value)
+        )
+        fields.setdefault(name, []).append(value)
+
+    def add_file(file: Any) -> None:
+        name = (file.file_name or b"").decode("utf-8", "surrogateescape")
+        file.file_object.seek(0)
+        content = file.file_object.read()
+        file.file_object.close()
+        if name or content:  # a file field that was left empty has neither
+            files.append((name, content))
+
+    headers = {"Content-Type": content_type.encode("latin-1")}
+    config = {"MAX_MEMORY_FILE_SIZE": UPLOAD_LIMIT + 1, "MAX_BODY_SIZE": UPLOAD_LIMIT + 1}
+    try:
+        parser = create_form_parser(headers, add_field, add_file, config=config)
+    except (FormParserError, ValueError):
+        raise BadInputError("body: this is no form", "body") from None
+    try:
+        async for chunk in _chunks(request):
+            parser.write(chunk)
+            if len(files) > FILES_LIMIT:
+                raise BadInputError(f"one upload holds {FILES_LIMIT:,} files at most", "file")
+        parser.finalize()
+    except FormParserError:
+        raise BadInputError("body: this form is broken", "body") from None
+    return Upload(files, fields)
 
 
 async def _chunks(request: Any) -> Any:
@@ -100,58 +135,6 @@ async def _chunks(request: Any) -> Any:
         more = message.get("more_body", False)
 
 
-class _Form:
-    """A multipart form as it arrives, its files kept in memory."""
-
-    def __init__(self, content_type: str) -> None:
-        from python_multipart.multipart import create_form_parser
-
-        self.files: list[tuple[str, bytes]] = []
-        self.fields: dict[str, list[str]] = {}
-        self._wrong = _parser_error()
-        headers = {"Content-Type": content_type.encode("latin-1")}
-        config = {"MAX_MEMORY_FILE_SIZE": UPLOAD_LIMIT + 1, "MAX_BODY_SIZE": UPLOAD_LIMIT + 1}
-        try:
-            self._parser = create_form_parser(headers, self._field, self._file, config=config)
-        except (self._wrong, ValueError):
-            raise BadInputError("body: this is no form", "body") from None
-
-    def write(self, chunk: bytes) -> None:
-        try:
-            self._parser.write(chunk)
-        except self._wrong:
-            raise BadInputError("body: this form is broken", "body") from None
-        if len(self.files) > FILES_LIMIT:
-            raise BadInputError(f"one upload holds {FILES_LIMIT:,} files at most", "file")
-
-    def finished(self) -> Upload:
-        try:
-            self._parser.finalize()
-        except self._wrong:
-            raise BadInputError("body: this form is broken", "body") from None
-        return Upload(self.files, self.fields)
-
-    def _field(self, field: Any) -> None:
-        name, value = (
-            (part or b"").decode("utf-8", "replace") for part in (field.field_name, field.value)
-        )
-        self.fields.setdefault(name, []).append(value)
-
-    def _file(self, file: Any) -> None:
-        name = (file.file_name or b"").decode("utf-8", "surrogateescape")
-        file.file_object.seek(0)
-        content = file.file_object.read()
-        file.file_object.close()
-        if name or content:  # a file field that was left empty has neither
-            self.files.append((name, content))
-
-
-def _parser_error() -> type[Exception]:
-    from python_multipart.exceptions import FormParserError
-
-    return FormParserError
-
-
 def sources(files: Sequence[tuple[str, bytes]]) -> list[Found]:
     """The uploaded files as the importer takes them, archives opened; what is left out, and why."""
     found: list[Found] = []
@@ -159,7 +142,7 @@ def sources(files: Sequence[tuple[str, bytes]]) -> list[Found]:
         if name.lower().endswith(ARCHIVE):
             found.extend(_in_archive(name, content))
         else:
-            found.append(_source(name, lambda content=content: content))  # type: ignore[misc]
+            found.append(_source(name, partial(bytes, content)))
         if len(found) > FILES_LIMIT:
             raise BadInputError(f"one upload holds {FILES_LIMIT:,} files at most", "file")
     return found

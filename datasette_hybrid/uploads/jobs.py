@@ -103,17 +103,12 @@ class Job:
         try:
             return store.run_import(job)
         finally:  # at every end, and of a dry run too: its report shows what is known here
-            self.vault.audit.note("import", returned=self._written)
+            report = self.report if not self.request.dry_run else None
+            written = report.imported + report.replaced if report is not None else 0
+            self.vault.audit.note("import", returned=written)
 
     def _wrote(self, report: ImportReport) -> None:
         self.report = report
-
-    @property
-    def _written(self) -> int:
-        """How many memories were really written so far."""
-        if self.report is None or self.request.dry_run:
-            return 0
-        return self.report.imported + self.report.replaced
 
     @property
     def written_ids(self) -> Sequence[str]:
@@ -224,18 +219,15 @@ class Jobs:
     def receiving(self, vault: Vault) -> Iterator[None]:
         """Keep a vault's one place for an import while its files arrive. Raises ConflictError."""
         with self._lock:
-            self._refuse_another(vault)
+            running = any(job.running for job in self._jobs.get(vault.database, ()))
+            if running or vault.database in self._receiving:
+                raise ConflictError("another import is running: wait for it, or stop it")
             self._receiving.add(vault.database)
         try:
             yield
         finally:
             with self._lock:
                 self._receiving.discard(vault.database)
-
-    def _refuse_another(self, vault: Vault) -> None:
-        running = any(job.running for job in self._jobs.get(vault.database, ()))
-        if running or vault.database in self._receiving:
-            raise ConflictError("another import is running: wait for it, or stop it")
 
     def begin(
         self, vault: Vault, grants: Grants, request: ImportRequest, files: Sequence[Found]

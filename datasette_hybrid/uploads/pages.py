@@ -1,7 +1,8 @@
 """Importing by upload: the form, the start of an import, its progress, its end.
 
-Boundary: for those who may write. What is uploaded stays in memory (see ``uploaded.py``) and is
-handed to the importer; no page shows any of it again, apart from the names of files.
+Boundary: for those who may write. What is uploaded stays in memory (see ``files.py``) and is
+handed to the importer; no page shows any of it again, apart from the names of files, and for those
+who may read, titles of the memories that were made of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datasette import Forbidden, NotFound, Response
 
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
-from memory_store.host import KEEP, PERSONAL, ImportRequest
+from memory_store.host import KEEP, PERSONAL, ImportRequest, shown_title
 from memory_store.records import TYPES
 
 from ..permissions.asker import asker
@@ -27,11 +28,11 @@ from ..search.forms import last, values
 from ..vaults.vault import Vault
 from .files import FILES_LIMIT, UPLOAD_LIMIT, Upload, read_upload, sources, taken
 from .jobs import Job, jobs_of
-from .lists import Listed, listed, place_in
 
 YES = frozenset({"1", "true", "yes", "on"})
 UPLOAD_SECONDS = 900  # how long a body may take: no other import into the vault can start meanwhile
 FIELDS = ("collection", "new_collection", "type", "topics", "differing", "dry_run")
+AT_ONCE = 100  # memories on one page of what was imported; to open their heads takes 10 ms
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -61,7 +62,7 @@ async def import_page(datasette: Any, request: Any) -> Response:
         "accept": taken().replace(" ", ""),
         "may_create": _may_name_new(grants),
         "types": TYPES,
-        "collections": await _names(vault, grants),
+        "collections": await work.run(lambda: _names(vault, grants)),
         "taken": taken(),
         "megabytes": UPLOAD_LIMIT // 1024**2,
         "most": FILES_LIMIT,
@@ -98,7 +99,11 @@ async def job_page(datasette: Any, request: Any) -> Response:
         "job": job.as_dict(),
         "running": job.running,
         "listed": await _listed(request, vault, job),
-        "found_by": _found_by(job.request),
+        # the search that lists what was imported, as narrow as the request allows
+        "found_by": [
+            ("collection", job.request.collection or PERSONAL),
+            *(("topic", topic) for topic in job.request.topics),
+        ],
         "private_queries": vault.settings.private_queries,
     }
     return await render(datasette, request, "hybrid_import_job.html", context)
@@ -141,19 +146,40 @@ async def _begin(datasette: Any, request: Any, upload: Upload) -> Job:
     return jobs_of(datasette).begin(vault, grants, asked, found)
 
 
-async def _listed(request: Any, vault: Vault, job: Job) -> Listed | None:
-    """What was written, for a caller who may read it; ``None`` for others."""
-    scope = asker.get().on(vault.database).decrypt
-    if job.running or vault.locked or not scope or not job.written_ids:
+async def _listed(request: Any, vault: Vault, job: Job) -> dict[str, Any] | None:
+    """What was written, a page of it, for a caller who may read it; ``None`` for others.
+
+    Memories with their titles, from the ``first`` on, which is counted from 1. ``missing`` of them
+    are gone, or not the reader's. ``known`` is how many ids there are in all pages; ``before`` and
+    ``behind`` are the first numbers of the pages next to this one.
+    """
+    scope, ids = asker.get().on(vault.database).decrypt, job.written_ids
+    if job.running or vault.locked or not scope or not ids:
         return None
-    first = min(place_in(questions.arguments(request)), len(job.written_ids))
-    return await work.run(lambda: listed(vault, scope, job.written_ids, first))
+    said = last(questions.arguments(request), "from")
+    named = int(said) if said.isascii() and said.isdigit() and len(said) < 7 else 1
+    first = max(1, min(named, len(ids)))
+    page, behind = ids[first - 1 : first - 1 + AT_ONCE], first + AT_ONCE
 
+    def titles() -> list[tuple[str, str]]:
+        store = vault.use(scope)
+        heads = store.heads(page)
+        untitled = [head.content for head in heads.values() if not head.title.strip()]
+        texts = store.texts(untitled) if untitled else {}
+        found = [
+            (heads[one], texts.get(heads[one].content, ("", ""))[1]) for one in page if one in heads
+        ]
+        return [(head.id, shown_title(head.title, text) or "Untitled") for head, text in found]
 
-def _found_by(request: ImportRequest) -> list[tuple[str, str]]:
-    """The search that lists what was imported, as narrow as the request allows."""
-    topics = [("topic", topic) for topic in request.topics]
-    return [("collection", request.collection or PERSONAL), *topics]
+    memories = await work.run(titles)
+    return {
+        "first": first,
+        "memories": memories,
+        "missing": len(page) - len(memories),
+        "known": len(ids),
+        "before": max(1, first - AT_ONCE) if first > 1 else None,
+        "behind": behind if behind <= len(ids) else None,
+    }
 
 
 def _import_request(given: Mapping[str, Any]) -> ImportRequest:
@@ -181,26 +207,22 @@ def _check_collection(vault: Vault, grants: Grants, given: Mapping[str, Any]) ->
             "whether there is one of that name is for those who may read",
             "new_collection",
         )
-    if not collection or new:
-        return
-    try:
-        vault.use(grants.write).collections.find(collection)
-    except NotFoundError:
-        raise BadInputError(
-            "collection: no such collection that you may write to", "collection"
-        ) from None
+    if collection and not new:
+        try:
+            vault.use(grants.write).collections.find(collection)
+        except NotFoundError:
+            problem = "collection: no such collection that you may write to"
+            raise BadInputError(problem, "collection") from None
 
 
 def _may_name_new(grants: Grants) -> bool:
     return grants.create and grants.decrypt.covers(grants.write)
 
 
-async def _names(vault: Vault, grants: Grants) -> Sequence[str]:
-    """Collections to offer: those that the asker may write to and read."""
+def _names(vault: Vault, grants: Grants) -> Sequence[str]:
+    """Collections to offer: those that the asker may write to and read. Work for a thread."""
     both = grants.write & grants.decrypt
-    if not both:
-        return []
-    return [one.name for one in await work.run(lambda: vault.use(both).collections.list())]
+    return [one.name for one in vault.use(both).collections.list()] if both else []
 
 
 async def _job(datasette: Any, request: Any) -> tuple[Vault, Job]:

@@ -21,6 +21,9 @@ from memory_store.store import MemoryStore
 from .browsing import CHROMIUM, DESKTOP, PATIENCE, PHONE, SQL_TIME_LIMIT, opened, serving
 
 PASSPHRASE = "four small grey herons"
+ONE, TWO, THREE = (f"00000000-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
+BEARER = {"Authorization": "Bearer nothing"}
+"""Stands in for a token: on 0.65 cookies alone may not send JSON."""
 HOSTILE = "<script>alert('x')</script> \"><img src=x onerror=alert(1)> {{ 7 * 7 }}"
 
 SEARCHERS = {"id": ["root", "alice", "bob", "wanda"]}
@@ -68,10 +71,12 @@ class Served:
         """GET a path; one that starts with a dot or a question mark continues the search page's."""
         return await self.datasette.client.get(self.full(path), cookies=self.cookies, **options)
 
-    async def send(self, method: str, path: str, value: Any, **options: Any) -> Any:
-        """Send JSON, with a token instead of cookies where there is an actor."""
+    async def send(
+        self, method: str, path: str, value: Any = None, headers: Any = BEARER, **options: Any
+    ) -> Any:
+        """Send JSON, as a program does that has a token."""
         return await self.datasette.client.request(
-            method, self.full(path), json=value, cookies=self.cookies, **options
+            method, self.full(path), json=value, cookies=self.cookies, headers=headers, **options
         )
 
     async def submit(
@@ -162,21 +167,21 @@ def fill(store: MemoryStore) -> None:
         title="Watering the tomatoes",
         topics=("garden", "water"),
         type="note",
-        id="00000000-0000-4000-8000-000000000001",
+        id=ONE,
     )
     store.add(
         "We chose Postgres for the archive, after a long talk.",
         title="The database",
         topics=("work",),
         type="decision",
-        id="00000000-0000-4000-8000-000000000002",
+        id=TWO,
     )
     store.add(
         f"A hostile tomato. {HOSTILE}",
         title=f"Hostile {HOSTILE}",
         topics=("<b>bold</b>",),
         metadata={"<i>key</i>": "<i>value</i>"},
-        id="00000000-0000-4000-8000-000000000003",
+        id=THREE,
     )
 
 

@@ -16,10 +16,7 @@ from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
 from .browsing import PATIENCE
-from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
-
-ONE = "00000000-0000-4000-8000-000000000001"
-BEARER = {"Authorization": "Bearer nothing"}
+from .conftest import ALLOW, ONE, PASSPHRASE, Filled, Serve, Served
 
 
 async def trail(served: Served, query: str = "") -> Any:
@@ -46,10 +43,10 @@ async def test_every_surface_is_heard(served: Served) -> None:
     await bob.get(f"{served.base}/memories/{ONE}")
     await bob.get(f"{served.base}/memories/{ONE}.json")
     await bob.get("/notes/memories?_hybrid=tomatoes")
-    added = await wanda.send("POST", f"{served.base}/memories.json", {"text": "x"}, headers=BEARER)
+    added = await wanda.send("POST", f"{served.base}/memories.json", {"text": "x"})
     assert added.status_code == 201
     one = added.json()["rows"][0]["id"]
-    await wanda.send("DELETE", f"{served.base}/memories/{one}.json", None, headers=BEARER)
+    await wanda.send("DELETE", f"{served.base}/memories/{one}.json")
     await served.by("alice").get(".json?q=tomatoes")  # who may search and not read
     await served.by("alice").get(f"{served.base}/memories/{ONE}.json")
     await served.by("mallory").get(".json?q=tomatoes")  # opens nothing: not in the trail
@@ -100,8 +97,7 @@ async def test_an_allow_block_lets_somebody_read_it_and_nothing_else(
     filled: Filled, serve: Serve
 ) -> None:
     allow = {**ALLOW, "hybrid-audit": {"id": "auditor"}}
-    settings = {"key-file": str(filled.key_file), "allow": allow}
-    served = await serve(filled.path, options={"notes": settings})
+    served = await serve(filled.path, options=filled.options(allow=allow))
     auditor = served.by("auditor")
     assert (await auditor.get(f"{served.base}/audit.json")).json()["ok"] is True
     assert (await auditor.get(".json?q=tomatoes")).status_code == 403
@@ -122,7 +118,7 @@ async def test_the_page_filters_pages_and_adds_up(served: Served) -> None:
     for _ in range(3):
         await served.by("bob").get(".json?q=tomatoes")
     await served.by("alice").get(".json?q=tomatoes")
-    vault = vaults_of(served.datasette).of("notes")
+    vault = served.vault
     for _ in range(230):
         vault.audit.note_server("lock")
     page = BeautifulSoup((await served.by("root").get(f"{served.base}/audit")).text, "html.parser")
@@ -150,7 +146,7 @@ async def test_the_page_filters_pages_and_adds_up(served: Served) -> None:
 
 async def test_the_csv_runs_no_formula(served: Served) -> None:
     await served.by({"id": "=cmd|'/c calc'!A0"}).get(f"{served.base}/audit")
-    vault = vaults_of(served.datasette).of("notes")
+    vault = served.vault
     await served.by("bob").get(".json?q=tomatoes")
     vault.write_audit()
     text = (await served.by("root").get(f"{served.base}/audit.csv")).text
@@ -164,7 +160,7 @@ async def test_events_are_written_within_seconds_and_at_shutdown(
 ) -> None:
     await served.by("bob").get(".json?q=tomatoes")
     deadline = time.monotonic() + PATIENCE
-    while vaults_of(served.datasette).of("notes").audit.waiting():
+    while served.vault.audit.waiting():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.1)
     await served.by("alice").get(".json?q=tomatoes")
@@ -181,10 +177,9 @@ async def test_searching_again_and_again_pushes_nothing_out_of_the_trail(
     filled: Filled, serve: Serve
 ) -> None:
     audit = {"events": 100}
-    settings = {"key-file": str(filled.key_file), "allow": ALLOW, "audit": audit}
-    served = await serve(filled.path, options={"notes": settings})
+    served = await serve(filled.path, options=filled.options(allow=ALLOW, audit=audit))
     await served.by("bob").get(".json?q=tomatoes")
-    vault = vaults_of(served.datasette).of("notes")
+    vault = served.vault
     for _ in range(8):
         for _ in range(30):  # as many as a page that searches while somebody types
             await served.by("alice").get(".json?q=tomatoes&mode=keyword&limit=1")
@@ -197,12 +192,10 @@ async def test_searching_again_and_again_pushes_nothing_out_of_the_trail(
 
 
 async def test_locking_what_is_locked_is_no_event(filled: Filled, serve: Serve) -> None:
-    served = await serve(
-        filled.path, options={"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    )
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
     for _ in range(3):
         await served.by("wanda").submit("/lock", {}, page="/unlock")
-    vault = vaults_of(served.datasette).of("notes")
+    vault = served.vault
     assert [one.action for one in vault.audit.waiting()].count("lock") <= 1
 
 
@@ -212,7 +205,7 @@ async def test_a_busy_file_delays_the_trail_and_no_search(served: Served, filled
     writer.execute("begin immediate")
     for _ in range(3):
         assert (await served.by("bob").get(".json?q=tomatoes")).status_code == 200
-    vault = vaults_of(served.datasette).of("notes")
+    vault = served.vault
     await asyncio.to_thread(vault.write_audit)
     assert [one.times for one in vault.audit.waiting() if one.actor == "bob"] == [3]
     writer.execute("rollback")
@@ -221,8 +214,7 @@ async def test_a_busy_file_delays_the_trail_and_no_search(served: Served, filled
 
 
 async def test_the_trail_can_be_turned_off_or_kept_shorter(filled: Filled, serve: Serve) -> None:
-    settings = {"key-file": str(filled.key_file), "allow": ALLOW, "audit": False}
-    served = await serve(filled.path, options={"notes": settings})
+    served = await serve(filled.path, options=filled.options(allow=ALLOW, audit=False))
     await served.by("bob").get(".json?q=tomatoes")
     assert (await trail(served))["rows"] == []
     page = await served.by("root").get(f"{served.base}/audit")
@@ -233,8 +225,7 @@ async def test_what_cannot_be_written_is_shown_from_memory(
     filled: Filled, serve: Serve, capsys: Any
 ) -> None:
     connect(filled.path).execute("pragma journal_mode = delete")
-    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    served = await serve(options=settings, immutables=[str(filled.path)])
+    served = await serve(options=filled.options(allow=ALLOW), immutables=[str(filled.path)])
     served = Served(served.datasette, "notes")
     await served.by("bob").get(".json?q=tomatoes")
     events = told((await trail(served))["rows"])

@@ -17,7 +17,7 @@ from datasette_hybrid.memories import page as memory_page
 from datasette_hybrid.memories.markdown import BLOCK_LIMIT, readable
 from datasette_hybrid.search.result_views import marked
 
-from .conftest import Served
+from .conftest import ONE, Served
 
 OURS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
 OURS |= {"blockquote", "div", "table", "thead", "tbody", "tr", "th", "td", "a", "strong", "em"}
@@ -93,6 +93,11 @@ def test_marking_words_changes_no_text(text: str, highlights: list[tuple[int, in
         ("<b>x</b>", "<p>&lt;b&gt;x&lt;/b&gt;</p>"),
         ("~~gone~~ [[Kept]]", "<p><s>gone</s> [[Kept]]</p>"),
         ("3. c\n4. d", '<ol start="3">\n<li>c</li>\n<li>d</li>\n</ol>'),
+        ("# One ##", "<h2>One</h2>"),
+        ("# One # #", "<h2>One #</h2>"),
+        ("#tag", "<p>#tag</p>"),
+        ("* * *", "<hr>"),
+        ("a | b\n--- | x", "<p>a | b<br>\n--- | x</p>"),
     ],
 )
 def test_the_common_forms(text: str, html: str) -> None:
@@ -214,20 +219,6 @@ def test_a_long_run_of_blanks_is_read_at_once(before: str, blanks: str, after: s
     assert "x" in shown
 
 
-@pytest.mark.parametrize(
-    ("text", "html"),
-    [
-        ("# One ##", "<h2>One</h2>"),
-        ("# One # #", "<h2>One #</h2>"),
-        ("#tag", "<p>#tag</p>"),
-        ("* * *", "<hr>"),
-        ("a | b\n--- | x", "<p>a | b<br>\n--- | x</p>"),
-    ],
-)
-def test_what_is_a_heading_a_rule_or_a_table(text: str, html: str) -> None:
-    assert str(readable(text)) == html
-
-
 @pytest.mark.parametrize("rule", ["--|--", "| --- | :--: |", ":-- | --:", "|--|--|"])
 def test_a_table_may_be_ruled_in_many_ways(rule: str) -> None:
     table = parsed(readable(f"a | b\n{rule}\n1 | 2\n"))
@@ -253,7 +244,7 @@ async def test_a_memory_is_made_readable_in_a_thread_of_its_own(
         return readable(text, **options)
 
     monkeypatch.setattr(memory_page, "readable", watched)
-    one = f"{served.base}/memories/00000000-0000-4000-8000-000000000001"
+    one = f"{served.base}/memories/{ONE}"
     assert (await served.by("bob").get(one)).status_code == 200
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()

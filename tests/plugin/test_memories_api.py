@@ -11,29 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.records import TYPES
-from memory_store.scopes import EVERYTHING
-from memory_store.store import MemoryStore
 from memory_store.text.canonical import canonical_text
 
-from .conftest import ALLOW, Filled, Serve, Served
+from .conftest import ALLOW, BEARER, ONE, THREE, TWO, Filled, Serve, Served
 
-ONE = "00000000-0000-4000-8000-000000000001"
-TWO = "00000000-0000-4000-8000-000000000002"
-THREE = "00000000-0000-4000-8000-000000000003"
 NAMED = "abcdef01-0000-4000-8000-000000000001"
-TOKEN = {"Authorization": "Bearer nothing"}
-
-
-def store(served: Served) -> MemoryStore:
-    return vaults_of(served.datasette).of("notes").use(EVERYTHING)
 
 
 async def send(somebody: Served, method: str, path: str, value: Any, **headers: str) -> Any:
     """A request below ``/memories``, with a token as the address of JSON wants it."""
     whole = f"{somebody.base}/memories{path}"
-    return await somebody.send(method, whole, value, headers={**TOKEN, **headers})
+    return await somebody.send(method, whole, value, headers={**BEARER, **headers})
 
 
 async def listed(somebody: Served, query: str = "") -> Any:
@@ -149,7 +138,7 @@ async def test_the_same_sent_twice_is_added_once(served: Served) -> None:
     both = await send(root, "POST", ".json", [new, {"text": "And another"}])
     assert both.status_code == 201
     assert [row["unchanged"] for row in both.json()["rows"]] == [True, False]
-    assert len(store(served).list()) == 5
+    assert len(served.store.list()) == 5
 
 
 async def test_the_same_id_with_something_else_is_a_conflict_that_shows_both(
@@ -165,7 +154,7 @@ async def test_the_same_id_with_something_else_is_a_conflict_that_shows_both(
     (one,) = data["conflicts"]
     assert (one["row"], one["id"], one["yours"]) == (1, ONE, rows[1])
     assert one["current"]["text"].startswith("The tomatoes")
-    assert len(store(served).list()) == 3
+    assert len(served.store.list()) == 3
     alone = (await send(root, "POST", ".json", rows[1])).json()
     assert alone["current"]["title"] == "Watering the tomatoes"
     assert alone["yours"] == rows[1]
@@ -183,7 +172,7 @@ async def test_every_wrong_row_is_named_with_its_field(served: Served) -> None:
     wrong = await send(served.by("root"), "POST", ".json", rows[:2])
     assert wrong.json()["errors"][0].startswith("memories[1].type: no type 'opinion'")
     assert wrong.json()["parameter"] == "memories[1].type"
-    assert len(store(served).list()) == 3
+    assert len(served.store.list()) == 3
 
 
 async def test_a_thousand_memories_at_most(served: Served) -> None:
@@ -200,7 +189,7 @@ async def test_lines_of_json_may_name_each_other_by_ref(served: Served) -> None:
         {"text": "Three, with the gate", "type": "result", "supersedes": "r1", "parent": ONE},
     ]
     body = "\n".join(json.dumps(line) for line in lines) + "\n\n"
-    headers = {**TOKEN, "Content-Type": "application/x-ndjson"}
+    headers = {**BEARER, "Content-Type": "application/x-ndjson"}
     response = await root.datasette.client.post(
         f"{served.base}/memories.json", content=body, headers=headers, cookies=root.cookies
     )
@@ -259,7 +248,7 @@ async def test_whatever_is_sent_again_changes_nothing(served: Served) -> None:
 
 async def test_an_older_version_is_refused_with_both(served: Served) -> None:
     root = served.by("root")
-    store(served).edit(ONE, title="Theirs")
+    served.store.edit(ONE, title="Theirs")
     mine = {"title": "Mine", "version": 1}
     conflict = await send(root, "PATCH", f"/{ONE}.json", mine)
     assert conflict.status_code == 409
@@ -280,7 +269,7 @@ async def test_the_version_is_an_etag(served: Served) -> None:
     assert stale.json()["current"]["title"] == "A"
     kept = await send(root, "DELETE", f"/{ONE}.json", None, **{"If-Match": seen})
     assert kept.status_code == 412
-    assert store(served).get(ONE).title == "A"
+    assert served.store.get(ONE).title == "A"
     odd = await send(root, "PATCH", f"/{ONE}.json", {"title": "C"}, **{"If-Match": "yes"})
     assert odd.status_code == 400
     gone = await send(root, "DELETE", f"/{ONE}.json", None, **{"If-Match": '"2"'})
@@ -302,7 +291,7 @@ async def test_of_ten_who_write_at_once_each_version_is_written_once(served: Ser
 
     names = [f"writer {number}" for number in range(10)]
     await asyncio.gather(*(append(name) for name in names))
-    memory = store(served).get(ONE)
+    memory = served.store.get(ONE)
     assert memory.version == 11
     assert sorted(memory.text.splitlines()[-10:]) == sorted(names)
 
@@ -339,17 +328,17 @@ async def test_many_are_changed_in_one_request_or_none_of_them(served: Served) -
         "memories[0].id: which memory? Its id is expected",
         "memories[1]: nothing to change",
     ]
-    assert store(served).get(TWO).version == 2
+    assert served.store.get(TWO).version == 2
 
 
 async def test_many_are_deleted_in_one_request_or_none_of_them(served: Served) -> None:
     root = served.by("root")
     lost = await send(root, "POST", "/delete.json", {"ids": [ONE, str(uuid.uuid4())]})
     assert lost.status_code == 404
-    assert len(store(served).list()) == 3
+    assert len(served.store.list()) == 3
     deleted = await send(root, "POST", "/delete.json", {"ids": [ONE, TWO, ONE]})
     assert deleted.json() == {"ok": True, "deleted": 2}
-    assert [memory.id for memory in store(served).list()] == [THREE]
+    assert [memory.id for memory in served.store.list()] == [THREE]
     for odd in ({"ids": []}, {"ids": "x"}, {"ids": [3]}, {}):
         assert (await send(root, "POST", "/delete.json", odd)).status_code == 400
 
@@ -360,7 +349,7 @@ async def test_a_memory_is_completed_opened_again_and_published(served: Served) 
     assert done.json()["rows"][0]["type"] == "note_done"
     again = await send(root, "POST", f"/{ONE}/reopen.json", {})
     assert again.json()["rows"][0]["type"] == "note"
-    store(served).collections.create("team")
+    served.store.collections.create("team")
     published = await send(root, "POST", f"/{ONE}/publish.json", {"collection": "team"})
     copy = published.json()["rows"][0]
     assert (copy["collection"], copy["title"]) == ("team", "Watering the tomatoes")
@@ -413,15 +402,14 @@ async def test_who_may_not_write_changes_nothing(served: Served, actor: str | No
         ("POST", f"/{ONE}/publish.json", {"collection": "personal"}),
     ]:
         assert (await send(somebody, method, path, value)).status_code == 403, path
-    assert [memory.version for memory in store(served).list()] == [1, 1, 1]
+    assert [memory.version for memory in served.store.list()] == [1, 1, 1]
 
 
 async def test_collections_that_are_not_ones_own_do_not_exist(filled: Filled, serve: Serve) -> None:
-    settings = {"key-file": str(filled.key_file), "allow": ALLOW}
-    served = await serve(filled.path, options={"notes": settings})
-    store(served).collections.create("team")
-    store(served).collections.change_members("team", {"root": "owner"})
-    store(served).collections.change_members("team", {"alice": "writer"})
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    served.store.collections.create("team")
+    served.store.collections.change_members("team", {"root": "owner"})
+    served.store.collections.change_members("team", {"alice": "writer"})
     alice = served.by("alice")
     added = await send(alice, "POST", ".json", {"text": "Ours", "collection": "team"})
     assert added.json()["rows"][0]["text"] == "Ours"

@@ -9,7 +9,10 @@ from urllib.parse import quote
 import pytest
 
 from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
-from .test_native_tables import DELETE, DONE, EDIT, LIKE, ON_1, ONE, OPEN, at, only_1, soup
+from .test_native_tables import ON_1, ONE, at, only_1, soup
+
+OPEN, EDIT, DONE = "Open memory", "Edit memory", "Mark as done"
+DELETE, LIKE = "Delete memory", "More like this"
 
 
 @pytest.mark.parametrize(

@@ -106,8 +106,7 @@ async def test_facets_have_more_than_a_page_of_results_to_count(
             [MemoryDraft(text=f"Peas and beans, row {number}.") for number in range(60)],
             embed=False,
         )
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    served = await serve(filled.path, options=options)
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
     wide = "_hybrid_mode=keyword&_size=max"
     assert len(await found(served, f"_hybrid=peas+beans&{wide}")) == 60
     assert len(await found(served, f"_hybrid=peas&{wide}")) == 32
@@ -143,8 +142,7 @@ async def test_without_a_grant_the_table_is_closed_and_leads_to_the_way_in(serve
 
 async def test_who_may_read_but_not_search_finds_no_row(filled: Filled, serve: Serve) -> None:
     allow = {**ALLOW, "hybrid-search": {"id": "root"}}
-    options = {"notes": {"key-file": str(filled.key_file), "allow": allow}}
-    served = await serve(filled.path, options=options)
+    served = await serve(filled.path, options=filled.options(allow=allow))
     assert await found(served, "_hybrid=tomatoes") == []
     page = soup(await served.by("bob").get("/notes/memories?_hybrid=tomatoes"))
     assert "this needs the permission hybrid-search" in page.get_text()
@@ -178,8 +176,7 @@ async def test_in_place_of_a_locked_vaults_box_is_the_way_to_unlock_it(
 async def test_a_vault_that_keeps_queries_private_takes_none_from_an_address(
     filled: Filled, serve: Serve
 ) -> None:
-    options = {"key-file": str(filled.key_file), "allow": ALLOW, "private-queries": True}
-    served = await serve(filled.path, options={"notes": options})
+    served = await serve(filled.path, options=filled.options(allow=ALLOW, private_queries=True))
     for name in ("_hybrid", "_search"):
         assert await found(served, f"{name}=tomatoes") == []
         page = soup(await served.by("bob").get(f"/notes/memories?{name}=tomatoes"))
@@ -265,8 +262,7 @@ async def test_a_memory_without_a_title_is_called_by_its_first_words(
 ) -> None:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.add("Blue herons by the pond.\nThey came back.")
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    served = await serve(filled.path, options=options)
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
     page = soup(await served.by("bob").get("/notes/memories"))
     assert "Blue herons by the pond.…" in [a.get_text() for a in page.select("td.col-head a")]
 
@@ -312,8 +308,7 @@ async def test_one_damaged_row_leaves_the_others_readable(filled: Filled, serve:
     connection.execute("update memories set type = 'code' where id = ?", (TWO,))
     connection.commit()
     connection.close()
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    served = await serve(filled.path, options=options)
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
     page = soup(await served.by("bob").get("/notes/memories?_sort=id"))
     heads = [cell.get_text() for cell in page.select("td.col-head")]
     assert heads[0] == "Watering the tomatoes"
@@ -344,8 +339,7 @@ async def test_labels_of_rows_that_point_into_a_vault_never_show_sealed_bytes(
         """
     )
     connection.close()
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    served = await serve(filled.path, options=options)
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
     for actor in (None, "bob"):
         for path in (
             "marks",
@@ -362,23 +356,6 @@ async def test_labels_of_rows_that_point_into_a_vault_never_show_sealed_bytes(
             assert '"$base64"' not in page.text
 
 
-# -- menus ------------------------------------------------------------------------------
-
-OPEN, EDIT, DONE, DELETE, LIKE = (
-    "Open memory",
-    "Edit memory",
-    "Mark as done",
-    "Delete memory",
-    "More like this",
-)
-
-
-# -- boxes ------------------------------------------------------------------------------
-
-
-# -- descriptions -----------------------------------------------------------------------
-
-
 # -- members ----------------------------------------------------------------------------
 
 
@@ -389,8 +366,7 @@ async def shared(filled: Filled, serve: Serve) -> Served:
         store.collections.create("diary", owner="dora")
         store.collections.change_members("diary", {"carol": "reader"})
         store.add("Tomatoes at the fair.", title="The fair", topics=("fair",), collection="diary")
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    return await serve(filled.path, options=options)
+    return await serve(filled.path, options=filled.options(allow=ALLOW))
 
 
 @pytest.mark.parametrize(
@@ -420,8 +396,9 @@ async def test_a_row_of_somebody_elses_collection_offers_nothing(shared: Served)
 
 
 async def test_addresses_on_datasettes_pages_keep_a_base_url(filled: Filled, serve: Serve) -> None:
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    served = await serve(filled.path, options=options, settings={"base_url": "/prefix/"})
+    served = await serve(
+        filled.path, options=filled.options(allow=ALLOW), settings={"base_url": "/prefix/"}
+    )
     for path in ("/", "/notes", "/notes/memories?_search=tomatoes", f"/notes/memories/{ONE}"):
         page = soup(await at(served, "root", path))
         own = [tag["href"] for tag in page.select("a[href*='/-/hybrid']")]

@@ -10,9 +10,8 @@ from datasette.plugins import pm
 
 from memory_store.store import MemoryStore
 
-from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
+from .conftest import ALLOW, ONE, Filled, Serve, Served, plain_datasette
 
-ONE = "00000000-0000-4000-8000-000000000001"
 ON_1 = hasattr(pm.hook, "permission_resources_sql") and pm.hook.permission_resources_sql.has_spec()
 only_1 = pytest.mark.skipif(not ON_1, reason="Datasette 0.65 writes to no table by itself")
 ROW = {"id": "x", "collection": "y", "version": 1, "content": "z"}
@@ -33,8 +32,7 @@ CHANGES = (
 @pytest.fixture
 async def owned(filled: Filled, serve: Serve) -> Served:
     """Datasette as ``--root`` starts it: on 1.0 the actor root may do everything."""
-    options = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    served = await serve(filled.path, options=options)
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
     if ON_1:
         served.datasette.root_enabled = True
     return served.by("root")

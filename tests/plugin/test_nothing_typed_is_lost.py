@@ -8,7 +8,7 @@ from datasette_hybrid.memories import memory_form
 from datasette_hybrid.requests import cross_site
 
 from .conftest import HOSTILE, Served, soup
-from .test_writing_pages import NEW, ONE, fields, sent, store, stored
+from .test_writing_pages import NEW, ONE, fields, sent, stored
 
 
 async def test_what_was_typed_survives_a_lock(served: Served) -> None:
@@ -46,7 +46,7 @@ async def test_what_was_typed_survives_the_end_of_a_session(served: Served) -> N
 async def test_what_was_typed_survives_the_deletion_of_the_memory(served: Served) -> None:
     root, path = served.by("root"), f"/memories/{ONE}/edit"
     typed = {**fields(await root.get(served.base + path)), "text": "Still worth keeping."}
-    store(served).delete(ONE)
+    served.store.delete(ONE)
     gone = await root.submit(served.base + path, typed, f"{served.base}/new")
     assert gone.status_code == 404
     assert "deleted meanwhile" in gone.text
@@ -77,7 +77,7 @@ async def test_what_was_typed_survives_a_token_that_no_longer_fits(served: Serve
     assert refused.status_code == 403
     assert "check what" in refused.text
     assert fields(refused)["text"] == NEW["text"]
-    assert len(store(served).list()) == 3
+    assert len(served.store.list()) == 3
     cookies = {**root.cookies, **dict(refused.cookies)}
     token = soup(refused).select_one("form.hy-write [name=csrftoken]")["value"]
     again = {**fields(refused), "csrftoken": token}

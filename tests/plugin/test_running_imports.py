@@ -17,8 +17,7 @@ from datasette import hookimpl
 from datasette.plugins import pm
 
 from datasette_hybrid.uploads import jobs as import_jobs
-from datasette_hybrid.uploads import lists as import_listing
-from datasette_hybrid.vaults.registry import vaults_of
+from datasette_hybrid.uploads import pages as import_pages
 from memory_store.importing import batch, counts
 from memory_store.session import entries
 
@@ -42,7 +41,7 @@ async def test_its_page_lists_exactly_what_it_wrote(served: Served) -> None:
     (one,) = links(await root.get(page_of(changed)))
     assert one[1] == "A row about wicks"
     gone = f"{root.base}/memories/{first['ids'][0]}.json"
-    assert (await root.send("DELETE", gone, None, headers=BEARER)).status_code in (200, 204)
+    assert (await root.send("DELETE", gone)).status_code in (200, 204)
     page = await root.get(page_of(first))
     assert [href for href, _ in links(page)] == [href for href, _ in shown[1:]]
     assert "1 of them is not there any more" in page.text
@@ -53,7 +52,7 @@ async def test_its_page_lists_exactly_what_it_wrote(served: Served) -> None:
 async def test_many_are_listed_page_by_page(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_listing, "AT_ONCE", 3)
+    monkeypatch.setattr(import_pages, "AT_ONCE", 3)
     monkeypatch.setattr(counts, "LISTED_IDS", 5)
     root = served.by("root")
     rows = [{"text": f"Row number {number}"} for number in range(7)]
@@ -73,15 +72,14 @@ async def test_the_list_shows_nothing_that_its_reader_may_not_read(
     filled: Filled, serve: Serve
 ) -> None:
     """Nor anything of a question in an address, where those are private."""
-    settings = {"key-file": str(filled.key_file), "private-queries": True, "allow": ALLOW}
-    served = await serve(filled.path, options={"notes": settings})
+    served = await serve(filled.path, options=filled.options(allow=ALLOW, private_queries=True))
     root, wanda = served.by("root"), served.by("wanda")
     job = await imported(root, NOTES, topics="work")
     assert len(links(await root.get(page_of(job)))) == 4
     seen = await wanda.get(page_of(job))
     assert (seen.status_code, links(seen)) == (200, [])
     assert "Lanterns" not in seen.text
-    vaults_of(served.datasette).of("notes").lock()
+    served.vault.lock()
     locked = await root.get(page_of(job))
     assert (locked.status_code, links(locked)) == (200, [])
 
@@ -91,13 +89,13 @@ async def test_while_locked_nobody_but_who_began_it_is_told_its_names(served: Se
     root = served.by("root")
     job = await imported(root, {"Heartache.md": b"\xff\xfe\x00 no text", **NOTES})
     assert "Heartache" in (await root.get(page_of(job))).text
-    vaults_of(served.datasette).of("notes").lock()
+    served.vault.lock()
     for asking in (served, served.by("wanda"), served.by("mallory")):
         for address in (page_of(job), f"{page_of(job)}.json"):
             refused = await asking.get(address)
             assert refused.status_code in (403, 423), address
             assert "Heartache" not in refused.text
-        stopping = await asking.send("DELETE", f"{page_of(job)}.json", None, headers=BEARER)
+        stopping = await asking.send("DELETE", f"{page_of(job)}.json")
         assert stopping.status_code in (403, 423)
     assert "Heartache" in (await root.get(page_of(job))).text
 
@@ -223,7 +221,7 @@ def test_it_ends_with_the_server_and_asks_nobody_in_vain(
         return wanda, job
 
     wanda, name = asyncio.run(begun())
-    vault = vaults_of(wanda.datasette).of("notes")
+    vault = wanda.vault
     job = import_jobs.jobs_of(wanda.datasette).find(vault, name)
     assert job is not None
     with warnings.catch_warnings():
@@ -329,7 +327,7 @@ async def test_a_lock_in_the_middle_ends_it_and_says_so(
     wanda, held = served.by("wanda"), Held(monkeypatch, at=5)
     job = (await post(wanda, MANY)).json()["job"]
     await held.wait()
-    vault = vaults_of(served.datasette).of("notes")
+    vault = served.vault
     locking = asyncio.ensure_future(asyncio.to_thread(vault.lock))
     while not vault.locked:
         await asyncio.sleep(0.01)

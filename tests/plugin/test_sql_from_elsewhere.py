@@ -12,9 +12,8 @@ from datasette.database import Database
 from datasette_hybrid.serving import is_writable
 from memory_store.sqlite import sqlite3
 
-from .conftest import ALLOW, Filled, Serve
+from .conftest import ALLOW, ONE, Filled, Serve
 
-ONE = "00000000-0000-4000-8000-000000000001"
 NEXT = hasattr(Datasette, "allowed")
 TRAP = """
     create table t (id integer primary key, x text);

@@ -6,7 +6,6 @@ from memory_store.store import MemoryStore
 
 from .conftest import Filled, Served
 
-TOKEN = {"Authorization": "Bearer nothing"}
 JOINED = """
     select memory from memory_topics
     where lower(hex(topic)) = topic_hash('garden')
@@ -22,7 +21,7 @@ async def test_joins_find_nothing_pages_stay_and_what_is_written_leaves_no_hash(
     with MemoryStore.open(filled.path, key_file=filled.key_file) as owner:
         owner.set_topics("memory")
         new = {"text": "Prune the pear in winter.", "topics": ["garden"]}
-        sent = await root.send("POST", f"{served.base}/memories.json", new, headers=TOKEN)
+        sent = await root.send("POST", f"{served.base}/memories.json", new)
         assert sent.status_code == 201
         assert await root.sql(JOINED) == []
         assert await root.sql("select count(*) n from memory_topics") == [{"n": 0}]

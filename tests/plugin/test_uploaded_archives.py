@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import struct
 import tracemalloc
@@ -113,16 +112,6 @@ def test_members_that_overlap_lie_or_have_no_name_of_a_file_are_refused() -> Non
             info.filename = info.orig_filename = name
             made.writestr(info, renamed)
         assert [type(one) for one in sources([("a.zip", out.getvalue())])] == [Failure], name
-
-
-@given(st.binary(max_size=60), st.integers(0, 400))
-def test_a_damaged_archive_is_a_failure_and_no_fault(damage: bytes, at: int) -> None:
-    content = bytearray(archive({"a.md": b"one " * 20, "b/c.md": b"two"}))
-    content[at : at + len(damage)] = damage
-    for one in sources([("a.zip", bytes(content))]):
-        if isinstance(one, SourceFile):
-            with contextlib.suppress(MemoryStoreError):
-                one.content()
 
 
 @given(st.text(max_size=40), st.binary(max_size=200))

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from datasette_hybrid.requests.cross_site import BY_TOKEN
 from datasette_hybrid.uploads import files
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
@@ -148,8 +147,7 @@ async def test_an_id_that_is_taken_is_the_failure_of_its_file_alone(
         store.collections.create("closed", owner="alice")
         hidden = store.add("A hidden diary", collection="closed")
     allow = {**ALLOW, "hybrid-audit": {"id": "root"}}
-    settings = {"notes": {"key-file": str(filled.key_file), "allow": allow}}
-    served = await serve(filled.path, options=settings)
+    served = await serve(filled.path, options=filled.options(allow=allow))
     files = {f"n{n:02}.md": f"Note number {n}.".encode() for n in range(20)}
     files["m.md"] = f"---\nid: {hidden.id}\n---\nAnother diary".encode()
     result = await imported(served.by("root"), {"all.zip": archive(files)})
@@ -173,9 +171,8 @@ async def test_a_trial_is_noted_since_it_tells_what_is_known(served: Served) -> 
 async def test_a_file_whose_memory_moved_out_of_sight_is_a_new_one(
     filled: Filled, serve: Serve
 ) -> None:
-    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    served = await serve(filled.path, options=settings)
-    root, vault = served.by("root"), vaults_of(served.datasette).of("notes")
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    root, vault = served.by("root"), served.vault
     assert (await imported(root, {"plan.md": b"# Plan\n\nBarges."}))["imported"] == 1
     store = vault.use(EVERYTHING)
     (plan,) = [one for one in store.list() if one.title == "Plan"]
@@ -214,27 +211,6 @@ async def test_the_form_works_in_the_browser_s_way(served: Served) -> None:
     assert "choose at least one file" in empty.text
 
 
-async def test_another_site_cannot_upload(served: Served) -> None:
-    wanda = served.by("wanda")
-    body, kind = form(NOTES)
-    headers = {"Content-Type": kind, "Origin": "https://elsewhere.example"}
-    headers["Sec-Fetch-Site"] = "cross-site"
-    for path in ("import", "import.json"):
-        refused = await served.datasette.client.post(
-            f"{served.base}/{path}", content=body, headers=headers, cookies=wanda.cookies
-        )
-        assert refused.status_code == 403
-
-
-async def test_a_form_without_its_token_is_refused_where_there_are_tokens(served: Served) -> None:
-    wanda = served.by("wanda")
-    body, kind = form(NOTES, csrftoken="another")
-    refused = await served.datasette.client.post(
-        f"{served.base}/import", content=body, headers={"Content-Type": kind}, cookies=wanda.cookies
-    )
-    assert refused.status_code == (403 if BY_TOKEN else 303)
-
-
 async def test_an_upload_is_one_event_and_no_source_to_read_again(
     served: Served, filled: Filled
 ) -> None:
@@ -256,8 +232,7 @@ async def test_a_vault_that_cannot_be_written_to_says_so(filled: Filled, serve: 
     from memory_store.sqlite import connect
 
     connect(filled.path).execute("pragma journal_mode = delete")
-    settings = {"notes": {"key-file": str(filled.key_file), "allow": ALLOW}}
-    served = await serve(options=settings, immutables=[str(filled.path)])
+    served = await serve(options=filled.options(allow=ALLOW), immutables=[str(filled.path)])
     wanda = Served(served.datasette, "notes").by("wanda")
     refused = await post(wanda, NOTES)
     assert refused.status_code == 403
@@ -269,7 +244,7 @@ def from_a_terminal(served: Served, folder: Path) -> MemoryStore:
     for name, content in NOTES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    store = vaults_of(served.datasette).of("notes").use(EVERYTHING)
+    store = served.store
     sources = [folder, folder / "rows.json", folder / "table.csv"]
     assert store.import_paths(sources, embed=False).imported == 4
     return store

@@ -12,10 +12,9 @@ from datasette_hybrid.memories.memory_form import Typed
 from memory_store.records import CollectionInfo
 from memory_store.store import MemoryStore
 
-from .conftest import ALLOW, Filled, Serve, Served
-from .uploads import BEARER, imported
+from .conftest import ALLOW, ONE, Filled, Serve, Served
+from .uploads import imported
 
-ONE = "00000000-0000-4000-8000-000000000001"
 PIN = "00000000-0000-4000-8000-000000000009"
 
 
@@ -25,14 +24,11 @@ async def served(filled: Filled, serve: Serve) -> Served:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.add("The PIN is 4821", id=PIN, created="2026-01-01T00:00:00Z")
     allow = {**ALLOW, "hybrid-write": {"id": ["root", "wanda", "eve"]}}
-    settings = {"key-file": str(filled.key_file), "allow": allow}
-    return await serve(filled.path, options={"notes": settings})
+    return await serve(filled.path, options=filled.options(allow=allow))
 
 
 async def own_collection(who: Served) -> str:
-    made = await who.send(
-        "POST", "/collections.json", {"name": "mine", "private": True}, headers=BEARER
-    )
+    made = await who.send("POST", "/collections.json", {"name": "mine", "private": True})
     assert made.status_code == 201, made.text
     return str(made.json()["rows"][0]["id"])
 
@@ -49,10 +45,10 @@ async def test_nobody_reads_a_memory_by_moving_it_to_a_collection_of_their_own(
         ("PATCH", f"{one}.json", {**change, "title": "Mine"}),
         ("POST", many, {"memories": [{"id": ONE, **change}]}),
     ):
-        refused = await eve.send(method, path, value, headers=BEARER)
+        refused = await eve.send(method, path, value)
         assert refused.status_code == 403, refused.text
         assert "hybrid-decrypt" in refused.json()["error"]
-    published = await eve.send("POST", f"{one}/publish.json", {"collection": mine}, headers=BEARER)
+    published = await eve.send("POST", f"{one}/publish.json", {"collection": mine})
     assert published.status_code == 404
     page = await eve.submit(f"{one}/publish", {"collection": mine}, page="/collections")
     assert page.status_code in (403, 404)
@@ -65,7 +61,7 @@ async def test_nobody_reads_a_memory_by_moving_it_to_a_collection_of_their_own(
 async def test_who_reads_and_writes_still_moves(served: Served) -> None:
     root = served.by("root")
     path = f"{served.base}/memories/{ONE}.json"
-    moved = await root.send("PATCH", path, {"collection": "elsewhere"}, headers=BEARER)
+    moved = await root.send("PATCH", path, {"collection": "elsewhere"})
     assert moved.json()["rows"][0]["collection"] == "elsewhere"
 
 
@@ -73,13 +69,13 @@ async def test_an_id_that_is_taken_confirms_no_guess(served: Served) -> None:
     answers = []
     for pin in (4820, 4821, 4822):
         draft = {"id": PIN, "text": f"The PIN is {pin}", "created": "2026-01-01T00:00:00Z"}
-        answer = await served.by("eve").send("POST", "/memories.json", draft, headers=BEARER)
+        answer = await served.by("eve").send("POST", "/memories.json", draft)
         answers.append((answer.status_code, {**answer.json(), "yours": None}))
     assert answers[0][0] == 409
     assert answers == [answers[0]] * 3
     assert "The PIN" not in str(answers)
     again = {"id": PIN, "text": "The PIN is 4821"}
-    readable = await served.by("root").send("POST", "/memories.json", again, headers=BEARER)
+    readable = await served.by("root").send("POST", "/memories.json", again)
     assert readable.json()["rows"][0]["unchanged"] is True
 
 
@@ -98,11 +94,11 @@ async def test_a_published_copy_confirms_no_guess(served: Served) -> None:
     eve = served.by("eve")
     mine = await own_collection(eve)
     draft = {"text": "The PIN is 4821", "created": "2026-01-01T00:00:00Z", "collection": mine}
-    made = await eve.send("POST", "/memories.json", draft, headers=BEARER)
+    made = await eve.send("POST", "/memories.json", draft)
     own = made.json()["rows"][0]["id"]
     path = f"{served.base}/memories/{own}/publish.json"
     copies = [
-        (await eve.send("POST", path, {"collection": "personal"}, headers=BEARER)).json()["rows"][0]
+        (await eve.send("POST", path, {"collection": "personal"})).json()["rows"][0]
         for _ in range(2)
     ]
     assert copies[0]["id"] == copies[1]["id"]

@@ -16,10 +16,7 @@ from bs4 import BeautifulSoup
 from datasette_hybrid.uploads import jobs as import_jobs
 
 from .browsing import PATIENCE
-from .conftest import Served
-
-BEARER = {"Authorization": "Bearer nothing"}
-
+from .conftest import BEARER, Served
 
 NOTES = {
     "garden/pears.md": b"# Pears\n\nPrune the #pears in winter.",
