@@ -18,7 +18,8 @@ from datasette.plugins import pm
 
 from datasette_hybrid.uploads import jobs as import_jobs
 from datasette_hybrid.uploads import pages as import_pages
-from memory_store.importing import batch, counts
+from memory_store.importing import batch
+from memory_store.importing import job as import_job
 from memory_store.session import entries
 
 from .browsing import PATIENCE
@@ -53,7 +54,7 @@ async def test_many_are_listed_page_by_page(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_pages, "AT_ONCE", 3)
-    monkeypatch.setattr(counts, "LISTED_IDS", 5)
+    monkeypatch.setattr(import_job, "LISTED_IDS", 5)
     root = served.by("root")
     rows = [{"text": f"Row number {number}"} for number in range(7)]
     job = await imported(root, {"rows.json": json.dumps(rows).encode()})
