@@ -26,8 +26,9 @@ from .permissions.asker import asker
 from .permissions.membership import Membership
 from .requests import questions
 from .requests.admission import work, writing
+from .requests.answers import answer
 from .requests.frame import hybrid_path, page, render
-from .search.api import answer, endpoint
+from .search.api import endpoint
 from .vaults.vault import Vault
 
 NO_STORE = {"Cache-Control": "no-store"}

@@ -29,8 +29,9 @@ from memory_store.host import (
 
 from ..requests import questions
 from ..requests.admission import work
+from ..requests.answers import HEADERS, answer
 from ..requests.frame import hybrid_path, page, render
-from ..search.api import HEADERS, answer, endpoint, following_url, safe_cell
+from ..search.api import endpoint, following_url, safe_cell
 from ..search.forms import last
 from ..vaults.vault import Vault
 from .recorder import SURFACES

@@ -24,8 +24,9 @@ from memory_store.records import Memory, MemoryChange, SealedMemory
 
 from ..requests import questions
 from ..requests.admission import work, writing
+from ..requests.answers import answer, refusal
 from ..requests.frame import hybrid_path
-from ..search.api import answer, endpoint, following_url, refusal
+from ..search.api import endpoint, following_url
 from ..search.forms import values
 from ..vaults.vault import Vault
 from . import posted

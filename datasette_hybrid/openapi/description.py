@@ -11,7 +11,8 @@ from typing import Any
 
 from datasette import Response
 
-from ..search.api import answer, endpoint
+from ..requests.answers import answer
+from ..search.api import endpoint
 from .operations import CSV, OPERATIONS, Operation
 from .schemas import Described, Error, What
 

@@ -14,6 +14,7 @@ from typing import Any
 from itsdangerous import BadSignature
 
 from .. import compat
+from .answers import refusal
 
 UNREADABLE = "Cookie: this header is no list of cookies; delete this site's cookies and try again"
 NAME_DIGITS = 16
@@ -28,8 +29,6 @@ def refused_cookies(scope: Mapping[str, Any]) -> Any:
         for encoding in ("utf-8", "latin-1"):
             cookies_in(scope, encoding)
     except (CookieError, UnicodeDecodeError):
-        from ..search.api import refusal  # with every endpoint: not while starting
-
         return refusal(UNREADABLE, 400)
     return None
 

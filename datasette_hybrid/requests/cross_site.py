@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..search.api import refusal
+from .answers import refusal
 
 try:
     from datasette.csrf import CrossOriginProtectionMiddleware

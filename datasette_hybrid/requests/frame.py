@@ -22,11 +22,11 @@ from memory_store.errors import LockedError, NotAVaultError, NotFoundError
 from memory_store.host import whole_characters
 
 from ..permissions.asker import asker
-from ..search.api import HEADERS
 from ..unlock.errands import Errand, errand_of
 from ..unlock.lock_bar import lockbar
 from ..vaults.vault import Vault
 from . import questions
+from .answers import HEADERS
 from .cross_site import SAFE_METHODS, comes_from_elsewhere
 from .policy import content_policy
 from .turns import let_others_go_first

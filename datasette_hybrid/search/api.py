@@ -17,17 +17,13 @@ from datasette import NotFound, Response
 
 from memory_store import access
 from memory_store.errors import BadInputError
-from memory_store.host import whole_characters, write_json
+from memory_store.host import whole_characters
 from memory_store.records import RESULT_COLUMNS, SearchResponse
 
 from ..requests import questions
+from ..requests.answers import HEADERS, answer, refusal
 from ..vaults.vault import Vault
 
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 COMPACT_KEYS = (
     "id",
     "title",
@@ -77,25 +73,6 @@ def refused(error: Exception) -> Response:
         extra["parameter"] = "q" if error.parameter == "query" else error.parameter
     status, headers = questions.status_of(error), questions.retry_after(error)
     return refusal(str(error), status, extra, headers)
-
-
-def refusal(
-    message: str,
-    status: int,
-    extra: Mapping[str, Any] | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """``{"ok": false, "error": …, "errors": […], "status": …}``."""
-    data = {"ok": False, "error": message, "errors": [message], "status": status, **(extra or {})}
-    return Response.json(data, status=status, headers={**HEADERS, **(headers or {})})
-
-
-def answer(data: Any, status: int = 200) -> Response:
-    """``data`` as JSON with the headers every answer carries."""
-    body = write_json(data)
-    return Response(
-        body, status=status, headers=dict(HEADERS), content_type="application/json; charset=utf-8"
-    )
 
 
 @endpoint("GET", "HEAD", "POST")

@@ -21,9 +21,10 @@ from memory_store.records import TYPES
 from ..permissions.asker import asker
 from ..requests import questions
 from ..requests.admission import work
+from ..requests.answers import answer
 from ..requests.cross_site import comes_from_elsewhere, is_forged
 from ..requests.frame import hybrid_path, page, render
-from ..search.api import absolute_url, answer, endpoint
+from ..search.api import absolute_url, endpoint
 from ..search.forms import last, values
 from ..vaults.vault import Vault
 from .files import FILES_LIMIT, UPLOAD_LIMIT, Upload, read_upload, sources, taken
