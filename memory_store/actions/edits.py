@@ -297,8 +297,8 @@ def _says_the_same(present: Memory | None, wanted: Memory, draft: MemoryDraft) -
 # -- publication --------------------------------------------------------------------------
 #
 # A copy's id is a keyed hash of the original's, so that publishing again finds it without looking
-# at any other memory, and nobody without the key can tell a copy from what was written there. The
-# hash is another one in another vault; there the copy is recognised by what it says.
+# at any other memory, and without the key no one can tell a copy from what was written there.
+# The hash is another one in another vault; there the copy is recognised by what it says.
 
 LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "parent", "supersedes"))
 SAID = ("title", "text", "type", "topics", "metadata", "created", "valid_from", "valid_to")

@@ -354,7 +354,7 @@ def _begin_taking_back(vault: WholeVault, who: str, name: str | None) -> tuple[s
     somebody has begun another for one of them meanwhile: it is to be finished first."""
     with vault.gate.entered(), vault.writing() as storage:
         with storage.transaction(vault.keyring):
-            settings = vault.stored_settings(storage)  # somebody may have shared meanwhile
+            settings = vault.stored_settings(storage)  # another program may have shared meanwhile
             holder, lost = _found(settings, who), _lost(vault, settings, who, name)
             if any(settings.epoch_of(collection).before is not None for collection in lost):
                 return None

@@ -282,7 +282,7 @@ def _topic_group(vault: OpenVault, topic: str) -> dict[str, list[bytes]]:
 
 NAMED = 40
 """Topics of each collection that are looked up. One that is frequent only in the sum of many
-collections may be missed; those that are told have their true number."""
+collections may be missed; those that are listed have their true number."""
 
 
 @action(None, writes=False)

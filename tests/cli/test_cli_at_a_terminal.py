@@ -129,7 +129,7 @@ def test_an_answer_is_shown_as_it_arrives(vault: Vault, tmp_path: Path) -> None:
 
 
 class Interrupting(io.RawIOBase):
-    """Standard input on which somebody presses Ctrl-C."""
+    """Standard input at a terminal where Ctrl-C is pressed."""
 
     def readable(self) -> bool:
         return True
