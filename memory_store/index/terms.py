@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain, groupby
-from operator import itemgetter
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -74,6 +73,8 @@ def look_up(
     docs = _stacked(pieces[1], np.intp)
     docs += np.array(pieces[0], dtype=np.intp).repeat(list(map(len, pieces[1])))
     titles, bodies = _stacked(pieces[2], np.float64), _stacked(pieces[3], np.float64)
+    if any(len(hashes) > 1 for group in groups for hashes in group.values()):
+        rows, docs, titles, bodies = _each_once(rows, docs, titles, bodies)
     if snapshot.total < snapshot.size:
         living = snapshot.alive[docs]
         owners = np.repeat(np.arange(len(groups)), rows)[living]
@@ -196,8 +197,6 @@ def _hits(
             hashes, owners = _wanted(groups, collection)
             for index, piece in terms.pieces(hashes):
                 answer[owners[index]].append(piece)
-            if len(set(owners)) < len(owners):
-                answer = [list(_each_once(pieces)) for pieces in answer]
     return answer
 
 
@@ -209,23 +208,26 @@ def _wanted(
     return np.array([h for h, _ in rows], dtype=np.uint64), [i for _, i in rows]
 
 
-def _each_once(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """The postings of several hashes of one word, those in one segment put together.
+def _each_once(
+    rows: list[int], docs: npt.NDArray[np.intp], titles: Array, bodies: Array
+) -> tuple[list[int], npt.NDArray[np.intp], Array, Array]:
+    """The rows of each word, those of one document put together: see :class:`Matches`.
 
-    The hashes are those of two languages, and a document has one: nearly always there is nothing
-    to add up, which is found without sorting.
+    A word has a hash for each of several languages, and a document has one: nearly always there
+    is nothing to add up, which is found without sorting.
     """
-    for base, found in groupby(sorted(pieces, key=itemgetter(0)), key=itemgetter(0)):
-        same = [piece[1:] for piece in found]
-        if len(same) == 1:
-            yield (base, *same[0])
-            continue
-        docs, titles, bodies = map(np.concatenate, zip(*same, strict=True))
-        if np.bincount(docs).max() > 1:
-            docs, places = np.unique(docs, return_inverse=True)
-            titles = np.bincount(places, weights=titles)
-            bodies = np.bincount(places, weights=bodies)
-        yield base, docs, titles, bodies
+    ends = list(accumulate(rows, initial=0))
+    if all(np.bincount(docs[a:b], minlength=1).max() <= 1 for a, b in pairwise(ends)):
+        return rows, docs, titles, bodies
+    size = int(docs.max()) + 1
+    owners = np.repeat(np.arange(len(rows)), rows)
+    keys, places = np.unique(owners * size + docs, return_inverse=True)
+    return (
+        np.bincount(keys // size, minlength=len(rows)).tolist(),
+        keys % size,
+        np.bincount(places, weights=titles),
+        np.bincount(places, weights=bodies),
+    )
 
 
 def _added_up(

@@ -101,7 +101,7 @@ def topic_counts(snapshot: Snapshot, group: TopicGroup, among: Mask) -> list[int
     """
     counts = [0] * max(map(len, group.values()), default=0)
     for _, number, part, rows in holders(snapshot, [group]):
-        counts[number] += int(np.count_nonzero(among[part.span][rows]))
+        counts[number] += int(np.count_nonzero(among[part.span].take(rows)))
     return counts
 
 

@@ -40,7 +40,7 @@ _PLAIN = re.compile(
     "\u2100-\u2bff]*"
 )
 _PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_JOINING = "'’"
+_JOINING = frozenset("'’")  # no string: "" would be in it
 
 
 @cache
@@ -94,15 +94,15 @@ def places(text: str, word: str) -> Iterator[int]:
     at = text.find(word)
     while at >= 0:
         end = at + len(word)
-        before, after = text[max(at - 2, 0) : at][::-1], text[end : end + 2]
-        if not _goes_on(before) and not _goes_on(after):
+        before, after = text[at - 1 : at], text[end : end + 1]
+        alone = not (before.isalnum() or after.isalnum())
+        if alone and before in _JOINING:
+            alone = not text[at - 2 : at - 1].isalnum()
+        if alone and after in _JOINING:
+            alone = not text[end + 1 : end + 2].isalnum()
+        if alone:
             yield at
         at = text.find(word, at + 1)
-
-
-def _goes_on(beside: str) -> bool:
-    """Whether a word goes on where this is the character beside it, and the one behind that."""
-    return beside[:1].isalnum() or (beside[:1] in _JOINING and beside[1:].isalnum())
 
 
 def words(text: str) -> list[Word]:
