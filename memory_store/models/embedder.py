@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, all of it padding
 MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
+UNKNOWN = ("[UNK]", "<unk>")  # what tokenizers call a word that they cannot cut into known pieces
 FEW = 2  # texts that are not worth a second session
 
 _MULTILINGUAL = ("multilingual", "bge-m3", "-m3", "labse", "gte-multi")
@@ -175,6 +176,27 @@ class FastEmbedEmbedder:
     def count_tokens(self, text: str) -> int:
         """How many tokens ``text`` has, special tokens not counted."""
         return len(self._tokenizer().encode(encodable(text), add_special_tokens=False))
+
+    def unread_tokens(self, text: str) -> tuple[int, int]:
+        """How many tokens of ``text`` are unknown or a single letter, and how many there are.
+
+        Digits and punctuation stand alone in every language, so they do not count at all; nor do
+        the letters a to z count as unread. To a model of all languages a single letter may be a
+        word, so there only what is unknown counts.
+        """
+        encoding = self._tokenizer().encode(encodable(text), add_special_tokens=False)
+        spelled = [
+            (token, text[start:end])
+            for token, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True)
+            if any(map(str.isalpha, text[start:end]))
+        ]
+        name, pieces = self.name.casefold(), self._limited.token_to_id(UNKNOWN[0]) is not None
+        letters = pieces and not any(mark in name for mark in _MULTILINGUAL)
+        unread = [
+            token in UNKNOWN or (letters and len(part) == 1 and not part.isascii())
+            for token, part in spelled
+        ]
+        return sum(unread), len(unread)
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The vectors of each token of ``texts`` before they are pooled into one."""
