@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct, field
 
-from memory_store.evaluation import read_judgements, read_queries
+from memory_store.evaluation import (
+    EvaluationFolder,
+    evaluation_folders,
+    read_judgements,
+    read_queries,
+)
 from memory_store.importing.readers import read_file
 from memory_store.importing.source_file import SourceFile
 from memory_store.importing.walker import walk
+from memory_store.models.embedder import load_embedder
 from memory_store.records import MemoryDraft
 
 DEMO = Path(__file__).resolve().parent.parent / "demo"
 LOCOMO_CATEGORIES = (1, 2, 3, 4)  # the fifth asks for what was never said
-SHUFFLED_BY = 1_966  # any number: the order is always the same one
 
 
 class Part(Struct, frozen=True):
@@ -31,6 +37,14 @@ class Part(Struct, frozen=True):
     queries: Mapping[str, str]
     judgements: Mapping[str, Mapping[str, int]]
     shuffled: bool = False
+
+    @property
+    def mark(self) -> str:
+        """A short name for the records in their order, and for the model that embeds them."""
+        digest = blake2b(load_embedder().fingerprint.encode(), digest_size=8)
+        for record in self.records:
+            digest.update(msgspec.json.encode(record))
+        return digest.hexdigest()
 
 
 class Gate(Struct, frozen=True):
@@ -67,9 +81,9 @@ class DevelopmentSet(Struct, frozen=True):
         return sum(len(part.records) for part in self.parts)
 
     def vault(self, folder: Path, number: int, part: Part) -> Path:
-        """Where in ``folder`` the vault of a part is."""
+        """Where in ``folder`` the vault of a part is: one for its texts and the usual model."""
         order = "-shuffled" if part.shuffled else ""
-        return folder / f"{self.name}{order}-{number}.db"
+        return folder / f"{self.name}{order}-{number}-{part.mark}.db"
 
 
 GATES = {
@@ -89,54 +103,68 @@ ELSEWHERE = {
 }
 
 
-TOLD_BY_FILES = ("cranfield", "xquad-de")  # their files keep neighbouring texts together
+IN_FILE_ORDER = ("cranfield", "xquad-de")  # their files keep neighbouring texts together
 
 
-def development_sets(evals: Path | None) -> Iterator[DevelopmentSet]:
-    """The demo's own set, and those of ``evals`` that are there."""
-    yield DevelopmentSet("demo", (demo_notes(),), gate=GATES["demo"], rerankers=("maxsim",))
-    if evals is None:
-        return
-    for name in ("scifact", "cranfield", "xquad-de"):
-        if (evals / name / "corpus.jsonl").exists():
-            yield DevelopmentSet(
-                name,
-                (tidy(evals / name),),
-                gate=GATES[name],
-                elsewhere=ELSEWHERE[name],
-                as_filed=(tidy(evals / name, shuffled=False),) if name in TOLD_BY_FILES else (),
-            )
-    if (evals / "locomo" / "load.py").exists():
-        yield DevelopmentSet(
-            "locomo",
-            tuple(locomo(evals / "locomo")),
-            measure="recall@10",
-            gate=GATES["locomo"],
-            elsewhere=ELSEWHERE["locomo"],
-        )
+def set_names(evals: Path | None) -> list[str]:
+    """The names of all sets there are: the demo's own, and those of ``evals``."""
+    return list(_sources(evals))
 
 
-def tidy(folder: Path, *, shuffled: bool = True) -> Part:
-    """A set in the form corpus.jsonl, queries.jsonl, qrels.tsv; empty documents are no memories.
-
-    Its documents have no dates, so the order in which they are imported would be taken for the
-    order in which they were written: they are ``shuffled``, or left as the file has them.
+def development_sets(
+    evals: Path | None, only: Collection[str] | None = None
+) -> Iterator[DevelopmentSet]:
+    """The demo's own set, and those of ``evals``: a folder of documents, queries and judgements,
+    or a folder of such folders. With ``only``, those of these names; the others are not read.
     """
-    with (folder / "corpus.jsonl").open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file if line.strip()]
-    records = tuple(
-        MemoryDraft(row["text"], title=row.get("title") or "", ref=row["id"])
-        for row in rows
-        if row["text"].strip() or row.get("title")
+    for name, make in _sources(evals).items():
+        if not only or name in only:
+            yield make()
+
+
+def _sources(evals: Path | None) -> dict[str, Callable[[], DevelopmentSet]]:
+    """What makes the set of each name."""
+    sources: dict[str, Callable[[], DevelopmentSet]] = {"demo": demo}
+    if evals is not None:
+        found = evaluation_folders(evals)
+        sources.update({folder.name: partial(judged, folder) for folder in found})
+        if (evals / "locomo" / "load.py").exists():
+            sources["locomo"] = partial(conversations, evals / "locomo")
+    return sources
+
+
+def demo() -> DevelopmentSet:
+    """The demo's notes, also with late interaction."""
+    return DevelopmentSet("demo", (demo_notes(),), gate=GATES["demo"], rerankers=("maxsim",))
+
+
+def judged(folder: EvaluationFolder) -> DevelopmentSet:
+    """The set in a folder, with the gate of its name or the one that every set must pass."""
+    name = folder.name
+    return DevelopmentSet(
+        name,
+        (tidy(folder),),
+        gate=GATES.get(name, Gate()),
+        elsewhere=ELSEWHERE.get(name, {}),
+        as_filed=(tidy(folder, shuffled=False),) if name in IN_FILE_ORDER else (),
     )
-    if shuffled:
-        records = tuple(random.Random(SHUFFLED_BY).sample(records, len(records)))
-    return Part(
-        records,
-        read_queries(folder / "queries.jsonl"),
-        read_judgements(folder / "qrels.tsv"),
-        shuffled,
+
+
+def conversations(folder: Path) -> DevelopmentSet:
+    """LoCoMo."""
+    return DevelopmentSet(
+        "locomo",
+        tuple(locomo(folder)),
+        measure="recall@10",
+        gate=GATES["locomo"],
+        elsewhere=ELSEWHERE["locomo"],
     )
+
+
+def tidy(folder: EvaluationFolder, *, shuffled: bool = True) -> Part:
+    """The documents of a folder, ``shuffled`` or as the file has them, and its queries."""
+    records = folder.documents(shuffled=shuffled)
+    return Part(records, folder.queries(), folder.judgements(), shuffled)
 
 
 def locomo(folder: Path) -> Iterator[Part]:

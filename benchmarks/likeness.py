@@ -189,11 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
     given = parser.parse_args(arguments)
-    sets = [
-        one
-        for one in development_sets(given.evals)
-        if one.name in (*ANSWERED_TOGETHER, *BY_ARTICLE)
-    ]
+    sets = list(development_sets(given.evals, (*ANSWERED_TOGETHER, *BY_ARTICLE)))
     for name in given.only or ():
         if name not in [wanted.name for wanted in sets]:
             parser.error(f"no set {name!r}; there is: {', '.join(one.name for one in sets)}")

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.development_sets import DevelopmentSet, development_sets
+from benchmarks.development_sets import DevelopmentSet, development_sets, set_names
 from benchmarks.gates import MAXSIM_SLACK, Figures, Reranking, failures
 from benchmarks.plain import PlainPart
 from benchmarks.reference import PlainKeywords, is_plain
@@ -223,11 +223,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.evals is not None and not given.evals.is_dir():
         parser.error(f"{given.evals} is not a folder")
-    sets = list(development_sets(given.evals))
+    names = set_names(given.evals)
     for name in given.only or ():
-        if name not in [wanted.name for wanted in sets]:
-            parser.error(f"no set {name!r}; there is: {', '.join(one.name for one in sets)}")
-    sets = [wanted for wanted in sets if not given.only or wanted.name in given.only]
+        if name not in names:
+            parser.error(f"no set {name!r}; there is: {', '.join(names)}")
+    if given.evals is not None and names == ["demo"]:
+        parser.error(f"{given.evals} holds no corpus.jsonl, queries.jsonl and qrels.tsv")
+    sets = list(development_sets(given.evals, given.only))
     found: list[Figures] = []
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as temporary:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,24 @@ from memory_store.models.embedder import Embedder, TokenVectors, load_embedder
 
 
 class Remembered:
-    """An embedder that reads no query and no passage twice; everything else is the real one's."""
+    """An embedder that reads no query and no passage twice; everything else is the real one's.
 
-    def __init__(self, real: Embedder) -> None:
+    ``queries`` are vectors by the :func:`mark` of their query: those that are known, and new ones.
+    """
+
+    def __init__(self, real: Embedder, queries: dict[str, Any]) -> None:
         self._real = real
-        self._queries: dict[str, Any] = {}
+        self._queries = queries
         self._passages: dict[str, TokenVectors] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
     def embed_query(self, text: str) -> Any:
-        if text not in self._queries:
-            self._queries[text] = self._real.embed_query(text)
-        return self._queries[text]
+        name = mark(text)
+        if name not in self._queries:
+            self._queries[name] = self._real.embed_query(text)
+        return self._queries[name]
 
     def embed_queries(self, texts: Sequence[str]) -> Any:
         return np.array([self.embed_query(text) for text in texts])
@@ -40,13 +45,17 @@ class Remembered:
         return [TokenVectors(one.vectors.astype(np.float32), one.offsets) for one in known]
 
 
-def remembering(load: Callable[..., Embedder]) -> Callable[..., Any]:
-    """The embedders that ``load`` finds, each of them one that remembers."""
+def remembering(
+    load: Callable[..., Embedder], queries: dict[str, Any] | None = None
+) -> Callable[..., Any]:
+    """The embedders that ``load`` finds, each of them one that remembers; all of them are the
+    same model where ``queries`` are known already.
+    """
     known: dict[int, Remembered] = {}
 
     def loaded(*collection: str) -> Any:
         real = load(*collection)
-        return known.setdefault(id(real), Remembered(real))
+        return known.setdefault(id(real), Remembered(real, {} if queries is None else queries))
 
     return loaded
 
@@ -73,6 +82,19 @@ def recorded(known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield made
     finally:
         del embedder.embed
+
+
+def kept_vectors(path: Path) -> dict[str, Any]:
+    """Vectors by the mark of their text, from :func:`keep_vectors`; none without a file."""
+    if not path.exists():
+        return {}
+    with np.load(path) as arrays:
+        return dict(zip(arrays["marks"].tolist(), arrays["vectors"], strict=True))
+
+
+def keep_vectors(path: Path, vectors: Mapping[str, Any]) -> None:
+    """Write them where :func:`kept_vectors` finds them."""
+    np.savez(path, marks=np.array(list(vectors)), vectors=np.array(list(vectors.values())))
 
 
 def mark(text: str) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from msgspec.structs import replace
 
 from benchmarks.development_sets import Part
-from benchmarks.remembering import recorded, remembering
+from benchmarks.remembering import keep_vectors, kept_vectors, recorded, remembering
 from memory_store.errors import ModelUnavailableError
 from memory_store.records import Ranking, Reference, search_request
 from memory_store.search.context import SearchContext
@@ -58,7 +57,8 @@ class Ranker:
 class SealedPart(Ranker):
     """A part of a set in an encrypted vault at ``path``, made there when it is not.
 
-    ``known`` are vectors of its texts as another part's ``float32``: they are not made again.
+    ``known`` are vectors of its texts as another part's ``float32``: they are not made again. What
+    was embedded, queries too, is kept beside the vault for the next run.
     """
 
     def __init__(
@@ -74,10 +74,13 @@ class SealedPart(Ranker):
         else:
             self.store, _ = MemoryStore.create(path, passphrase=PASSPHRASE, device_key=False)
         self.float32 = self._fill(path.with_suffix(".float32.npz"), known or {})
+        self._queries_kept = path.with_suffix(".queries.npz")
+        self._queries = kept_vectors(self._queries_kept)
+        self._queries_known = len(self._queries)
         context = self.store.search_context()
         context = replace(
             context,
-            embedder=remembering(context.embedder),
+            embedder=remembering(context.embedder, self._queries),
             reranker=_chosen(context.reranker, reranker),
             expander=None,  # whatever the machine has chosen, nothing is sent anywhere
         )
@@ -94,13 +97,12 @@ class SealedPart(Ranker):
                 for start in range(present, len(drafts), BATCH):
                     self.store.add_many(drafts[start : start + BATCH])
             if not present:
-                np.savez(kept, marks=np.array(list(made)), vectors=np.array(list(made.values())))
-        if not kept.exists():
-            return {}
-        with np.load(kept) as arrays:
-            return dict(zip(arrays["marks"].tolist(), arrays["vectors"], strict=True))
+                keep_vectors(kept, made)
+        return kept_vectors(kept)
 
     def close(self) -> None:
+        if len(self._queries) > self._queries_known:
+            keep_vectors(self._queries_kept, self._queries)
         self.store.close()
 
 

@@ -49,6 +49,7 @@ class Sizes(Struct, frozen=True):
     reranked: int = 1_000
 
 
+RECALL_SETS = ("demo", "scifact", "cranfield", "xquad-de", "locomo")
 QUICK = Sizes((1_000, 10_000, 100_000), (1_000, 10_000), (100_000,))
 FULL = Sizes((1_000, 10_000, 100_000, 1_000_000), (1_000, 10_000), (100_000, 1_000_000))
 
@@ -95,7 +96,7 @@ class Speed(Struct, frozen=True):
             with _folder() as folder:
                 vaults = self.vaults or folder
                 vaults.mkdir(parents=True, exist_ok=True)
-                yield from recall_lines(list(development_sets(self.evals)), vaults)
+                yield from recall_lines(list(development_sets(self.evals, RECALL_SETS)), vaults)
 
 
 def _folder() -> Any:

@@ -198,9 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="sets tried at a time (2)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the table here, too")
     given = parser.parse_args(arguments)
-    sets = [
-        one for one in development_sets(given.evals) if not given.only or one.name in given.only
-    ]
+    sets = list(development_sets(given.evals, given.only))
     if len(sets) < 2:
         parser.error("to leave one set out, two are needed: --evals FOLDER")
     with tempfile.TemporaryDirectory() as temporary:

@@ -18,7 +18,9 @@ from memory_store.evaluation import (
     compare,
     estimate,
     evaluate,
+    evaluation_folders,
     ndcg,
+    one_evaluation_folder,
     parse_judgements,
     parse_queries,
     read_judgements,
@@ -197,6 +199,64 @@ class TestFiles:
         (tmp_path / "r.tsv").write_bytes(b"q1\t\xff\t1\n")
         with pytest.raises(BadInputError, match=r"r\.tsv: not UTF-8"):
             read_judgements(tmp_path / "r.tsv")
+
+
+def beir(folder: Path, **files: str) -> Path:
+    """A set in BEIR's layout, some of its files as given."""
+    written = {
+        "corpus.jsonl": '{"_id": "d1", "title": "Keys", "text": "Under the pot"}\n'
+        '{"_id": "d2", "title": "", "text": " "}\n{"_id": 3, "title": "Ferry", "text": ""}\n',
+        "queries.jsonl": '{"_id": "q1", "text": "spare key", "metadata": {}}\n',
+        "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\t3\t0\n",
+    }
+    (folder / "qrels").mkdir(parents=True)
+    for name, text in (written | files).items():
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+class TestFolders:
+    def test_the_layout_of_beir_is_read_as_it_is(self, tmp_path: Path) -> None:
+        (found,) = evaluation_folders(beir(tmp_path / "pots"))
+        assert found.name == "pots"
+        documents = found.documents(shuffled=False)
+        assert [(one.ref, one.title, one.text) for one in documents] == [
+            ("d1", "Keys", "Under the pot"),
+            ("3", "Ferry", ""),
+        ]
+        assert found.queries() == {"q1": "spare key"}
+        assert found.judgements() == {"q1": {"d1": 2, "3": 0}}
+
+    def test_plain_judgements_come_before_those_of_beir(self, tmp_path: Path) -> None:
+        folder = beir(tmp_path / "pots", **{"qrels.tsv": "q1\td9\t1\n"})
+        assert one_evaluation_folder(folder).judgements() == {"q1": {"d9": 1}}
+
+    def test_a_folder_of_folders_holds_several_sets(self, tmp_path: Path) -> None:
+        beir(tmp_path / "b")
+        beir(tmp_path / "a")
+        (tmp_path / "c").mkdir()
+        assert [one.name for one in evaluation_folders(tmp_path)] == ["a", "b"]
+        with pytest.raises(BadInputError, match="several sets: a, b"):
+            one_evaluation_folder(tmp_path)
+        with pytest.raises(BadInputError, match=r"does not hold corpus\.jsonl"):
+            one_evaluation_folder(tmp_path / "c")
+
+    @pytest.mark.parametrize(
+        ("corpus", "reason"),
+        [
+            ('{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}', "2: a second document"),
+            ('{"text": "secret"}', "1: a document without an id"),
+            ('{"_id": "d1", "text": ["secret"]}', "1: title and text must be texts"),
+            ("secret", "1: not a line of JSON"),
+        ],
+    )
+    def test_a_wrong_document_is_named_by_its_line(
+        self, corpus: str, reason: str, tmp_path: Path
+    ) -> None:
+        folder = one_evaluation_folder(beir(tmp_path / "pots", **{"corpus.jsonl": corpus}))
+        with pytest.raises(BadInputError, match=rf"corpus\.jsonl:{reason}") as refused:
+            folder.documents()
+        assert "secret" not in str(refused.value)
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are no part of the package
 
 from benchmarks import quality, tuning
-from benchmarks.development_sets import DevelopmentSet, Gate, tidy
+from benchmarks.development_sets import DevelopmentSet, Gate, development_sets, set_names, tidy
 from benchmarks.gates import Figures, Reranking, failures
 from benchmarks.sealed import SealedPart
-from memory_store.evaluation import Estimate, compare, evaluate
+from memory_store.evaluation import Estimate, compare, evaluate, one_evaluation_folder
 from memory_store.records import SearchOptions
 
 TEXTS = {
@@ -56,8 +56,8 @@ def small_set(
         (folder / name).write_text("\n".join(lines), "utf-8")
     return DevelopmentSet(
         "small",
-        (tidy(folder),),
-        as_filed=(tidy(folder, shuffled=False),),
+        (tidy(one_evaluation_folder(folder)),),
+        as_filed=(tidy(one_evaluation_folder(folder), shuffled=False),),
         rerankers=("maxsim",),
     )
 
@@ -123,8 +123,40 @@ def test_documents_without_dates_lose_the_order_of_their_file(
     assert [one.ref for one in as_filed.records] == list(TEXTS)
     assert [one.ref for one in shuffled.records] != list(TEXTS)
     assert {one.ref for one in shuffled.records} == set(TEXTS)
-    assert tidy(tmp_path / "small").records == shuffled.records, "the same order every time"
+    again = tidy(one_evaluation_folder(tmp_path / "small"))
+    assert again.records == shuffled.records, "the same order every time"
     assert small_set.vault(tmp_path, 0, shuffled) != small_set.vault(tmp_path, 0, as_filed)
+
+
+def test_any_folder_is_a_set_and_so_are_the_folders_in_one(
+    small_set: DevelopmentSet, tmp_path: Path
+) -> None:
+    assert set_names(tmp_path) == set_names(tmp_path / "small") == ["demo", "small"]
+    (found,) = development_sets(tmp_path, ["small"])
+    assert found.parts == small_set.parts
+    assert found.gate == Gate(), "every set must reach its best leg"
+
+
+def test_vectors_are_kept_by_model_and_corpus(small_set: DevelopmentSet, tmp_path: Path) -> None:
+    (part,) = small_set.parts
+    path = small_set.vault(tmp_path, 0, part)
+    changed = replace(part, records=part.records[1:])
+    assert small_set.vault(tmp_path, 0, replace(part, records=tuple(part.records))) == path
+    assert small_set.vault(tmp_path, 0, changed) != path
+    sealed = SealedPart(part, path)
+    first = sealed.rank("spare key")
+    sealed.close()
+    again = SealedPart(part, path)
+
+    def embed(text: str) -> None:
+        raise AssertionError("a query that is known is not embedded again")
+
+    again.context.embedder()._real.embed_query = embed
+    try:
+        assert again.rank("spare key").results == first.results
+    finally:
+        del again.context.embedder()._real.embed_query
+        again.close()
 
 
 def test_a_reranker_that_nobody_asked_for_is_not_measured(
@@ -165,3 +197,11 @@ def test_a_set_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) 
         quality.main(["--only", "no-such-set"])
     assert exit_.value.code == 2
     assert "no set 'no-such-set'; there is: demo" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_set_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        quality.main(["--evals", str(tmp_path)])
+    assert "holds no corpus.jsonl" in capsys.readouterr().err

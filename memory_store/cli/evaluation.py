@@ -32,11 +32,19 @@ if TYPE_CHECKING:
 EVALUATED_MODES = ("hybrid", "keyword", "vector")  # literal search has no order to measure
 COMPARED = ("difference", "low", "high", "p", "better", "worse")
 MAIN_MEASURE = "ndcg@10"
+ADDED_AT_ONCE = 512  # documents
 NAMED_REFS = 5  # of those that are not there; --json names all
 
 
 @vault_command("eval")
-@judgement_options(stdin=True)
+@judgement_options(stdin=True, required=False)
+@click.option(
+    "--folder",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder of corpus.jsonl, queries.jsonl and qrels.tsv, or of BEIR's layout",
+)
+@click.option("--add", is_flag=True, help="Add the documents of --folder that the vault lacks")
 @click.option(
     "--recipe", multiple=True, metavar="NAME", help="A ranking to measure, in full (repeatable)"
 )
@@ -64,8 +72,10 @@ NAMED_REFS = 5  # of those that are not there; --json names all
 @json_option("Print every figure as JSON")
 def eval_(
     store: MemoryStore,
-    queries: Path,
-    qrels: Path,
+    queries: Path | None,
+    qrels: Path | None,
+    folder: Path | None,
+    add: bool,
     recipe: tuple[str, ...],
     mode: tuple[str, ...],
     reranker: str | None,
@@ -83,24 +93,30 @@ def eval_(
     memory-store eval notes.db --queries queries.jsonl --qrels qrels.tsv
     memory-store eval notes.db --queries queries.jsonl --qrels qrels.tsv \\
         --recipe default --recipe gnosis --mode keyword --losses 5
+    memory-store eval measured.db --folder scifact --add
 
     Every --recipe and every --mode is a run of its own; the first one (recipes before modes) is
     what the others are held against. Without either: the default recipe, keyword and vector.
     With --reranker a run is called after both, such as default+maxsim; run eval once for each
     reranker to compare them.
     """
-    from memory_store.evaluation import evaluate, parse_judgements, parse_queries
+    from memory_store.evaluation import evaluate
 
-    if str(queries) == str(qrels) == "-":
-        raise BadInputError("qrels: only one of the two can be standard input", "qrels")
-    asked = parse_queries(_text_of(queries), str(queries))
-    judgements = parse_judgements(_text_of(qrels), str(qrels))
+    if folder is not None and queries is None and qrels is None:
+        asked, judgements, inputs = _folder(store, folder, add)
+    elif folder is None and queries is not None and qrels is not None and not add:
+        asked, judgements = _files(queries, qrels)
+        inputs = [queries, qrels]
+    else:
+        raise BadInputError(
+            "eval: give either --queries and --qrels, or --folder (with or without --add)", "folder"
+        )
     shared = {"reranker": reranker, "expander": expander}
     switches = {"rerank": not no_rerank, "expand": not no_expand}
     runs, notes = _runs(store, recipe, mode)
     if reranker is not None and not no_rerank:
         runs = _named_with(reranker, runs)
-    files = _run_files(run_out, list(runs), (store.path, queries, qrels))
+    files = _run_files(run_out, list(runs), (store.path, *inputs))
     with Progress() as progress:
         evaluation = evaluate(
             store,
@@ -114,6 +130,50 @@ def eval_(
         _write_run(file, evaluation.run(name))
     lines = _lines(evaluation, asked, losses, notes)
     write_answer(as_json, _report(evaluation, asked, losses, notes) if as_json else None, lines)
+
+
+def _files(queries: Path, qrels: Path) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
+    """What is asked, and what should be found, from two files."""
+    from memory_store.evaluation import parse_judgements, parse_queries
+
+    if str(queries) == str(qrels) == "-":
+        raise BadInputError("qrels: only one of the two can be standard input", "qrels")
+    asked = parse_queries(_text_of(queries), str(queries))
+    return asked, parse_judgements(_text_of(qrels), str(qrels))
+
+
+def _folder(
+    store: MemoryStore, path: Path, add: bool
+) -> tuple[dict[str, str], dict[str, dict[str, int]], list[Path]]:
+    """What is asked, what should be found, and the files of both. Adds missing documents on wish.
+
+    Raises BadInputError where the vault lacks documents and must not get them: without ``add``,
+    or because it holds memories of another origin, which no measurement should be mixed with.
+    """
+    from memory_store.evaluation import one_evaluation_folder
+
+    found = one_evaluation_folder(path)
+    asked, judgements = found.queries(), found.judgements()
+    drafts = found.documents()
+    present = {one.ref for one in store.references()}
+    missing = [draft for draft in drafts if draft.ref not in present]
+    if missing and not add:
+        raise BadInputError(
+            f"folder: the vault lacks {len(missing):,} of the {len(drafts):,} documents of "
+            f"{found.name}. Try: the same with --add, on a vault that you made to measure in",
+            "folder",
+        )
+    if missing and present - {draft.ref for draft in drafts}:
+        raise BadInputError(
+            f"add: the vault holds other memories than {found.name}, and both would be ranked "
+            "together. Make a vault to measure in: memory-store init measured.db",
+            "add",
+        )
+    with Progress() as progress:
+        for start in range(0, len(missing), ADDED_AT_ONCE):
+            progress(f"adding {found.name}", start, len(missing))
+            store.add_many(missing[start : start + ADDED_AT_ONCE])
+    return asked, judgements, [found.qrels, path]
 
 
 def _text_of(path: Path) -> str:

@@ -223,17 +223,19 @@ def row_options(json: str) -> Callable[[Callable[..., None]], Callable[..., None
     return with_options
 
 
-def judgement_options(*, stdin: bool = False) -> Callable[[Function], Function]:
+def judgement_options(
+    *, stdin: bool = False, required: bool = True
+) -> Callable[[Function], Function]:
     """``--queries`` and ``--qrels``: your own judgements; ``-`` too if ``stdin``."""
     file = click.Path(exists=True, dir_okay=False, allow_dash=stdin, path_type=Path)
-    told = {
+    words = {
         "--qrels": "Query, ref or id, and grade, apart by tabs; or TREC's four columns",
         "--queries": "JSON lines with id and text",
     }
 
     def judged(function: Function) -> Function:
-        for name, help in told.items():
-            option = click.option(name, required=True, metavar="FILE", type=file, help=help)
+        for name, help in words.items():
+            option = click.option(name, required=required, metavar="FILE", type=file, help=help)
             function = option(function)
         return function
 

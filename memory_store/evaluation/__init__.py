@@ -15,6 +15,11 @@ Boundary: queries and refs pass through in clear, texts do not. What a run opens
 search would open to decide the order.
 """
 
+from memory_store.evaluation.folders import (
+    EvaluationFolder,
+    evaluation_folders,
+    one_evaluation_folder,
+)
 from memory_store.evaluation.judgements import (
     Judgements,
     parse_judgements,
@@ -38,6 +43,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "Evaluation",
+    "EvaluationFolder",
     "Judgements",
     "Loss",
     "Rankable",
@@ -46,7 +52,9 @@ __all__ = [
     "compare",
     "estimate",
     "evaluate",
+    "evaluation_folders",
     "ndcg",
+    "one_evaluation_folder",
     "parse_judgements",
     "parse_queries",
     "read_judgements",

@@ -31,35 +31,46 @@ def read_judgements(path: str | Path) -> dict[str, dict[str, int]]:
 
 
 def parse_queries(text: str, source: str) -> dict[str, str]:
-    """Query id → text, from JSON lines with ``id`` and ``text``; other keys are passed over.
+    """Query id → text, from JSON lines with ``id`` (or ``_id``) and ``text``; other keys are
+    passed over.
 
     Raises BadInputError naming ``source`` and the line.
     """
     queries: dict[str, str] = {}
+    for name, row, where in _rows(text, source, "queries"):
+        if name in queries:
+            raise BadInputError(f"{where}: a second query with the id {name!r}", "queries")
+        asked = row.get("text")
+        if not isinstance(asked, str) or not asked.strip():
+            raise BadInputError(f"{where}: a query without a text", "queries")
+        queries[name] = asked
+    return queries
+
+
+def read_rows(path: Path, parameter: str) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """The JSON lines of a file as (id, object, file and line), the id from ``id`` or ``_id``.
+
+    Raises BadInputError naming the file and the line.
+    """
+    yield from _rows(_text(path, parameter), str(path), parameter)
+
+
+def _rows(text: str, source: str, parameter: str) -> Iterator[tuple[str, dict[str, Any], str]]:
+    kind = "query" if parameter == "queries" else "document"
     for number, line in _lines(text):
         where = f"{source}:{number}"
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
-            raise BadInputError(f"{where}: not a line of JSON", "queries") from None
-        name, asked = _query(row, where)
-        if name in queries:
-            raise BadInputError(f"{where}: a second query with the id {name!r}", "queries")
-        queries[name] = asked
-    return queries
-
-
-def _query(row: Any, where: str) -> tuple[str, str]:
-    if not isinstance(row, dict):
-        raise BadInputError(f"{where}: not a JSON object with id and text", "queries")
-    name, asked = row.get("id"), row.get("text")
-    if isinstance(name, int) and not isinstance(name, bool):
-        name = str(name)
-    if not isinstance(name, str) or not name.strip():
-        raise BadInputError(f"{where}: a query without an id", "queries")
-    if not isinstance(asked, str) or not asked.strip():
-        raise BadInputError(f"{where}: a query without a text", "queries")
-    return name, asked
+            raise BadInputError(f"{where}: not a line of JSON", parameter) from None
+        if not isinstance(row, dict):
+            raise BadInputError(f"{where}: not a JSON object with id and text", parameter)
+        name = row.get("id", row.get("_id"))
+        if isinstance(name, int) and not isinstance(name, bool):
+            name = str(name)
+        if not isinstance(name, str) or not name.strip():
+            raise BadInputError(f"{where}: a {kind} without an id", parameter)
+        yield name, row, where
 
 
 def parse_judgements(text: str, source: str) -> dict[str, dict[str, int]]:

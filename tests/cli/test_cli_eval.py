@@ -51,6 +51,32 @@ def test_the_default_ranking_is_held_against_keywords_and_vectors(
     assert max(len(line) for line in result.stdout.splitlines()[:12]) <= 100
 
 
+def test_a_folder_is_measured_in_a_vault_made_for_it(
+    empty_vault: Vault, judged: tuple[str, ...], tmp_path: Path
+) -> None:
+    folder = ("--folder", str(tmp_path), "--mode", "keyword")
+    refs = ("lease.md", "steuer.md", "backup.txt")
+    corpus = [json.dumps({"_id": ref, "title": ref, "text": f"When? {ref}"}) for ref in refs]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(corpus), "utf-8")
+    refused = empty_vault.run("eval", *folder)
+    assert refused.exit_code != 0
+    assert "lacks 3 of the 3 documents" in refused.output
+    added = empty_vault.json("eval", *folder, "--add")
+    assert (added["memories"], added["queries"]) == (3, 5)
+    assert empty_vault.json("eval", *folder)["runs"] == added["runs"], "nothing is added twice"
+    both = empty_vault.run("eval", *folder, *judged)
+    assert both.exit_code != 0
+    assert "give either --queries and --qrels, or --folder" in both.output
+
+
+@pytest.mark.usefixtures("judged")
+def test_documents_to_measure_are_not_mixed_with_notes(vault: Vault, tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "an abstract"}', "utf-8")
+    refused = vault.run("eval", "--folder", str(tmp_path), "--add")
+    assert refused.exit_code != 0
+    assert "add: the vault holds other memories" in refused.output
+
+
 def test_a_run_is_called_after_its_reranker(embedded: Vault, judged: tuple[str, ...]) -> None:
     runs = ("--recipe", "default", "--recipe", "gnosis", "--mode", "keyword")
     told = embedded.json("eval", *judged, *runs, "--reranker", "maxsim")
