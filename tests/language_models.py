@@ -42,6 +42,19 @@ class Scripted(llm.Model):
         yield from re.findall(r"\S+\s*|\s+", answer)
 
 
+class Sampling(Scripted):
+    """A model of one of the plugins with options, which remembers those, too."""
+
+    class Options(llm.Options):
+        num_predict: int | None = None
+        temperature: float | None = None
+        top_k: int | None = None
+
+    def execute(self, prompt: Any, stream: bool, response: Any, conversation: Any) -> Any:
+        self.options = prompt.options.model_dump(exclude_none=True)
+        yield from super().execute(prompt, stream, response, conversation)
+
+
 class Hanging(llm.Model):
     """Says nothing until the test is over."""
 
@@ -75,6 +88,7 @@ class LanguageModels:
     def __post_init__(self) -> None:
         self.add("good", GOOD)
         self.add("junk", "I would rather talk about something else.\nLEX: no\n- lex: no\n")
+        self.models["sampling"] = Sampling("sampling", GOOD)
         self.models["hangs"] = Hanging(self.over)
         self.models["raises"] = Raising()
 

@@ -66,6 +66,7 @@ MEANINGS = {
     "noise": "files: factors by kind",
     "saturation": "files: factor on each further memory of the same one",
     "expansion": "a language model expands queries: never, when chosen, or expected",
+    "expander_style": "how the language model is asked",
     "strong_score": "which a keyword match from this score on makes superfluous",
     "strong_gap": "… when it is this far above the second",
     "feedback": "feedback from the first results to the vectors: how many",

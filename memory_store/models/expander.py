@@ -64,6 +64,15 @@ _LABELS = {"de": ("Frage", "Gemeint ist")}
 _USUAL_LABELS = ("Question", "What is meant")
 
 
+STYLES = ("instructions", "qmd")
+"""How a model is asked: with our instructions, or as QMD asks the model that it has trained."""
+QMD_PROMPT = "/no_think Expand this search query: {}"
+QMD_SAMPLING: Mapping[str, float] = MappingProxyType(
+    {"max_tokens": 600, "temperature": 0.7, "top_k": 20, "top_p": 0.8}
+)
+"""QMD, "Expansion Process"."""
+
+
 class TypedLine(NamedTuple):
     """One line of a model's answer: ``lex``, ``vec`` or ``hyde``, and its text."""
 
@@ -91,20 +100,25 @@ def expand(
     code: str,
     language: str,
     seconds: float,
+    style: str = "instructions",
     when_sent: Callable[[str], object] = str,
 ) -> Expanded:
     """Other wordings of ``question``, as the model of that name or alias writes them.
 
     ``code`` is the language to write in (ISO 639-1), ``language`` its English name; ``intent``
-    is what the asker says to be after. ``when_sent`` is called with the prompt once a model is
-    there and has it. No lines when the model wrote no typed one.
+    is what the asker says to be after; ``style`` one of :data:`STYLES`. ``when_sent`` is called
+    with the prompt once a model is there and has it. No lines when the model wrote no typed one.
 
     Raises :class:`ModelUnavailableError`; see :func:`memory_store.models.language_model.ask`.
     """
     from memory_store.models.language_model import ask  # every search looks whether one is chosen
 
-    sent = prompt(question, intent, code)
-    reply = ask(model, instructions(code, language), sent, seconds=seconds)
+    if style == "qmd":
+        sent = QMD_PROMPT.format(" ".join(question.split()))
+        reply = ask(model, None, sent, seconds=seconds, sampling=QMD_SAMPLING)
+    else:
+        sent = prompt(question, intent, code)
+        reply = ask(model, instructions(code, language), sent, seconds=seconds)
     when_sent(sent)
     answer = reply.text(MOST_OUTPUT)
     return Expanded(typed_lines(answer), sum(1 for line in answer.splitlines() if line.strip()))

@@ -1,7 +1,7 @@
 """Language models, through Simon Willison's ``llm`` package: local or remote, as its plugins say.
 
 Boundary: whatever is passed to :func:`ask` leaves this process, and the machine where the model
-is a remote one. Nothing in this package calls it unless somebody chose a model or asked for an
+is a remote one. Nothing in this package calls it unless you chose a model or asked for an
 answer. ``llm`` writes prompts to its log in its own command only, not when it is used as a
 library, and nothing here logs them. A plugin's exception may quote a prompt or a key: of every
 failure only the name of its class is passed on.
@@ -16,16 +16,22 @@ from __future__ import annotations
 
 import shlex
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 from memory_store.errors import ModelUnavailableError
 
 INSTALL = "pip install 'datasette-hybrid[llm]'"
 MOST_CALLS = 4  # at once, those left behind included: a model that hangs is soon left alone
+SAMPLING_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"max_tokens": ("max_tokens", "num_predict", "max_output_tokens", "max_new_tokens")}
+)
+"""What plugins call an option that has several names; of the others there is one."""
+NO_SAMPLING: Mapping[str, float] = MappingProxyType({})
 _calls = threading.BoundedSemaphore(MOST_CALLS)
 _loading = threading.Lock()  # llm marks its plugins as loaded before they are
 
@@ -37,7 +43,14 @@ _Event = str | ModelUnavailableError | None
 class Reply:
     """A model's answer while it arrives: iterate over its pieces of text, once."""
 
-    def __init__(self, name: str | None, system: str, prompt: str, seconds: float) -> None:
+    def __init__(
+        self,
+        name: str | None,
+        system: str | None,
+        prompt: str,
+        seconds: float,
+        sampling: Mapping[str, float],
+    ) -> None:
         """See :func:`ask`."""
         self._name = name
         self._deadline = monotonic() + seconds
@@ -51,7 +64,7 @@ class Reply:
             )
         call = threading.Thread(
             target=_run,
-            args=(name, system, prompt, self._events, self._stopped),
+            args=(name, system, prompt, sampling, self._events, self._stopped),
             name="language-model",
             daemon=True,
         )
@@ -94,22 +107,31 @@ class Reply:
         return event
 
 
-def ask(name: str | None, system: str, prompt: str, *, seconds: float) -> Reply:
+def ask(
+    name: str | None,
+    system: str | None,
+    prompt: str,
+    *,
+    seconds: float,
+    sampling: Mapping[str, float] = NO_SAMPLING,
+) -> Reply:
     """Put ``prompt`` to the model of that name or alias (``None``: ``llm``'s default model).
 
-    Returns once the model is loaded; its answer is still to come and must be there ``seconds``
-    from now. Raises :class:`ModelUnavailableError`, here or while the answer is read: ``llm`` or
-    the model is missing, it has no key, it failed, or it was too slow.
+    ``sampling`` is by the names of :data:`SAMPLING_NAMES`; what a model has no option for is
+    left to it. Returns once the model is loaded; its answer is still to come and must be there
+    ``seconds`` from now. Raises :class:`ModelUnavailableError`, here or while the answer is read:
+    ``llm`` or the model is missing, it has no key, it failed, or it was too slow.
     """
     if find_spec("llm") is None:
         raise ModelUnavailableError("the package llm is not installed", INSTALL)
-    return Reply(name, system, prompt, seconds)
+    return Reply(name, system, prompt, seconds, sampling)
 
 
 def _run(
     name: str | None,
-    system: str,
+    system: str | None,
     prompt: str,
+    sampling: Mapping[str, float],
     events: SimpleQueue[_Event],
     stopped: threading.Event,
 ) -> None:
@@ -118,7 +140,9 @@ def _run(
         with _loading:
             model = _loaded(name)
         events.put(str(model.model_id))
-        for piece in model.prompt(prompt, system=system, stream=bool(model.can_stream)):
+        options = _options(model, sampling)
+        stream = bool(model.can_stream)
+        for piece in model.prompt(prompt, system=system, stream=stream, **options):
             if stopped.is_set():
                 break  # the caller reads no more: closing the stream ends a remote call, too
             events.put(piece)
@@ -130,6 +154,16 @@ def _run(
         events.put(ModelUnavailableError(reason, _try_it(name)))
     finally:
         _calls.release()
+
+
+def _options(model: Any, sampling: Mapping[str, float]) -> dict[str, float]:
+    """The sampling under the names that a model's own options have."""
+    known = getattr(getattr(model, "Options", None), "model_fields", {})
+    named = {
+        one: next((name for name in SAMPLING_NAMES.get(one, (one,)) if name in known), None)
+        for one in sampling
+    }
+    return {name: sampling[one] for one, name in named.items() if name is not None}
 
 
 def _loaded(name: str | None) -> Any:

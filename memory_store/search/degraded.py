@@ -80,6 +80,12 @@ def shortfall(read: int, candidates: int) -> str:
     return f"budget_ms: reranked {read} of {candidates} candidates in time"
 
 
+def cut_texts(cut: int, characters: int) -> str:
+    """The line for ``degraded`` when a reranker reads whole memories, and some are longer."""
+    which = "1 memory is" if cut == 1 else f"{cut:,} memories are"
+    return f"the reranker read the first {characters:,} characters: {which} longer"
+
+
 def stale_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
     """What is to be said of searched collections whose settings changed since they were indexed."""
     snapshot = context.snapshot

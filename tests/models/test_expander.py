@@ -114,6 +114,22 @@ class TestPrompts:
         assert system == instructions("en", "English")
         assert prompt == "Question: where is the car\nWhat is meant: to sell it"
 
+    def test_qmd_asks_as_the_model_it_trained_expects(
+        self, language_models: LanguageModels
+    ) -> None:
+        sent: list[str] = []
+        lines = expanded("sampling", intent="to sell it", style="qmd", when_sent=sent.append)
+        assert [line.kind for line in lines] == ["lex", "vec", "hyde"]
+        prompt = "/no_think Expand this search query: where is the car"
+        assert language_models.given("sampling") == [("", prompt)]
+        assert sent == [prompt]
+        taken = {"num_predict": 600, "temperature": 0.7, "top_k": 20}
+        assert language_models.models["sampling"].options == taken, "top_p is no option of it"
+        expanded("good", style="qmd")
+        assert language_models.given("good") == [("", prompt)], "a model without options"
+        expanded("sampling")
+        assert language_models.models["sampling"].options == {}, "ours leaves sampling to it"
+
     def test_only_a_choice_names_a_model(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("MEMORY_STORE_EXPANDER", raising=False)
         assert chosen_expander(None) is None

@@ -243,7 +243,7 @@ class TestCache:
         self, notes: MemoryStore, language_models: LanguageModels
     ) -> None:
         first = asked(notes, "my vehicle", limit=3)
-        again = asked(notes, "my vehicle topic:house -boat", recipe="qmd")
+        again = asked(notes, "my vehicle topic:house -boat", recipe="gno")
         assert (stage(first)["cached"], stage(again)["cached"]) == (False, True)
         assert stage(again)["variants"] == stage(first)["variants"]
         for query in ("my other vehicle", "my vehicle\nintent: to sell it"):

@@ -255,37 +255,53 @@ class TestTimeLimits:
         assert limited.counts == unlimited.counts
 
 
+class Listening:
+    """A model that writes down what it is given to read."""
+
+    def __init__(self, reranker: str, seen: list[str]) -> None:
+        self._model, self._seen = load_reranker(reranker), seen
+        self.name, self.fingerprint = self._model.name, self._model.fingerprint
+        self.calibration = self._model.calibration
+
+    def score(
+        self, query: str, passages: Sequence[str], *, deadline: float | None = None
+    ) -> list[float | None]:
+        self._seen.extend(passages)
+        return self._model.score(query, passages, deadline=deadline)
+
+
 class TestWhatIsRead:
     def test_of_a_long_note_the_stretch_with_the_words_is_read(
         self, make_store: Callable[..., MemoryStore], reranker: str
     ) -> None:
-        model = load_reranker(reranker)
         seen: list[str] = []
-
-        class Listening:
-            """The model, and what it was given to read."""
-
-            def __init__(self) -> None:
-                self.name, self.fingerprint = model.name, model.fingerprint
-                self.calibration = model.calibration
-
-            def score(
-                self, query: str, passages: Sequence[str], *, deadline: float | None = None
-            ) -> list[float | None]:
-                seen.extend(passages)
-                return model.score(query, passages, deadline=deadline)
-
         filler = "Nothing of it was written down at the time. " * 60
         store = make_store("read.db")
         told = "The zeppelin landed in the quagmire."
         store.add_many(
             MemoryDraft(f"{filler}{told} {filler}Entry {n}.", title=f"Log {n}") for n in range(6)
         )
-        context = replace(store.search_context(), reranker=lambda name: Listening())
+        context = replace(store.search_context(), reranker=lambda name: Listening(reranker, seen))
         pipeline.run(context, SearchOptions("zeppelin quagmire"))
         assert len(seen) == 6
         assert all(told in passage for passage in seen)
         assert all(len(passage) <= len("Log 0\n") + 800 for passage in seen)
+
+    @pytest.mark.parametrize(
+        ("sentence", "longest"), [("A garden. ", 1_600), ("Зимний сад. ", 400)]
+    )
+    def test_whole_memories_are_read_in_pieces_that_a_model_does_not_cut(
+        self, make_store: Callable[..., MemoryStore], reranker: str, sentence: str, longest: int
+    ) -> None:
+        """512 tokens are 512 letters where a model reads each letter by itself."""
+        seen: list[str] = []
+        store = make_store("read.db")
+        store.add(f"zeppelin {sentence * 300}The end", title="")
+        context = replace(store.search_context(), reranker=lambda name: Listening(reranker, seen))
+        pipeline.run(context, SearchOptions("zeppelin", recipe="gno"))
+        assert seen[0].startswith("zeppelin")
+        assert seen[-1].endswith("The end")
+        assert longest / 2 < max(map(len, seen)) <= longest
 
 
 class TestBlending:

@@ -130,7 +130,9 @@ def _answered(search: Search, model: str, note: Expand) -> tuple[TypedLine, ...]
     from memory_store.models.expander import PROMPT_VERSION, SECONDS, TypedLine, expand
 
     context, parsed, code = search.context, search.analysis.parsed, search.analysis.language
-    question = ("expansion", str(PROMPT_VERSION), model, code, parsed.text, parsed.intent or "")
+    style = search.recipe.expander_style
+    asked = "expansion" if style == "instructions" else f"expansion {style}"
+    question = (asked, str(PROMPT_VERSION), model, code, parsed.text, parsed.intent or "")
     kept = context.find_expansion(*question)
     note.cached = kept is not None
     if kept is not None:
@@ -149,6 +151,7 @@ def _answered(search: Search, model: str, note: Expand) -> tuple[TypedLine, ...]
         code=code,
         language=LANGUAGE_NAMES.get(code, NO_LANGUAGE),
         seconds=seconds,
+        style=style,
         when_sent=note_sent,
     )
     if lines:

@@ -19,6 +19,7 @@ QMD = Recipe(
     unverified_cap=1.0,
     one_per_file=True,  # "Deduplication: one result per file"
     expansion="expected",
+    expander_style="qmd",  # "Expansion Process": its prompt, 600 tokens, .7, 20, .8
     strong_score=0.85,  # STRONG_SIGNAL_MIN_SCORE
     strong_gap=0.15,  # STRONG_SIGNAL_MIN_GAP
 )

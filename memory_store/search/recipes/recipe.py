@@ -120,6 +120,8 @@ class Recipe(Struct, frozen=True):
     # Expansion by a language model: "never"; "chosen": when one is chosen; "expected": that none
     # is chosen is said as something missing
     expansion: str = "never"
+    # How it is asked: with our "instructions", or with QMD's own prompt and sampling ("qmd")
+    expander_style: str = "instructions"
     # It is skipped on a confident keyword match
     strong_score: float | None = None  # on the scale b ÷ (1 + b), b the absolute BM25
     strong_gap: float | None = None

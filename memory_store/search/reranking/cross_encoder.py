@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from memory_store.search.adjustments import demotion, ranked
 from memory_store.search.candidates import Candidate, Scored
-from memory_store.search.degraded import out_of_time, shortfall
+from memory_store.search.degraded import cut_texts, out_of_time, shortfall
 from memory_store.search.query.plan import Search
 from memory_store.search.query.word_matcher import WordMatcher
 from memory_store.search.recipes import Recipe
@@ -33,7 +33,9 @@ SYNTHETIC_HIGH = 0.70
 BLEND_BANDS = ((3, 0.75), (10, 0.60))  # GNO and QMD: fusion's share at ranks 1–3 and 4–10
 BLEND_REST = 0.40  # and from rank 11
 PASSAGE_CHARACTERS = 1_600  # about 400 tokens: with the query it fits a window of 512
-MAX_PIECES = 16  # of one document, for recipes that rerank whole documents
+DENSE_CHARACTERS = 400  # the same window in scripts of which models read each letter by itself
+WHOLE_CHARACTERS = 25_600  # of one document at most, for recipes that rerank whole documents
+LAST_LATIN = "\u024f"  # the end of Latin Extended-B
 SHORT_TERM = 2  # characters: terms up to this are not counted (QMD, "Chunk Selection")
 
 Matchers = Callable[[Scored], WordMatcher]
@@ -154,8 +156,18 @@ def rerank(search: Search, pool: Sequence[Scored], model: Reranker, matcher: Mat
         True,
         model.calibration is not None,
         model.name,
-        (shortfall(len(scored), len(read)),) if late else (),
+        tuple(_limits([one for one, _ in scored], len(read), recipe)),
     )
+
+
+def _limits(scored: Sequence[Scored], asked: int, recipe: Recipe) -> Iterator[str]:
+    """The lines for ``degraded``: what the model did not read, or did not read to the end."""
+    if len(scored) < asked:
+        yield shortfall(len(scored), asked)
+    if recipe.rerank_text == "document":
+        cut = sum(len(one.opened.text) > WHOLE_CHARACTERS for one in scored)
+        if cut:
+            yield cut_texts(cut, WHOLE_CHARACTERS)
 
 
 def prepared(read: Sequence[Scored], deadline: float | None) -> Iterator[Scored]:
@@ -225,13 +237,20 @@ def _pieces(
 ) -> list[tuple[Span, str]]:
     """What the model reads of a candidate: spans of its text, each with the title in front."""
     text = one.opened.text
-    if len(text) > PASSAGE_CHARACTERS and recipe.rerank_text == "document":
-        parts = passages(text, target_tokens=PASSAGE_CHARACTERS // 4)
-        spans = [(part.start, part.end) for part in parts[:MAX_PIECES]]
+    window = DENSE_CHARACTERS if _is_dense(text) else PASSAGE_CHARACTERS
+    if len(text) > window and recipe.rerank_text == "document":
+        parts = passages(text[:WHOLE_CHARACTERS], target_tokens=window // 4)
+        spans = [(part.start, part.end) for part in parts]
     else:
         width = min(recipe.rerank_characters, PASSAGE_CHARACTERS)
         spans = [best_span(query, one, recipe, matcher, width)]
     return [(span, titled(one, span)) for span in spans]
+
+
+def _is_dense(text: str) -> bool:
+    """Whether most letters at the beginning of a text are of no Latin script."""
+    letters = [letter for letter in text[:DENSE_CHARACTERS] if letter.isalpha()]
+    return 2 * sum(letter > LAST_LATIN for letter in letters) > len(letters)
 
 
 def titled(one: Scored, span: Span) -> str:

@@ -311,3 +311,14 @@ def test_every_collection_is_searched_without_being_named(bench: Bench, reranker
     names = [f"team {n}" for n in range(5)]
     store = bench.vault(MemoryDraft(f"winter garden {n}", collection=n) for n in names)
     assert {row.collection for row in search(store).rows} == set(names)
+
+
+def test_what_is_too_long_to_be_read_whole_is_counted(bench: Bench, reranker: str) -> None:
+    """Up to 25,600 characters a text is read to its end; beyond, ``degraded`` says so."""
+    drafts = [MemoryDraft(f"quagmire {n}") for n in range(6)]
+    for characters, said in ((24_000, ()), (26_000, ("1 memory is longer",))):
+        fact = long_text("Harper plays the bassoon.", characters)
+        response = search(bench.vault([MemoryDraft(fact), *drafts]), query="Harper bassoon")
+        assert [line for line in response.degraded if "the reranker read the first" in line] == [
+            f"the reranker read the first 25,600 characters: {one}" for one in said
+        ]

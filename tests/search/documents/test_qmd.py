@@ -227,6 +227,13 @@ class TestStrongSignal:
         assert not self.expanded(bench, language_models, "zeppelin zeppelin")
         assert language_models.given("good") == []
 
+    def test_else_the_model_gets_the_prompt_of_the_document(
+        self, bench: Bench, language_models: LanguageModels
+    ) -> None:
+        search(bench.gardens(5), "winter garden", expander="sampling")
+        prompt = "/no_think Expand this search query: winter garden"
+        assert language_models.given("sampling") == [("", prompt)]
+
     def test_a_second_match_as_good_is_no_signal(
         self, bench: Bench, language_models: LanguageModels
     ) -> None:
