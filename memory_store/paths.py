@@ -36,6 +36,11 @@ def config_folder(*, make: bool = True) -> Path:
     return _private_folder("MEMORY_STORE_CONFIG", lambda usual: usual.user_config_path, make)
 
 
+def data_folder() -> Path:
+    """Your default vault. ``MEMORY_STORE_DATA`` overrides the place; raises as above."""
+    return _private_folder("MEMORY_STORE_DATA", lambda usual: usual.user_data_path)
+
+
 def state_folder() -> Path:
     """What must outlive a run: device keys, and the last counter of each vault.
 

@@ -41,10 +41,15 @@ def second_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Cache, configuration and state of this test alone; no key of whoever runs the tests."""
-    for name in ("CACHE", "CONFIG", "STATE"):
+    for name in ("CACHE", "CONFIG", "DATA", "STATE"):
         monkeypatch.setenv(f"MEMORY_STORE_{name}", str(tmp_path / "private" / name.lower()))
-    for name in ("MEMORY_STORE_KEY_FILE", "MEMORY_STORE_PASSPHRASE", "MEMORY_STORE_EXPANDER"):
-        monkeypatch.delenv(name, raising=False)
+    for name in (
+        "MEMORY_STORE_KEY_FILE",
+        "MEMORY_STORE_PASSPHRASE",
+        "MEMORY_STORE_EXPANDER",
+        "MEMORY_STORE_DB",
+    ):
+        monkeypatch.delenv(f"MEMORY_STORE_{name}", raising=False)
     monkeypatch.setenv("MEMORY_STORE_OFFLINE", "1")
     return tmp_path / "private"
 

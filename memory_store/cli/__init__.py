@@ -18,38 +18,52 @@ import click
 from memory_store.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, exit_code_of, said_plainly
 from memory_store.cli.terminal import printable_line
 
-COMMANDS = {
-    "init": ("init", "Make a new encrypted vault."),
-    "import": ("imports", "Import files and folders; unchanged ones are skipped."),
-    "add": ("imports", "Add one memory and print its id."),
-    "search": ("search", "Find memories by name and by meaning."),
-    "ask": ("ask", "Answer a question out of your memories, with citations."),
-    "get": ("memories", "Show one memory's whole text."),
-    "list": ("memories", "List memories, newest first."),
-    "edit": ("memories", "Change a memory."),
-    "done": ("memories", "Mark memories as completed (a task becomes task_done)."),
-    "reopen": ("memories", "Mark completed memories as open again (task_done becomes task)."),
-    "publish": ("memories", "Copy a memory into another collection, once."),
-    "delete": ("memories", "Delete memories from the vault for good."),
-    "collections": ("collections", "List collections, make, set up or rename one; its members."),
-    "topics": ("collections", "List topics with their counts, most frequent first."),
-    "models": ("models", "List the models, and fetch one."),
-    "doctor": ("maintenance", "Say what works, what is missing, and what mends it."),
-    "stats": ("maintenance", "Show sizes and counts."),
-    "verify": ("maintenance", "Authenticate every record."),
-    "audit": ("maintenance", "Show the audit trail: who opened how many memories, and when."),
-    "keys": ("keys", "Say what opens a vault, add and remove keys, rotate and share."),
-    "settings": ("maintenance", "Show how a vault is set up, or change it."),
-    "eval": ("evaluation", "Measure which ranking is best, with judgements of your own."),
-    "calibrate": ("calibration", "Fit the scores of a reranking model to your own judgements."),
-    "reindex": ("imports", "Add or renew the vectors and words of memories."),
-    "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
-    "backup": ("backup", "Copy the vault to a new file."),
+GROUPS = {
+    "Everyday": {
+        "search": ("search", "Find memories by name and by meaning."),
+        "add": ("imports", "Add one memory and print its id."),
+        "list": ("memories", "List memories, newest first."),
+        "get": ("memories", "Show one memory's whole text."),
+        "edit": ("memories", "Change a memory."),
+        "done": ("memories", "Mark memories as completed (a task becomes task_done)."),
+        "reopen": ("memories", "Mark completed memories as open again (task_done becomes task)."),
+        "delete": ("memories", "Delete memories from the vault for good."),
+        "ask": ("ask", "Answer a question out of your memories, with citations."),
+        "topics": ("collections", "List topics with their counts, most frequent first."),
+        "collections": (
+            "collections",
+            "List collections, make or change one; its members.",
+        ),
+    },
+    "Bring and take": {
+        "import": ("imports", "Import files and folders; unchanged ones are skipped."),
+        "reindex": ("imports", "Add or renew the vectors and words of memories."),
+        "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
+        "backup": ("backup", "Copy the vault to a new file."),
+        "publish": ("memories", "Copy a memory into another collection, once."),
+    },
+    "Vault and keys": {
+        "init": ("init", "Make a new encrypted vault."),
+        "keys": ("keys", "Say what opens a vault, add and remove keys, rotate and share."),
+        "settings": ("maintenance", "Show how a vault is set up, or change it."),
+        "models": ("models", "List the models, and fetch one."),
+        "doctor": ("maintenance", "Say what works, what is missing, and what mends it."),
+        "verify": ("maintenance", "Authenticate every record."),
+        "audit": ("maintenance", "Show the audit trail: who opened how many memories, and when."),
+        "stats": ("maintenance", "Show sizes and counts."),
+    },
+    "For programs": {
+        "eval": ("evaluation", "Measure which ranking is best, with judgements of your own."),
+        "calibrate": ("calibration", "Fit the scores of a reranking model to your own judgements."),
+    },
 }
-"""Command name → (module of this package, its line in ``--help``), in the order shown there.
+"""Heading → command name → (module of this package, its line), in the order of ``--help``.
 
 The line stands here so that ``--help`` imports no command. A command is the function of its name,
 with ``_`` behind where Python has the name already."""
+
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+SHORT = {"s": "search"}  # beside every beginning that only one command has
 
 ONE_BLAS_THREAD = ("OPENBLAS_NUM_THREADS", "1")
 """Read by NumPy when it is imported: to start threads for matrices as small as a command's, and to
@@ -74,9 +88,18 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Take a short name, or a beginning, for the command that is meant."""
+        if self.get_command(ctx, args[0]) is None:
+            args = [_whole_name(args[0]), *args[1:]]
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
+        for heading, group in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, help) for name, (_, help) in group.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; click itself would print an empty line on Ctrl-C."""
@@ -117,6 +140,18 @@ class Commands(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def _whole_name(given: str) -> str:
+    """The command that ``given`` begins. Raises UsageError, with those it may mean."""
+    begun = [SHORT[given]] if given in SHORT else [n for n in COMMANDS if n.startswith(given)]
+    if len(begun) == 1:
+        return begun[0]
+    from difflib import get_close_matches
+
+    meant = " or ".join(begun or get_close_matches(given, COMMANDS))
+    hint = f" Did you mean {meant}?" if meant else ""
+    raise click.UsageError(f"There is no command {given!r}.{hint} See memory-store --help.")
+
+
 def _at_a_prompt(error: click.Abort) -> bool:
     """Whether Ctrl-C was the answer to a prompt, or came before a command was there."""
     return isinstance(error.__cause__ or error.__context__, KeyboardInterrupt)
@@ -130,9 +165,12 @@ def main() -> None:
     """Private notes and memories, encrypted at rest and as easy to search as public ones.
 
     \b
-    memory-store init notes.db --key-file ~/.config/memory-store/notes.key
-    memory-store import notes.db ~/notes
-    memory-store search notes.db "when does the lease end"
+    memory-store init
+    memory-store import ~/notes
+    memory-store search when does the lease end
+
+    Name another vault as first argument: memory-store search work.db "lease". Without it, it is
+    the one of MEMORY_STORE_DB, else the one that init made in your data folder.
 
     Exit codes: 0 done · 1 failed (not found, a file that could not be imported) ·
     2 bad input or usage · 3 wrong key, or locked · 130 stopped with Ctrl-C.

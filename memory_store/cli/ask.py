@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @vault_command(cls=QueryCommand)
-@click.argument("question")
+@click.argument("question", metavar="QUESTION...", nargs=-1, required=True)
 @click.option("--model", metavar="MODEL", help="Language model (default: the default model of llm)")
 @request_option("limit", default=ANSWER_SOURCES, help="How many memories to send, at most")
 @request_option(
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @json_option("Print the answer and its sources as one JSON object")
 def ask(
     store: MemoryStore,
-    question: str,
+    question: tuple[str, ...],
     model: str | None,
     budget: int,
     as_json: bool,
@@ -70,7 +70,8 @@ def ask(
     Without a model the memories found are shown instead, and the exit code is 1. QUESTION may be
     - for standard input.
     """
-    asked = text_or_stdin(question).strip() if question == "-" else question
+    words = " ".join(question)
+    asked = text_or_stdin(words).strip() if words == "-" else words
     response = _found(store, asked, **options)
     streaming = not as_json and sys.stdout.isatty()
     try:

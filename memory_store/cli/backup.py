@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_store.cli.options import database_argument, vault_command
+from memory_store.cli.options import vault_command
 from memory_store.cli.terminal import in_units, memories, printable_line
+from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError, MemoryStoreError, StorageError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ NEEDS_DEVICE_KEY = (
 STANDARD_OUTPUT = Path("-")
 
 
-@click.command()
+@click.command(cls=VaultCommand)
 @database_argument
 @click.argument("target", type=click.Path(path_type=Path))
 def backup(database: Path, target: Path) -> None:

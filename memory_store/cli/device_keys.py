@@ -14,7 +14,6 @@ import click
 
 from memory_store.cli.options import (
     at_terminal,
-    database_argument,
     json_option,
     key_file_option,
     unlocked,
@@ -22,6 +21,7 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.rows import write_answer
 from memory_store.cli.terminal import SHORT_ID, printable_line
+from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError, LockedError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def device() -> None:
     """
 
 
-@device.command("list")
+@device.command("list", cls=VaultCommand)
 @database_argument
 @json_option("Print an array as JSON")
 def list_(database: Path, as_json: bool) -> None:
@@ -65,7 +65,7 @@ def list_(database: Path, as_json: bool) -> None:
     write_answer(as_json, found, map(_line, found), nothing)
 
 
-@device.command()
+@device.command(cls=VaultCommand)
 @database_argument
 def add(database: Path) -> None:
     """Make a passphrase need a device key of this machine, or a new one in place of the old one.
@@ -121,7 +121,7 @@ def export(store: MemoryStore, file: Path | None) -> None:
     click.echo(f"Wrote {file}. On the other machine: memory-store keys device import DB FILE")
 
 
-@device.command("import")
+@device.command("import", cls=VaultCommand)
 @database_argument
 @click.argument("file", required=False, type=click.Path(path_type=Path, allow_dash=True))
 def import_(database: Path, file: Path | None) -> None:
@@ -152,7 +152,7 @@ def _given(file: Path | None) -> str:
         return opened.read(MOST_BYTES).decode("ascii", "replace")
 
 
-@device.command()
+@device.command(cls=VaultCommand)
 @database_argument
 @key_file_option("A key file that opens the vault")
 def restore(database: Path, key_file: Path | None) -> None:

@@ -21,15 +21,23 @@ from memory_store.cli.options import (
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import memories, printable_line
+from memory_store.cli.vault_argument import VaultCommand
 from memory_store.records import ImportReport
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
+
+class ImportCommand(VaultCommand):
+    """Takes databases, too, as sources of memories."""
+
+    takes_files = True
+
+
 MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
 
 
-@vault_command("import")
+@vault_command("import", cls=ImportCommand)
 @click.argument(
     "paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path, allow_dash=True)
 )
@@ -90,7 +98,7 @@ def import_(
 
 
 @vault_command()
-@click.argument("text")
+@click.argument("text", metavar="TEXT...", nargs=-1, required=True)
 @click.option("--title", help="Title (default: the first heading)")
 @click.option("--topic", multiple=True, metavar="NAME", help="Topic (repeatable)")
 @click.option("--type", metavar="NAME", help=f"One of {TYPE_NAMES}")
@@ -100,7 +108,7 @@ def import_(
 @json_option("Print the new memory as JSON")
 def add(
     store: MemoryStore,
-    text: str,
+    text: tuple[str, ...],
     title: str | None,
     topic: tuple[str, ...],
     type: str | None,
@@ -119,7 +127,7 @@ def add(
     """
     options: dict[str, Any] = {"title": title, "type": type, "parent": parent}
     memory = store.add(
-        text_or_stdin(text),
+        text_or_stdin(" ".join(text)),
         topics=topic,
         collection=collection,
         metadata=dict(key_value_pairs(meta, "meta")),

@@ -14,7 +14,6 @@ import click
 
 from memory_store.cli.options import (
     at_terminal,
-    database_argument,
     device_key_option,
     json_option,
     key_file_option,
@@ -22,6 +21,7 @@ from memory_store.cli.options import (
     passphrase_option,
 )
 from memory_store.cli.rows import write_json
+from memory_store.cli.vault_argument import VaultCommand, database_argument, shell_name
 from memory_store.errors import BadInputError
 from memory_store.paths import home_path
 
@@ -30,14 +30,20 @@ TOPICS = ("table", "memory")
 ABOUT_TOPICS = {
     "table": "Topics are hashed in the file, so that SQL can join by them. A thief who has the\n"
     "file and knows some of your notes can name topics of others. To keep topics out of it:\n"
-    "memory-store settings {vault} topics memory",
+    "memory-store settings {vault}topics memory",
     "memory": "The file holds no hashes of topics, so SQL cannot join by them.",
 }
 """What the choice means, in the words of ``init``."""
 WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief guesses offline here
 
 
-@click.command()
+class InitCommand(VaultCommand):
+    """Names a vault that is not there yet."""
+
+    makes_vault = True
+
+
+@click.command(cls=InitCommand)
 @database_argument
 @key_file_option("Key file to use; made if absent")
 @passphrase_option("Ask for a passphrase twice (or take it from MEMORY_STORE_PASSPHRASE)")
@@ -69,6 +75,7 @@ def init(
     """Make a new encrypted vault.
 
     \b
+    memory-store init
     memory-store init notes.db --key-file ~/.config/memory-store/notes.key
     memory-store init notes.db --passphrase
 
@@ -84,6 +91,7 @@ def init(
     from memory_store.store import MemoryStore
 
     _refuse_existing(database)
+    keyring = keyring or (not (key_file or passphrase or as_json) and _chosen_keyring())
     secret = _chosen_passphrase(key_file, passphrase, keyring, device_key)
     made = key_file is not None and not home_path(key_file).exists()
     store, recovery_code = MemoryStore.create(
@@ -103,7 +111,7 @@ def init(
         write_json(made_so | {"topics": kept, "recovery_code": recovery_code, "device_key": device})
         return
     click.echo(f"Made {database}, an empty vault ({profile} profile).\n")
-    click.echo(ABOUT_TOPICS[kept].format(vault=shlex.quote(str(database))) + "\n")
+    click.echo(ABOUT_TOPICS[kept].format(vault=shell_name(database)) + "\n")
     click.echo(f"Recovery code, shown only this once:\n\n    {recovery_code}\n")
     click.echo(
         "Write it down and keep it apart from this machine: it opens the vault when the key\n"
@@ -123,6 +131,26 @@ def _refuse_existing(database: Path) -> None:
         raise BadInputError(f"{database} exists already; init makes a new vault only", "DB")
     if not database.resolve().parent.is_dir():
         raise BadInputError(f"the folder {database.parent} does not exist", "DB")
+
+
+def _chosen_keyring() -> bool:
+    """Whether the system's keyring is to hold the key: the one question of ``init``."""
+    from importlib.util import find_spec
+
+    from memory_store.unlocking import PASSPHRASE_VARIABLE
+
+    if os.environ.get(PASSPHRASE_VARIABLE) or not at_terminal() or find_spec("keyring") is None:
+        return False
+    from keyring import get_keyring
+
+    if get_keyring().priority < 1:  # its own mark for a place that is not to be relied on
+        return False
+    return click.confirm(
+        "Keep the key in this system's keyring, so that you are asked for nothing again?\n"
+        "Otherwise you choose a passphrase",
+        default=True,
+        err=True,
+    )
 
 
 def _chosen_passphrase(
@@ -154,7 +182,7 @@ def _chosen_passphrase(
 def _print_how_to_open(
     database: Path, key_file: Path | None, made: bool, passphrase: bool, keyring: bool
 ) -> None:
-    vault = shlex.quote(str(database))
+    vault = shell_name(database)
     if key_file is not None:
         file = os.path.abspath(home_path(key_file))
         kept = "new, readable by you alone: keep a copy" if made else "the one you have"
@@ -166,5 +194,5 @@ def _print_how_to_open(
         click.echo("MEMORY_STORE_PASSPHRASE.\n")
     if keyring:
         click.echo("The key in your operating system's keyring is found by itself.\n")
-    click.echo(f"Next:\n\n    memory-store import {vault} ~/notes")
-    click.echo(f'    memory-store search {vault} "what you look for"')
+    click.echo(f"Next:\n\n    memory-store import {vault}~/notes")
+    click.echo(f"    memory-store search {vault}what you look for")

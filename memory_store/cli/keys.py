@@ -17,7 +17,6 @@ from msgspec.structs import asdict
 from memory_store.cli.device_keys import device
 from memory_store.cli.options import (
     at_terminal,
-    database_argument,
     device_key_option,
     json_option,
     key_file_option,
@@ -29,6 +28,7 @@ from memory_store.cli.options import (
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import SHORT_ID, printable_line
+from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def list_(store: MemoryStore, as_json: bool) -> None:
         )
 
 
-@keys.command()
+@keys.command(cls=VaultCommand)
 @database_argument
 @key_file_option("File with the key that opens the vault now")
 @key_file_option("Key file to add; made if absent", "--new-key-file")
@@ -188,7 +188,7 @@ def identity(store: MemoryStore, as_json: bool) -> None:
     write_answer(as_json, own, [own.fingerprint])
 
 
-@keys.command()
+@keys.command(cls=VaultCommand)
 @database_argument
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--name", required=True, help="What the owner calls you")

@@ -17,7 +17,6 @@ from msgspec.structs import asdict
 
 from memory_store.cli.failures import EXIT_FAILED
 from memory_store.cli.options import (
-    database_argument,
     json_option,
     key_options,
     row_options,
@@ -28,6 +27,7 @@ from memory_store.cli.options import (
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.terminal import BOLD, DIM, colour_wanted, in_units, printable_line, styled
+from memory_store.cli.vault_argument import VaultCommand, database_argument, default_vault
 from memory_store.errors import BadInputError, LockedError, WrongKeyError
 
 if TYPE_CHECKING:
@@ -43,13 +43,19 @@ TOPICS = {
 """Where topics are kept, in words."""
 
 
-@click.command()
-@click.argument("database", metavar="[DB]", required=False, type=click.Path(path_type=Path))
+class DoctorCommand(VaultCommand):
+    """Looks at what is there: also where there is no vault."""
+
+    makes_vault = True
+
+
+@click.command(cls=DoctorCommand)
+@database_argument
 @key_options
 @click.option("--strict", is_flag=True, help="Exit code 1 when anything is missing")
 @json_option("Print an array of checks as JSON")
 def doctor(
-    database: Path | None, key_file: Path | None, passphrase: bool, strict: bool, as_json: bool
+    database: Path, key_file: Path | None, passphrase: bool, strict: bool, as_json: bool
 ) -> None:
     """Say what works, what is missing, and what mends it.
 
@@ -57,13 +63,14 @@ def doctor(
     memory-store doctor notes.db
     memory-store doctor notes.db --strict
 
-    Without DB, or without a key, only what can be seen without one is examined.
+    Without a vault or a key, only what can be seen without one is examined.
     """
     from memory_store.doctor import examine, key_source
 
+    examined = None if database == default_vault() and not database.exists() else database
     key = key_source(key_file, asked=passphrase)
-    with _opened_if_possible(database, key_file, passphrase) as store:
-        checks = examine(database, store, key)
+    with _opened_if_possible(examined, key_file, passphrase) as store:
+        checks = examine(examined, store, key)
     write_answer(as_json, checks, _check_lines(checks))
     if strict and any(check.state == "missing" for check in checks):
         sys.exit(EXIT_FAILED)
@@ -134,7 +141,7 @@ def accepting_older(command: Callable[..., None]) -> Callable[..., None]:
     return accepting
 
 
-@click.command()
+@click.command(cls=VaultCommand)
 @database_argument
 @click.option(
     "--accept-older", is_flag=True, help="Unless a record fails, take this file for the newest"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from memory_store.cli.terminal import printable_line
+from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError, LockedError
 from memory_store.records import OPTIONS, TYPES
 
@@ -28,13 +29,8 @@ TYPE_NAMES = ", ".join(TYPES)
 STDIN_LIMIT = 50_000_000  # bytes: the same as for a file on import
 
 
-def database_argument(function: Function) -> Function:
-    """The first argument of every command: the vault's file."""
-    return click.argument("database", metavar="DB", type=click.Path(path_type=Path))(function)
-
-
 def vault_command(
-    name: str | None = None, *, group: Any = click, cls: type[click.Command] = click.Command
+    name: str | None = None, *, group: Any = click, cls: type[VaultCommand] = VaultCommand
 ) -> Callable[[Callable[..., None]], click.Command]:
     """A command of an opened vault: DB first, the key options last; it gets the ``store``.
 

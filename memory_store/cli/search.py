@@ -17,6 +17,7 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.rows import write_json, write_rows
 from memory_store.cli.terminal import SHORT_ID, printable_line
+from memory_store.cli.vault_argument import VaultCommand
 from memory_store.errors import BadInputError
 from memory_store.records import RESULT_COLUMNS, SearchResult, search_request
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "topics", "id")
 
 
-class QueryCommand(click.Command):
+class QueryCommand(VaultCommand):
     """Lets a query begin with ``-word`` or ``-"phrase"``: an option never holds a space."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -39,7 +40,7 @@ class QueryCommand(click.Command):
 
 
 @vault_command(cls=QueryCommand)
-@click.argument("query", default="")
+@click.argument("query", metavar="[QUERY]...", nargs=-1)
 @request_options("mode", "deep", "limit", *SCOPE, "like", "meta", "min_score", "narrow", "recipe")
 @request_options("reranker", "rerank", "expander", "expand", "sealed", "budget", "budget_ms")
 @click.option(
@@ -47,7 +48,9 @@ class QueryCommand(click.Command):
 )
 @request_options("continue", "explain", "why")
 @row_options("Print the object of the JSON API")
-def search(store: MemoryStore, query: str, form: str, page: int, **options: Any) -> None:
+def search(
+    store: MemoryStore, query: tuple[str, ...], form: str, page: int, **options: Any
+) -> None:
     """Find memories by name and by meaning.
 
     \b
@@ -59,7 +62,8 @@ def search(store: MemoryStore, query: str, form: str, page: int, **options: Any)
 
     QUERY may be - for standard input.
     """
-    asked = search_request(text_or_stdin(query).strip() if query == "-" else query, **options)
+    words = " ".join(query)
+    asked = search_request(text_or_stdin(words).strip() if words == "-" else words, **options)
     response = _page(store, asked, page)
     if form == "text":
         from memory_store.cli.answers import print_answer

@@ -1,0 +1,98 @@
+"""DB, the first argument of nearly every command, which may be left out.
+
+Left out, it is the file that ``MEMORY_STORE_DB`` names, else the vault in your data folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+DB_VARIABLE = "MEMORY_STORE_DB"
+SUFFIX = ".db"
+
+
+def database_argument(function: Function) -> Function:
+    """DB, the first argument of a :class:`VaultCommand`."""
+    return click.argument("database", metavar="[DB]", type=click.Path(path_type=Path))(function)
+
+
+def default_vault() -> Path:
+    """The vault that is meant where none is named. It may not be there yet."""
+    from memory_store.paths import data_folder, home_path
+
+    named = os.environ.get(DB_VARIABLE)
+    return home_path(named) if named else data_folder() / f"memories{SUFFIX}"
+
+
+def shell_name(database: Path) -> str:
+    """DB and a space as one types it in a command: nothing where it may be left out."""
+    import shlex
+
+    return "" if database == default_vault() else f"{shlex.quote(str(database))} "
+
+
+class VaultCommand(click.Command):
+    """A command whose first argument, DB, may be left out.
+
+    The first argument is DB where it is a vault, where there are more arguments than the command
+    takes besides, and where it ends in ``.db``. A ``.db`` file that is no vault is left to a
+    command that ``takes_files`` of yours.
+    """
+
+    takes_files = False
+    makes_vault = False
+
+    def invoke(self, ctx: click.Context) -> Any:
+        database = ctx.params.get("database")
+        if isinstance(database, Path) and not self.makes_vault and not database.exists():
+            from memory_store.errors import NotAVaultError
+
+            name = shell_name(database)
+            made = f"memory-store init {name}".strip()
+            raise NotAVaultError(f"{database}: no such file. To make a vault there: {made}")
+        return super().invoke(ctx)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not self._names_a_vault(self._given(ctx, args)):
+            args = [str(default_vault()), *args]
+        return super().parse_args(ctx, args)
+
+    def _given(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments that are no options, as click finds them."""
+        options = [one for one in self.params if isinstance(one, click.Option)]
+        every = click.Argument(["every"], nargs=-1)
+        parser = click.Command(self.name, params=[*options, every]).make_parser(ctx)
+        try:
+            found, _, _ = parser.parse_args(list(args))
+        except click.UsageError:  # raised again, in its own words, where it is parsed in full
+            return []
+        every_one = found.get("every")
+        return list(every_one) if isinstance(every_one, (list, tuple)) else []
+
+    def _names_a_vault(self, given: list[str]) -> bool:
+        others = [one for one in self.params if isinstance(one, click.Argument)][1:]
+        needed = sum(one.nargs if one.nargs > 0 else 1 for one in others if one.required)
+        if len(given) <= needed:
+            return bool(given) and _is_vault(given[0])
+        if not others or (len(given) > len(others) and all(one.nargs == 1 for one in others)):
+            return True
+        if not given[0].endswith(SUFFIX):
+            return _is_vault(given[0])
+        return not self.takes_files or not os.path.exists(given[0]) or _is_vault(given[0])
+
+
+def _is_vault(name: str) -> bool:
+    from memory_store.errors import StorageError
+    from memory_store.unlocking import is_vault
+
+    try:
+        return os.path.isfile(name) and is_vault(name)
+    except StorageError:  # a damaged one, or one that is busy: the command says which
+        return True
