@@ -20,6 +20,7 @@ from memory_store.host import HybridFunctions, StoreAndGrants
 from . import compat
 from .audit.recorder import SQL, surface
 from .connections import is_guarded
+from .landing import landing_on_search
 from .permissions.asker import NO_ASKER, asker
 from .permissions.grants import renewing
 from .permissions.session_cookies import ending_at_logout
@@ -77,6 +78,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
 
             receive, send = lingering(scope, receive, send)
             send = ending_at_logout(reference(), scope, send)
+            send = landing_on_search(reference(), scope, send)
             path = scope.get("path", "")
             refusal = (OURS in path and refused_cookies(scope)) or refused_json(scope)
             if refusal:

@@ -140,6 +140,18 @@ def is_vault(path: str | Path) -> bool:
     return holds_vault(path)
 
 
+def check_vault(path: Path) -> None:
+    """Raise NotAVaultError, FormatError or StorageError unless this version reads the file."""
+    from memory_store.vault.storage.schema import check_is_vault
+
+    check_is_vault(path)
+
+
+def keyring_may_open(path: Path) -> bool:
+    """Whether asking the operating system's keyring for the vault's key can help. Asks nothing."""
+    return not key_in_environment() and find_spec("keyring") is not None and _has_keyring_slot(path)
+
+
 def _found_attempts(
     database: Path, embedder: str | None, passphrase: str | None
 ) -> Iterator[Callable[[], MemoryStore]]:

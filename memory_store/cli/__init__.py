@@ -28,6 +28,7 @@ GROUPS = {
         "done": ("memories", "Mark memories as completed (a task becomes task_done)."),
         "reopen": ("memories", "Mark completed memories as open again (task_done becomes task)."),
         "delete": ("memories", "Delete memories from the vault for good."),
+        "serve": ("serve", "Open the search page in your browser."),
         "ask": ("ask", "Answer a question out of your memories, with citations."),
         "topics": ("collections", "List topics with their counts, most frequent first."),
         "collections": (

@@ -1,0 +1,95 @@
+"""``memory-store serve``, and where the one-time link of ``--root`` leads."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from datasette.app import Datasette
+
+from memory_store.store import MemoryStore
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[str]:
+    """The one-time link that a started ``memory-store serve`` prints."""
+    command = [sys.executable, "-m", "memory_store", "serve", "--no-browser", *arguments]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        command,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as server:
+        assert server.stdout is not None
+        try:
+            lines = iter(server.stdout.readline, "")
+            links = (re.search(r"http://\S+token=\S+", line) for line in lines)
+            link = next(filter(None, links))
+            for line in lines:
+                if "running on" in line:
+                    break
+            yield link[0]
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def test_the_link_signs_you_in_once_and_leads_to_the_search_page(
+    make_store: Callable[..., MemoryStore], key_file: Path
+) -> None:
+    store = make_store()
+    store.add("The spare key hangs behind the clock")
+    path = store.path
+    store.close()
+    with (
+        served(str(path), "--key-file", str(key_file)) as link,
+        httpx.Client(timeout=60) as browser,
+    ):
+        assert link.startswith("http://127.0.0.1:")
+        first = browser.get(link)
+        assert first.headers["location"] == f"/{path.stem}/-/hybrid"
+        page = browser.get(httpx.URL(link).join(first.headers["location"] + "?q=spare+key"))
+        assert "behind the clock" in page.text
+        assert httpx.get(link).status_code == 403
+        assert "behind the clock" not in httpx.get(page.url).text
+
+
+@pytest.mark.asyncio
+async def test_without_a_vault_the_link_leads_where_it_always_did() -> None:
+    datasette = Datasette(memory=True)
+    datasette.root_enabled = True
+    await datasette.invoke_startup()
+    token = datasette._root_token
+    answer = await datasette.client.get(f"/-/auth-token?token={token}")
+    assert (answer.status_code, answer.headers["location"]) == (302, "/")
+
+
+def test_a_port_that_is_taken_is_named(store: MemoryStore) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        words = [sys.executable, "-m", "memory_store", "serve", str(store.path), "--port", port]
+        answer = subprocess.run(words, capture_output=True, text=True)
+    assert answer.returncode == 2
+    assert f"port {port} is taken" in answer.stderr
+
+
+def test_a_file_that_is_no_vault_is_named(tmp_path: Path) -> None:
+    plain = tmp_path / "plain.db"
+    plain.write_bytes(b"")
+    answer = subprocess.run(
+        [sys.executable, "-m", "memory_store", "serve", str(plain)], capture_output=True, text=True
+    )
+    assert answer.returncode == 1
+    assert "plain.db" in answer.stderr
