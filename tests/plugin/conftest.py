@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 from datasette.app import Datasette
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
@@ -243,7 +245,35 @@ def plain_datasette(paths: tuple[Path, ...], configuration: dict[str, Any], **mo
     name = "config" if hasattr(Datasette, "get_internal_database") else "metadata"
     settings = {"sql_time_limit_ms": SQL_TIME_LIMIT, **more.pop("settings", {})}
     files = [str(path) for path in paths]
-    return Datasette(files, settings=settings, **{name: configuration}, **more)
+    datasette = Datasette(files, settings=settings, **{name: configuration}, **more)
+    pages = datasette._jinja_env if hasattr(datasette, "_jinja_env") else datasette.jinja_env
+    pages.bytecode_cache = COMPILED
+    return datasette
+
+
+class CompiledTemplates(BytecodeCache):
+    """Keeps compiled templates for all the Datasettes of a process: each would compile its own."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], Any] = {}
+
+    def get_bucket(
+        self, environment: Environment, name: str, filename: str | None, source: str
+    ) -> Bucket:
+        """Where its code is kept: what is compiled to be awaited is another code."""
+        name = f"{name}, awaited: {environment.is_async}"
+        return super().get_bucket(environment, name, filename, source)
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """The code of this source, where another Datasette has compiled it."""
+        bucket.code = self.kept.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled."""
+        self.kept[bucket.key, bucket.checksum] = bucket.code
+
+
+COMPILED = CompiledTemplates()
 
 
 @pytest.fixture

@@ -52,14 +52,27 @@ def machine(tmp_path: Path, private_folders: Path, monkeypatch: pytest.MonkeyPat
     return go
 
 
-@pytest.fixture
-def made(machine: Machine, tmp_path: Path) -> tuple[Path, str]:
-    """A vault that a passphrase opens, locked, and its recovery code."""
-    (tmp_path / "vaults").mkdir()
-    store, code = MemoryStore.create(tmp_path / "vaults" / "notes.db", passphrase=PASSPHRASE)
-    with store:
-        store.add(SECRET)
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A vault that a passphrase opens, locked, and its recovery code; made once."""
+    folder = tmp_path_factory.mktemp("first")
+    (folder / "vaults").mkdir()
+    with pytest.MonkeyPatch.context() as environment:
+        for name in ("STATE", "CACHE", "CONFIG"):
+            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
+        store, code = MemoryStore.create(folder / "vaults" / "notes.db", passphrase=PASSPHRASE)
+        with store:
+            store.add(SECRET)
     return store.path, code
+
+
+@pytest.fixture
+def made(first: tuple[Path, str], machine: Machine, tmp_path: Path) -> tuple[Path, str]:
+    """This test's own copy of it, and of its device key on the test's own machine."""
+    path, code = first
+    shutil.copytree(path.parent, tmp_path / "vaults")
+    shutil.copytree(path.parents[1] / "state", machine("own"), dirs_exist_ok=True)
+    return tmp_path / "vaults" / path.name, code
 
 
 def device_code(path: Path) -> str:
