@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
+import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from bs4 import BeautifulSoup
 from datasette.app import Datasette
 from jinja2 import BytecodeCache, Environment
@@ -20,7 +25,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
-from .browsing import CHROMIUM, DESKTOP, PATIENCE, PHONE, SQL_TIME_LIMIT, opened, serving
+from .browsing import CHROMIUM, DESKTOP, PATIENCE, PHONE, SQL_TIME_LIMIT, opened
 
 PASSPHRASE = "four small grey herons"
 ONE, TWO, THREE = (f"00000000-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
@@ -302,9 +307,42 @@ def no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def address(filled: Filled) -> Iterator[str]:
-    """A server process over the vault, locked: what a browser is pointed at."""
-    with serving(filled.path) as base:
+    """A server over the vault, locked: what a browser is pointed at."""
+    with answering(filled.path) as base:
         yield base
+
+
+@contextmanager
+def answering(path: Path) -> Iterator[str]:
+    """The address of a server over a vault with nothing configured, in a thread of this process.
+
+    A process of its own takes two seconds of processor time to begin.
+    """
+    datasette = plain_datasette((path,), {})
+    server = uvicorn.Server(
+        uvicorn.Config(
+            datasette.app(), port=0, log_level="error", lifespan="on", timeout_graceful_shutdown=1
+        )
+    )
+
+    async def answer() -> None:
+        await datasette.invoke_startup()
+        await server.serve()
+
+    thread = threading.Thread(target=asyncio.run, args=(answer(),), daemon=True)
+    thread.start()
+    until = time.monotonic() + PATIENCE
+    while not server.started:
+        assert thread.is_alive(), "the server did not start"
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    host, port = server.servers[0].sockets[0].getsockname()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)
+        vaults_of(datasette).lock_all()
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 
 from memory_store.store import MemoryStore
 
-from .browsing import DESKTOP, MARKS, PHONE, another_page, expect, fits, opened, serving, unlocked
-from .conftest import PASSPHRASE, Filled
+from .browsing import DESKTOP, MARKS, PHONE, another_page, expect, fits, opened, unlocked
+from .conftest import PASSPHRASE, Filled, answering
 
 pytestmark = MARKS
 
@@ -23,7 +23,7 @@ def shared(filled: Filled) -> Iterator[str]:
     """A server over a vault that has a second collection."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.collections.create("team")
-    with serving(filled.path) as base:
+    with answering(filled.path) as base:
         yield base
 
 

@@ -25,10 +25,11 @@ FAILING = {
 
 @pytest.fixture
 def no_collecting() -> Iterator[None]:
-    """Garbage is collected by the test alone."""
-    gc.collect()
+    """Garbage is collected by the test alone, and only what comes of it."""
     gc.disable()
+    gc.freeze()
     yield
+    gc.unfreeze()
     gc.enable()
 
 

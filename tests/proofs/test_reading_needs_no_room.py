@@ -141,7 +141,7 @@ def test_every_command_that_reads_does_so_where_nothing_can_be_written(
         assert after == before
 
 
-@pytest.mark.parametrize(("place", "left"), SCENES if EVERYTHING else SCENES[::3])
+@pytest.mark.parametrize(("place", "left"), SCENES if EVERYTHING else [SCENES[0], SCENES[-1]])
 def test_a_program_and_its_search_processes_read_there_too(
     vault: Vault, place: str, left: str, tmp_path: Path
 ) -> None:
@@ -165,7 +165,7 @@ IMMUTABLE = (DISK_ONLY, FOLDER_ONLY)
 """Where Datasette itself reads nothing that is written through a log, unless it is told so."""
 
 
-@pytest.mark.parametrize(("place", "left"), SCENES if EVERYTHING else [*SCENES[1:5:2], *SCENES[5:]])
+@pytest.mark.parametrize(("place", "left"), SCENES if EVERYTHING else [SCENES[1], *SCENES[-2:]])
 def test_a_server_reads_there_too(vault: Vault, place: str, left: str, tmp_path: Path) -> None:
     if (place, left) == UNREADABLE:
         pytest.skip("this cannot be read: see above")
