@@ -73,7 +73,7 @@ packaged collections were looked at and left: `stopwordsiso` 0.7 and `stop-words
 list can change without a new index.
 
 Measured, plain BM25, nDCG@10 with no list, ours, the larger of theirs: SciFact .689, .688, .691;
-Cranfield .357, .362, .359; XQuAD-de .938, .941, .942.
+Cranfield .357, .362, .359; XQuAD-de .938, .941, .942. Shorter lists: docs/trust/quality.md.
 """
 
 CONFIDENT = 0.70  # share of the probability among the candidates
