@@ -130,7 +130,6 @@ def vector_index(opened: Opened, snapshot: Snapshot | None = None) -> VectorInde
 def context(opened: Opened) -> SearchContext:
     """One consistent view of the vault, and what loads its models."""
     from memory_store.models.expander import chosen_expander
-    from memory_store.models.places import absent_command
     from memory_store.search.context import SearchContext
 
     vault = opened.vault
@@ -154,11 +153,18 @@ def context(opened: Opened) -> SearchContext:
         own_models=frozenset(one.collection for one in settings.choices if one.embedder),
         find_expansion=lambda *question: expansions.find(vault.reader(), *question),
         keep_expansion=expansions.keep,
+        fetch_model=lambda: _fetch_command(opened),
         expander=chosen_expander(opened.expander),
         database=str(vault.path),
-        fetch_model="" if snapshot.vectors else absent_command(opened.embedders.name()),
         strict=settings.strict,
     )
+
+
+def _fetch_command(opened: Opened) -> str:
+    """The command that puts the vault's model on this machine; empty where it is."""
+    from memory_store.models.places import absent_command
+
+    return absent_command(opened.embedders.name())
 
 
 def _checked(vault: OpenVault, request: SearchRequest) -> SearchRequest:

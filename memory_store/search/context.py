@@ -40,8 +40,8 @@ class SearchContext(Struct, frozen=True):
     that mend it are to be given. ``vector_index`` is ``None``
     in a vault without vectors. ``expander`` names the language model that was chosen to expand
     queries with; ``find_expansion`` and ``keep_expansion`` reach what it answered before, under
-    everything that decides the answer. ``fetch_model`` is the command that has to come before
-    ``reindex``, in a vault without vectors whose model is not on this machine.
+    everything that decides the answer. ``fetch_model`` gives the command that has to come before
+    ``reindex``, in a vault without vectors whose model is not on this machine; empty where it is.
     """
 
     snapshot: Snapshot
@@ -54,12 +54,12 @@ class SearchContext(Struct, frozen=True):
     page_keys: Callable[[], PageKeys]
     find_expansion: Callable[..., bytes | None]
     keep_expansion: Callable[..., None]
+    fetch_model: Callable[[], str]
     expander: str | None = None
     indexed_with: Mapping[str, CollectionSettings] = field(default_factory=dict)
     own_models: frozenset[str] = frozenset()
     unnamed: frozenset[str] = frozenset()
     degraded: tuple[str, ...] = ()
     database: str = "DB"
-    fetch_model: str = ""
     strict: bool = False
     by_places: bool = False

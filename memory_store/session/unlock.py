@@ -13,7 +13,6 @@ from memory_store.crypto.keys import SecretKey
 from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FAILING, FULL, FileAccess, plain_cause, sqlite3
-from memory_store.vault.earlier_sources import warnings
 from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.opened_slots import OpenedSlot, is_cheap, open_root, strengthened
 from memory_store.vault.settings import Settings, read_settings, read_vault_id
@@ -21,7 +20,6 @@ from memory_store.vault.slots import Secret
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.file_access import file_access
 from memory_store.vault.storage.schema import FORMAT_VERSION, check_is_vault
-from memory_store.vault.upgrade import upgrade
 
 SLOT_PATIENCE = 1.0  # seconds that wrapping a slot anew waits for another writer, at most
 
@@ -35,17 +33,17 @@ def open_vault(
     """
     access = access or file_access(path)
     check_is_vault(path, access)
+    notices: Sequence[str] = ()
+    settings = None
     with closing(Storage.open(path, read_only=True, access=access)) as storage:
         vault = read_vault_id(storage)
         with storage.reading():
             slot = open_root(storage, vault, secrets, path)
             keyring = WholeKeyring.of_slot(storage, vault, slot)
-    if is_cheap(slot.slot) and not access.read_only:
-        keyring.slot_key = _strengthened(path, vault, slot, access).key
-    notices: Sequence[str] = ()
-    settings = None
-    if keyring.is_owner and not access.read_only:
-        access, notices, settings = _upgraded(path, keyring, access)
+        if is_cheap(slot.slot) and not access.read_only:
+            keyring.slot_key = _strengthened(path, vault, slot, access).key
+        if keyring.is_owner and not access.read_only:
+            access, notices, settings = _upgraded(path, storage, keyring, access)
     opened = WholeVault(path, vault, keyring, access, settings)
     opened.notices = tuple(notices)
     access.check_unchanged(path)
@@ -53,20 +51,18 @@ def open_vault(
 
 
 def _upgraded(
-    path: Path, keyring: WholeKeyring, access: FileAccess
+    path: Path, storage: Storage, keyring: WholeKeyring, access: FileAccess
 ) -> tuple[FileAccess, Sequence[str], Settings | None]:
     """How a vault is opened that is brought up to today's format, if it is not, and what its owner
     has to know of that: one that was tampered with is left as it is, to be read as far as it can
     be; and so is one for which the disk has no room, until it has. The settings, where nothing had
     to be done."""
-    storage = Storage.open(path, access=access)
     try:
         settings = read_settings(storage, keyring)
         if settings.format >= FORMAT_VERSION:
             return access, [], settings
-        notices = warnings(storage, keyring, settings)
-        done = upgrade(storage, keyring, (_tag_rows,))
-        return access, notices if done else [], None
+        with closing(Storage.open(path, access=access)) as writer:
+            return access, _upgrade(writer, keyring, settings), None
     except TamperedError as error:
         cause = f"it cannot be brought up to today's format: {error}"
         return FileAccess(cause, "mode=ro"), [], None
@@ -74,16 +70,18 @@ def _upgraded(
         cause = plain_cause(error)
         if cause not in (FULL, FAILING):
             raise
-    finally:
-        storage.close()
     now = file_access(path)
     return (now if now.read_only else FileAccess(cause, "mode=ro")), [], None
 
 
-def _tag_rows(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Settings:
-    from memory_store.session.row_tags import tag_rows  # analyses texts: seldom needed
+def _upgrade(storage: Storage, keyring: WholeKeyring, settings: Settings) -> Sequence[str]:
+    """Bring the vault up to today's format, which is seldom needed. Returns what to say of it."""
+    from memory_store.session.row_tags import tag_rows
+    from memory_store.vault.earlier_sources import warnings
+    from memory_store.vault.upgrade import upgrade
 
-    return tag_rows(storage, keyring, settings)
+    notices = warnings(storage, keyring, settings)
+    return notices if upgrade(storage, keyring, (tag_rows,)) else ()
 
 
 def _strengthened(path: Path, vault: bytes, slot: OpenedSlot, access: FileAccess) -> OpenedSlot:

@@ -20,7 +20,6 @@ from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import Limits
 from memory_store.session.collections import CollectionChange, Collections
 from memory_store.session.gate import Gate
-from memory_store.session.limited_vault import LimitedVault
 from memory_store.session.live_index import LiveIndex
 from memory_store.session.readers import KnownRows, Readers
 from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
@@ -35,12 +34,13 @@ from memory_store.vault.settings import (
     read_settings,
     write_settings,
 )
-from memory_store.vault.share_check import Stored, mend_shares
 from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
+    from memory_store.session.limited_vault import LimitedVault
     from memory_store.vault.audit_events import AuditEvent
+    from memory_store.vault.share_check import Stored
 
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
 
@@ -128,6 +128,10 @@ class WholeVault:
         if not self.keyring.is_owner or not self.settings.holders or self._writer.in_transaction:
             return
         if self._writer.shares.all() != self._shares:
+            from memory_store.vault.share_check import (
+                mend_shares,
+            )  # an owner who shares, and writes
+
             self._shares = mend_shares(self._writer, self.keyring)
 
     def reader(self) -> Storage:
@@ -249,6 +253,8 @@ class WholeVault:
 
     def limited_to(self, limits: Limits) -> LimitedVault:
         """The vault as if there were no other collections than those of the limits' scope."""
+        from memory_store.session.limited_vault import LimitedVault  # a command sees all
+
         return LimitedVault(self, limits)
 
     def whole_vault(self) -> WholeVault:

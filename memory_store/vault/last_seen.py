@@ -47,16 +47,20 @@ def rollback_warning(vault: bytes, path: Path, present: dict[str, int]) -> str |
 
 def remember(vault: bytes, path: Path, present: dict[str, int]) -> None:
     """Keep the counters for the next time, unless it is an older file that was not accepted."""
-    if _mark(path) not in read_numbers(_file(vault)):
-        accept(vault, path, present)
+    seen = read_numbers(_file(vault))
+    if _mark(path) not in seen:
+        _keep(vault, path, present, seen)
 
 
 def accept(vault: bytes, path: Path, present: dict[str, int]) -> None:
     """Take the file as it is for the newest there is."""
-    marks = {
-        name: 1 for name in read_numbers(_file(vault)) if _is_mark(name) and name != _mark(path)
-    }
-    write_numbers(_file(vault), {**marks, **present})
+    _keep(vault, path, present, read_numbers(_file(vault)))
+
+
+def _keep(vault: bytes, path: Path, present: dict[str, int], seen: dict[str, int]) -> None:
+    marks = {name: 1 for name in seen if _is_mark(name) and name != _mark(path)}
+    if seen != {**marks, **present}:
+        write_numbers(_file(vault), {**marks, **present})
 
 
 def _file(vault: bytes) -> str:

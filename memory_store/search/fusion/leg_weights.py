@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from memory_store.models.embedder import languages_of
 from memory_store.search.candidates import Fetched, QueryModel
 from memory_store.search.query.plan import Search
 from memory_store.search.recipes import Recipe
@@ -47,10 +46,16 @@ def _evidence(fetched: Fetched, search: Search, model: QueryModel | None) -> Leg
         shared = agreement(ordinals, vector.ordinals)
     return LegEvidence(
         query_language=search.analysis.language,
-        embedder_languages=languages_of(model.embedder) if model else frozenset(),
+        embedder_languages=_languages(model) if model else frozenset(),
         agreement=shared,
         symbol_like=search.analysis.symbol_like,
     )
+
+
+def _languages(model: QueryModel) -> frozenset[str]:
+    from memory_store.models.embedder import languages_of  # where there is a model, it is loaded
+
+    return languages_of(model.embedder)
 
 
 def agreement(first: Sequence[int], second: Sequence[int]) -> float | None:

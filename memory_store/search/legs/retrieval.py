@@ -18,7 +18,6 @@ from memory_store.search.degraded import stale_lines
 from memory_store.search.legs.contents import deduplicated
 from memory_store.search.legs.keyword import keyword_leg
 from memory_store.search.legs.topic import topic_leg
-from memory_store.search.legs.vector import vector_leg
 from memory_store.search.query.plan import Search
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def fetch(search: Search, probe: LegList | None = None) -> Fetched:
     legs: dict[str, Callable[[], Fetched]] = {
         "keyword": partial(keyword_leg, search, probe),
         "topic": partial(topic_leg, search),
-        "vector": partial(vector_leg, search),
+        "vector": partial(_vector_leg, search),
     }
     first, *others = names = search.plan.legs
     running = [_legs().submit(_timed, legs[leg]) for leg in others]
@@ -58,6 +57,12 @@ def fetch(search: Search, probe: LegList | None = None) -> Fetched:
         models=tuple(model for answer in answers for model in answer.models),
         milliseconds={leg: spent for leg, (_, spent) in zip(names, timed, strict=True)},
     )
+
+
+def _vector_leg(search: Search) -> Fetched:
+    from memory_store.search.legs.vector import vector_leg  # a keyword search has none
+
+    return vector_leg(search)
 
 
 def newest(search: Search) -> Fetched:

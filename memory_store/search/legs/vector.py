@@ -48,9 +48,11 @@ def vector_leg(search: Search) -> Fetched:
     if not wanted and analysis.like is None:
         return Fetched(())
     if index is None or not context.snapshot.vectors:
-        fetch = f"{context.fetch_model}, then " if context.fetch_model else ""
-        line = NO_VECTORS.format(fetch, context.database)
-        return Fetched((), (line,) if context.snapshot.total else ())
+        if not context.snapshot.total:
+            return Fetched(())
+        command = context.fetch_model()
+        fetch = f"{command}, then " if command else ""
+        return Fetched((), (NO_VECTORS.format(fetch, context.database),))
     lists: list[LegList] = []
     models: list[QueryModel] = []
     missing: dict[str, Exception] = {}

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
-import tempfile
 import threading
 import time
 from contextlib import closing, suppress
@@ -234,6 +232,8 @@ def _copied(path: Path, seen: FileStamps, reason: str) -> FileAccess:
 
 
 def _fresh_copy(path: Path, seen: FileStamps) -> Path:
+    import tempfile  # late, as shutil is: few files are copied, and both take milliseconds
+
     for place in (None, IN_MEMORY):  # the system's folder for temporary files first
         with suppress(OSError, sqlite3.DatabaseError):  # no room there either: the next place
             folder = Path(tempfile.mkdtemp(prefix="memory-store-", dir=place))
@@ -262,10 +262,14 @@ def _copy_all(path: Path, seen: FileStamps, folder: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
+    import shutil
+
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy(source: Path, target: Path) -> None:
+    import shutil
+
     if not source.exists():
         return
     descriptor = _kept_open(source)
