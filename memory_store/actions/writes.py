@@ -123,12 +123,14 @@ def reindex(
     opened: Opened,
     *,
     collection: str | Sequence[str] = (),
+    embedder: str | None = None,
     whole: bool = False,
     progress: Progress | None = None,
 ) -> int:
     """Give every memory the vectors and terms of its collection's model and analyser.
 
-    Of some collections, or of all. A model named by the environment becomes the vault's.
+    Of some collections, or of all. The model ``embedder`` (a name or folder), or one named by the
+    environment, becomes the vault's; a collection with a model of its own keeps it.
     Returns how many were done. Resumable: what is up to date already is left alone, unless
     ``whole``: then every entry is made anew from its text. Raises ModelUnavailableError when all
     was done that needs no absent model.
@@ -138,6 +140,8 @@ def reindex(
     vault = opened.vault
     with vault.gate.entered():
         chosen = collection_ids(vault, several(collection))
+        if embedder:
+            opened.embedders.usual = embedder
     return index_again(vault, opened.embedders.load_to_adopt, chosen, progress, whole=whole)
 
 

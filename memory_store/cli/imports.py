@@ -140,19 +140,25 @@ def add(
 @vault_command()
 @click.option("--collection", multiple=True, metavar="NAME", help="Only this one (repeatable)")
 @click.option("--all", "whole", is_flag=True, help="Make every entry anew from its text")
-def reindex(store: MemoryStore, collection: tuple[str, ...], whole: bool) -> None:
+@click.option("--embedder", metavar="MODEL", help="The vault's embedding model from now on")
+def reindex(
+    store: MemoryStore, collection: tuple[str, ...], whole: bool, embedder: str | None
+) -> None:
     """Add or renew the vectors and words of memories.
 
     \b
     memory-store reindex notes.db
     memory-store reindex notes.db --collection work
+    memory-store reindex notes.db --embedder multilingual
 
     Needed after import --no-embed, and after a change of model or analyser. Only what lacks
     something is done; with --all everything, which mends entries that verify found to differ from
     their memories. If you stop it, run it again to go on.
     """
     with Progress() as progress:
-        renewed = store.reindex(collection=collection, whole=whole, progress=progress)
+        renewed = store.reindex(
+            collection=collection, embedder=embedder, whole=whole, progress=progress
+        )
     click.echo(f"{memories(renewed)} embedded")
 
 

@@ -71,13 +71,15 @@ def get(name: str | None, trust: bool, archive: Path | None) -> None:
 
     \b
     memory-store models get
+    memory-store models get multilingual
     memory-store models get ms-marco-TinyBERT-L-2-v2
     memory-store models get ms-marco-TinyBERT-L-2-v2 --archive model.zip
     memory-store models get BAAI/bge-small-en-v1.5 --trust
 
-    Without NAME the embedding model. Says what comes from where before it starts. A file with
-    another SHA-256 than the pinned one is an error, and nothing is kept. A model without a pin
-    takes --trust: its files are recorded as they are, so that a later change is noticed.
+    Without NAME the embedding model; "multilingual" is one that reads 100 languages. Says what
+    comes from where before it starts. A file with another SHA-256 than the pinned one is an error,
+    and nothing is kept. A model without a pin takes --trust: its files are recorded as they are, so
+    that a later change is noticed.
     HF_ENDPOINT names another hub.
     """
     from memory_store.models.fetch import offer
@@ -140,7 +142,7 @@ def _here(name: str) -> bool:
     from memory_store.models.inventory import folder_of
     from memory_store.models.offline import can_build
     from memory_store.models.pins import check_files, known_model
-    from memory_store.models.places import DEFAULT_MODEL, build_default, locate_embedder
+    from memory_store.models.places import build_known, locate_embedder
 
     known = known_model(name)
     reranking = known is not None and known.kind == "reranking"
@@ -154,9 +156,9 @@ def _here(name: str) -> bool:
             return True
         except ModelUnavailableError as error:
             click.echo(f"{error} It is replaced.", err=True)
-    if name != DEFAULT_MODEL or not can_build():
+    if not can_build(name):
         return False
-    click.echo(f"Built from the installed package of weights: {build_default().folder}")
+    click.echo(f"Built from the installed package of weights: {build_known(name).folder}")
     return True
 
 

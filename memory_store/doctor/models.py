@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def embedding_model(store: MemoryStore | None) -> Check:
     """The vault's own model when a vault is open, else the one that would be used."""
     from memory_store.models.offline import can_build
-    from memory_store.models.places import DEFAULT_MODEL, check_place, locate_embedder
+    from memory_store.models.places import check_place, chosen_embedder, locate_embedder
 
     effect = "no search by meaning; keywords and topics go on"
     kept = None if store is None else store.stats()["model"]
-    name = kept or os.environ.get("MEMORY_STORE_MODEL") or DEFAULT_MODEL
+    name = chosen_embedder(kept)
     try:
         place = locate_embedder(name)  # before it is loaded: loading may build or fetch it
     except ModelUnavailableError as error:
@@ -40,7 +40,7 @@ def embedding_model(store: MemoryStore | None) -> Check:
             remedy = f"memory-store reindex {store.path}"
             return Check("embedding model", "missing", "; ".join(state.degraded), effect, remedy)
         return Check("embedding model", "ok", f"{place.name} in {place.folder}")
-    if name == DEFAULT_MODEL and can_build():
+    if can_build(name):
         built = f"{name}, built from installed weights at first use"
         return Check("embedding model", "ok", built)
     return Check(
@@ -50,11 +50,11 @@ def embedding_model(store: MemoryStore | None) -> Check:
 
 def _mend(name: str) -> str:
     """What puts an embedding model on this machine, with the network and without."""
-    from memory_store.models.offline import REMEDY
-    from memory_store.models.places import DEFAULT_MODEL, command_for
+    from memory_store.models.offline import PACKAGES
+    from memory_store.models.places import command_for
 
-    command = command_for(name)
-    return f"{command}, or without a network {REMEDY}" if name == DEFAULT_MODEL else command
+    command, packaged = command_for(name), PACKAGES.get(name)
+    return f"{command}, or without a network {packaged.remedy}" if packaged else command
 
 
 def reranking_model() -> Check:

@@ -146,7 +146,7 @@ def _collection(store: MemoryStore, info: CollectionInfo, stale: int) -> Check:
 def _missing_model(store: MemoryStore, info: CollectionInfo) -> str:
     """Why a collection's own model does not load; empty when it does."""
     from memory_store.models.offline import can_build
-    from memory_store.models.places import DEFAULT_MODEL, locate_embedder
+    from memory_store.models.places import chosen_embedder, locate_embedder
 
     try:
         wanted = store.embedder_name(info.id)
@@ -154,6 +154,6 @@ def _missing_model(store: MemoryStore, info: CollectionInfo) -> str:
     except ModelUnavailableError as error:
         return str(error)
     if place is None:
-        buildable = wanted == DEFAULT_MODEL and can_build()
+        buildable = can_build(chosen_embedder(wanted))
         return "" if buildable else f"{wanted} is not on this machine"
     return "; ".join(store.model_state(info.id).degraded)

@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline, pins
 from memory_store.models.places import (
-    DEFAULT_MODEL,
     DOCTOR,
     ModelPlace,
-    build_default,
+    build_known,
     check_place,
     chosen_embedder,
     command_for,
@@ -35,7 +34,7 @@ from memory_store.models.places import (
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, all of it padding
 MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
@@ -43,6 +42,7 @@ UNKNOWN = ("[UNK]", "<unk>")  # what tokenizers call a word that they cannot cut
 FEW = 2  # texts that are not worth a second session
 
 _MULTILINGUAL = ("multilingual", "bge-m3", "-m3", "labse", "gte-multi")
+_E5 = re.compile(r"(?:^|[-_/])e5-(?:small|base|large)(?!.*instruct)")
 _ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip")
 
 Vectors = NDArray[np.float32]
@@ -120,18 +120,22 @@ class FastEmbedEmbedder:
         self._model_for_many: TextEmbedding | None = None
         running: Any = self._model.model  # the class FastEmbed chose, its own tokenizer inside
         self._limited: Tokenizer = running.tokenizer
-        self._unlimited: Tokenizer | None = None
-        self.max_tokens = int((self._limited.truncation or {})["max_length"])
+        window = int((self._limited.truncation or {})["max_length"])
+        self._asks, self._holds = _prompts(place)
         self.fingerprint = pins.fingerprint(
-            self.max_tokens,
+            window,
             (
                 digests.get(file) or pins.digest_of(place.folder / file)
                 for file in (place.file, "tokenizer.json")
             ),
+            (self._asks, self._holds),
         )
+        self._lock = threading.Lock()
+        self.max_tokens = window
+        if self._holds:
+            self.max_tokens -= self.count_tokens(self._holds)
         self.dimensions = 0
         self.dimensions = int(self.embed_query("").shape[0])
-        self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Unit vectors [n, d]. Equal texts are embedded once, long ones first.
@@ -145,8 +149,9 @@ class FastEmbedEmbedder:
         distinct = sorted(set(clean), key=lambda text: (-len(text), text))
         row = {text: i for i, text in enumerate(distinct)}
         model = self._model if len(distinct) <= FEW else self._for_many()
+        read = [self._holds + text for text in distinct]
         vectors = self._vectors(
-            lambda: model.passage_embed(distinct, batch_size=BATCH_SIZE), len(distinct)
+            lambda: model.passage_embed(read, batch_size=BATCH_SIZE), len(distinct)
         )
         in_order: Vectors = vectors[[row[text] for text in clean]]
         vectors.fill(0)  # freed memory keeps what stood in it, past a lock
@@ -165,17 +170,21 @@ class FastEmbedEmbedder:
         """
         if not texts:
             return np.empty((0, self.dimensions), dtype=np.float32)
-        clean = [encodable(text) for text in texts]
-        return self._vectors(lambda: self._model.query_embed(clean, batch_size=1), len(clean))
+        read = [self._asks + encodable(text) for text in texts]
+        return self._vectors(lambda: self._model.query_embed(read, batch_size=1), len(read))
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
         """Character offsets of each token of ``text``; nothing is truncated or added."""
-        encoding = self._tokenizer().encode(encodable(text), add_special_tokens=False)
-        return list(encoding.offsets)
+        return [
+            span
+            for part in self._encoded(text)
+            for span, real in zip(part.offsets, part.attention_mask, strict=True)
+            if real
+        ]
 
     def count_tokens(self, text: str) -> int:
         """How many tokens ``text`` has, special tokens not counted."""
-        return len(self._tokenizer().encode(encodable(text), add_special_tokens=False))
+        return sum(sum(part.attention_mask) for part in self._encoded(text))
 
     def unread_tokens(self, text: str) -> tuple[int, int]:
         """How many tokens of ``text`` are unknown or a single letter, and how many there are.
@@ -184,10 +193,10 @@ class FastEmbedEmbedder:
         the letters a to z count as unread. To a model of all languages a single letter may be a
         word, so there only what is unknown counts.
         """
-        encoding = self._tokenizer().encode(encodable(text), add_special_tokens=False)
         spelled = [
             (token, text[start:end])
-            for token, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True)
+            for part in self._encoded(text)
+            for token, (start, end) in zip(part.tokens, part.offsets, strict=True)
             if any(map(str.isalpha, text[start:end]))
         ]
         name, pieces = self.name.casefold(), self._limited.token_to_id(UNKNOWN[0]) is not None
@@ -244,20 +253,30 @@ class FastEmbedEmbedder:
             return self._model
         with self._lock:
             if self._model_for_many is None:
-                self._model_for_many = _start(self._place, self._threads)
+                self._model_for_many = _start(self._place, self._threads, like=self._model)
             return self._model_for_many
 
-    def _tokenizer(self) -> Tokenizer:
-        # A copy: FastEmbed's own truncates, and changing that while others encode is no option.
-        with self._lock:
-            if self._unlimited is None:
-                from tokenizers import Tokenizer
+    def _encoded(self, text: str) -> list[Encoding]:
+        """The tokens of ``text``, a window of them after the other; nothing is left out or added.
 
-                copy = Tokenizer.from_str(self._limited.to_str())
-                copy.no_truncation()
-                copy.no_padding()
-                self._unlimited = copy
-            return self._unlimited
+        FastEmbed's own tokenizer serves: it cuts a text, but keeps what it cut off. A second one
+        without a limit would cost 285 MB and a second for a multilingual vocabulary.
+        """
+        encoding = self._limited.encode(encodable(text), add_special_tokens=False)
+        return [encoding, *encoding.overflowing]
+
+
+def _prompts(place: ModelPlace) -> tuple[str, str]:
+    """What a model reads before a query and before a text; empty for most.
+
+    Sentence-transformers keep it in a file. The E5 models were trained with these two words,
+    whether the file is there or not.
+    """
+    file = place.folder / "config_sentence_transformers.json"
+    said = json.loads(file.read_text("utf-8")).get("prompts") if file.is_file() else None
+    if isinstance(said, dict) and {"query", "passage"} <= said.keys():
+        return str(said["query"]), str(said["passage"])
+    return ("query: ", "passage: ") if _E5.search(place.name.casefold()) else ("", "")
 
 
 def languages_of(embedder: Embedder) -> frozenset[str]:
@@ -297,8 +316,8 @@ def load_embedder(name_or_folder: str | None = None, *, threads: int | None = No
     """The embedding model of that name or folder, loaded once per process.
 
     The default is ``MEMORY_STORE_MODEL``, else all-MiniLM-L6-v2. A name is looked for in our
-    cache folder; the default is built there from the ``offline`` extra's weights. Never uses the
-    network. Raises :class:`ModelUnavailableError`, whose remedy fetches the model.
+    cache folder; two models are built there from the weights of an extra. Never uses the network.
+    Raises :class:`ModelUnavailableError`, whose remedy fetches the model.
 
     Every search asks for its model here: one that is loaded waits for no other that is being
     loaded, and one that is on this machine for none that is being built.
@@ -313,9 +332,9 @@ def load_embedder(name_or_folder: str | None = None, *, threads: int | None = No
 
 
 def _built_once(name: str) -> ModelPlace:
-    if name == DEFAULT_MODEL and offline.can_build():
+    if offline.can_build(name):
         with _building:
-            return locate_embedder(name) or build_default()
+            return locate_embedder(name) or build_known(name)
     known = pins.known_model(name)
     if known is None and "/" not in name:
         raise ModelUnavailableError(f"There is no model folder {name!r} on this machine.", DOCTOR)
@@ -323,7 +342,8 @@ def _built_once(name: str) -> ModelPlace:
     raise ModelUnavailableError(f"The model {shown} is not on this machine.", command_for(name))
 
 
-def _start(place: ModelPlace, threads: int) -> TextEmbedding:
+def _start(place: ModelPlace, threads: int, like: TextEmbedding | None = None) -> TextEmbedding:
+    """The model, running. With the tokenizer of one that is ``like`` it, which runs already."""
     files = (place.file, "tokenizer.json", "tokenizer_config.json", "config.json")
     missing = [name for name in files if not (place.folder / name).is_file()]
     if missing:
@@ -340,7 +360,15 @@ def _start(place: ModelPlace, threads: int) -> TextEmbedding:
             cache_dir=str(place.folder),  # FastEmbed wants one; nothing is put there
             threads=threads,
             cuda=False,
+            lazy_load=like is not None,
         )
+        if like is not None:
+            running, first = cast(Any, started.model), cast(Any, like.model)
+            running.tokenizer = first.tokenizer
+            running.special_token_to_id = first.special_token_to_id
+            running._load_tokenizer = lambda model_dir: None
+            running.load_onnx_model()
+            return started
         tokenizer = cast(Any, started.model).tokenizer
         if tokenizer.padding is not None:  # older FastEmbeds keep a length that the file fixes
             tokenizer.enable_padding(**{**tokenizer.padding, "length": None})

@@ -21,9 +21,9 @@ from msgspec import Struct
 
 from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models import hub, pins
-from memory_store.models.offline import MODEL_FILES, REMEDY, put_in_place
+from memory_store.models.offline import MODEL_FILES, PACKAGES, put_in_place
 from memory_store.models.pins import Described, KnownModel, PinnedFile, Record, Revision
-from memory_store.models.places import DEFAULT_MODEL, MODEL_NAME_FORM, command_for
+from memory_store.models.places import MODEL_NAME_FORM, command_for
 from memory_store.models.reranker import locate_reranker, rerankers_folder
 from memory_store.paths import cache_folder
 
@@ -74,6 +74,13 @@ def offer(name: str, *, trust: bool = False, archive: Path | None = None) -> Off
     if record is not None and (record.fetchable or archive is not None):
         return _offer(record, record.revisions[0])
     named = _catalogued(name)
+    packaged = PACKAGES.get(named.name)
+    if packaged is not None:
+        raise ModelUnavailableError(
+            f"The weights of {named.name} come as a package, which is not installed here. (Or take "
+            f"what {named.repository} has today: {pins.COMMAND} {named.name} --trust)",
+            packaged.remedy,
+        )
     raise ModelUnavailableError(
         f"{named.name} is not pinned: no SHA-256 of its files is known here, so they would be "
         f"whatever {named.repository} has today.",
@@ -232,12 +239,18 @@ def _trusted(name: str, archive: Path | None) -> Offer:
 
 
 def _catalogued(name: str) -> KnownModel:
-    """A model as FastEmbed or FlashRank list it. Raises :class:`BadInputError` for others."""
+    """A model that is known here, or that FastEmbed or FlashRank list.
+
+    Raises :class:`BadInputError` for others.
+    """
     from fastembed import TextEmbedding
     from flashrank.Config import model_file_map
 
     if MODEL_NAME_FORM.fullmatch(name) is None:
         raise BadInputError(f"{name!r} is no name for a model.", "name")
+    known = pins.known_model(name)
+    if known is not None:
+        return known
     for row in TextEmbedding.list_supported_models():
         if row["model"].lower() == name.lower() and row["sources"]["hf"]:
             repository, graph = row["sources"]["hf"], row["model_file"]
@@ -249,4 +262,5 @@ def _catalogued(name: str) -> KnownModel:
 
 def _remedy(name: str) -> str:
     """What to do where the hub cannot be reached."""
-    return REMEDY if name == DEFAULT_MODEL else f"{command_for(name)}, later"
+    packaged = PACKAGES.get(name)
+    return packaged.remedy if packaged else f"{command_for(name)}, later"

@@ -13,7 +13,7 @@ from msgspec import Struct
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import pins
 from memory_store.models.offline import can_build
-from memory_store.models.places import DEFAULT_MODEL, cached_embedder, command_for
+from memory_store.models.places import cached_embedder, command_for
 from memory_store.models.reranker import rerankers_folder
 
 NOT_PINNED = "not pinned"
@@ -65,7 +65,7 @@ def _held(model: pins.KnownModel | pins.Record) -> Held:
 
 def _state(name: str, folder: Path | None) -> tuple[State, str]:
     if folder is None:
-        buildable = name == DEFAULT_MODEL and can_build()
+        buildable = can_build(name)
         built = "built at first use from the installed package of weights"
         return "absent", built if buildable else command_for(name)
     try:

@@ -238,8 +238,11 @@ def digest_of(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def fingerprint(window: int, digests: Iterable[str]) -> str:
-    """Hex SHA-256 over all that decides what a model says: its window, its graph, its tokenizer."""
-    return hashlib.sha256(
-        b"".join([str(window).encode(), *map(bytes.fromhex, digests)])
-    ).hexdigest()
+def fingerprint(window: int, digests: Iterable[str], prompts: tuple[str, ...] = ()) -> str:
+    """Hex SHA-256 over all that decides what a model says: its window, its graph, its tokenizer.
+
+    And what it reads before each text, where there is anything.
+    """
+    parts = [str(window).encode(), *map(bytes.fromhex, digests)]
+    parts += [prompt.encode() + b"\0" for prompt in prompts if any(prompts)]
+    return hashlib.sha256(b"".join(parts)).hexdigest()

@@ -19,6 +19,9 @@ from memory_store.models import offline, pins
 from memory_store.paths import cache_folder, home_path
 
 DEFAULT_MODEL = offline.MODEL_NAME
+MULTILINGUAL = offline.MULTILINGUAL
+MULTILINGUAL_COMMAND = f"{pins.COMMAND} multilingual"
+SHORT = {"multilingual": MULTILINGUAL}  # names that are easier to type
 MODEL_VARIABLE = "MEMORY_STORE_MODEL"
 DOCTOR = "memory-store doctor DB"
 MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
@@ -69,7 +72,15 @@ def _in_folder(asked: str) -> ModelPlace | None:
 
 def chosen_embedder(name_or_folder: str | None) -> str:
     """What was asked for, else what the environment says, else the default."""
-    return name_or_folder or os.environ.get(MODEL_VARIABLE) or DEFAULT_MODEL
+    asked = name_or_folder or os.environ.get(MODEL_VARIABLE) or DEFAULT_MODEL
+    return asked if asked not in SHORT or _is_a_folder(asked) else SHORT[asked]
+
+
+def _is_a_folder(asked: str) -> bool:
+    """Whether a short name is that of a folder: here, in our cache, or where the variable says."""
+    named = os.environ.get(MODEL_VARIABLE) or ""
+    folders = (home_path(asked), cache_folder(make=False) / "models" / asked, home_path(named))
+    return any(folder.name == asked and folder.is_dir() for folder in folders)
 
 
 def cached_embedder(asked: str) -> ModelPlace | None:
@@ -84,8 +95,15 @@ def cached_embedder(asked: str) -> ModelPlace | None:
         return named if there else None  # with one it is a model of a hub, and has a pin or record
     for folder in (models / known.name, _snapshot(models, known.repository)):
         if folder is not None and (folder / known.graph).is_file():
-            return ModelPlace(known.name, folder, known.graph, registered=known.name, ours=True)
+            return ModelPlace(
+                known.name, folder, known.graph, registered=_by_name(known.name), ours=True
+            )
     return None
+
+
+def _by_name(name: str) -> str | None:
+    """The name where FastEmbed knows it; of those that are built here it knows one."""
+    return None if name == MULTILINGUAL else name
 
 
 def _snapshot(models: Path, repository: str) -> Path | None:
@@ -98,16 +116,15 @@ def _snapshot(models: Path, repository: str) -> Path | None:
     return None
 
 
-def build_default() -> ModelPlace:
-    """The default model, built from the installed package of weights, which is pinned."""
-    folder = offline.build_model(cache_folder() / "models" / DEFAULT_MODEL)
-    known, package = offline.pinned_package()
-    names = [file.name for file in package.built]
-    digests = pins.digests_of(folder, names)
-    if digests not in pins.accepted(DEFAULT_MODEL):  # another onnx wrote the same graph otherwise
-        files = [pins.PinnedFile(name, digest) for name, digest in digests.items()]
+def build_known(name: str) -> ModelPlace:
+    """A model that comes as a package of weights, built from the installed one, which is pinned."""
+    known, package = offline.pinned_package(name)
+    folder = offline.build_model(cache_folder() / "models" / known.name, known.name)
+    digests = pins.digests_of(folder, [file.name for file in package.built])
+    if digests not in pins.accepted(name):  # another onnx wrote the same graph otherwise
+        files = [pins.PinnedFile(file, digest) for file, digest in digests.items()]
         pins.keep_record(replace(known, repository=package.name), pins.BUILT, files)
-    return ModelPlace(DEFAULT_MODEL, folder, known.graph, registered=DEFAULT_MODEL, ours=True)
+    return ModelPlace(known.name, folder, known.graph, registered=_by_name(known.name), ours=True)
 
 
 def check_place(place: ModelPlace) -> dict[str, str]:
@@ -120,13 +137,15 @@ def check_place(place: ModelPlace) -> dict[str, str]:
 
 def command_for(name: str) -> str:
     """The command that puts the model ``name`` on this machine."""
+    if name == MULTILINGUAL:
+        return MULTILINGUAL_COMMAND
     return pins.command_for(name, DEFAULT_MODEL)
 
 
 def is_there(name_or_folder: str | None = None) -> bool:
     """Whether the model is on this machine, or can be built from what is."""
     asked = chosen_embedder(name_or_folder)
-    return locate_embedder(asked) is not None or (asked == DEFAULT_MODEL and offline.can_build())
+    return locate_embedder(asked) is not None or offline.can_build(asked)
 
 
 def absent_command(name_or_folder: str | None = None) -> str:
