@@ -80,7 +80,10 @@ def search(store: MemoryStore, grants: Grants, request: SearchRequest) -> Search
         wanted = replace(wanted, why=None)
         with contextlib.suppress(NotFoundError):
             wanted = replace(wanted, why=inside.find_id(about, refs=False))
-    response = (inside.search if unread is None else inside.search_by_places)(wanted)
+    if unread is None:
+        response = inside.search(wanted)
+    else:
+        response = inside.search_by_places(wanted, unread.parsed)
     if about is not None and wanted.why is None:
         from memory_store.search.explain.verdict import no_id
 

@@ -163,11 +163,13 @@ def grant_all(
     if not holders:
         return
     owner = vault.keyring.identity(storage)
+    granted = []
     for one in holders:
         recipient = known_identity(storage, one.principal, bytes.fromhex(one.identity))
         place = GrantPlace(vault.vault, collection, epoch, one.principal, owner, recipient)
-        granted = make_grant(vault.keyring.root, place, bundle)
-        storage.keys.insert([(collection, epoch, one.principal, granted)])
+        wrapped = make_grant(vault.keyring.root, place, bundle)
+        granted.append((collection, epoch, one.principal, wrapped))
+    storage.keys.insert(granted)
 
 
 def _reseal(vault: WholeVault, scope: str, name: str, progress: Progress | None) -> None:

@@ -49,7 +49,7 @@ from memory_store.vault.slots import (
     Slot,
     check_of_another,
     check_room,
-    insert_slot,
+    insert_slots,
     made_slot,
 )
 from memory_store.vault.storage import Storage
@@ -300,7 +300,7 @@ def _let_in(storage: Storage, settings: Settings, new: Introduction) -> KeyHolde
         check_room(storage)
         if storage.slots.exists(slot.id):
             raise TamperedError("the introduction: its key slots are somebody else's")
-        insert_slot(storage, slot)
+        insert_slots(storage, slot)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     storage.principals.insert(principal, now)
     storage.principals.write_public(principal, new.identity.encoded())

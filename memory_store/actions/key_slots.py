@@ -31,7 +31,7 @@ from memory_store.vault.slots import (
     Secret,
     Slot,
     check_room,
-    insert_slot,
+    insert_slots,
     list_slots,
     made_slot,
     with_new_root,
@@ -116,7 +116,7 @@ def _added(vault: WholeVault, secret: Secret) -> KeySlot:
         chosen["passphrase_alone"] = device is None
     with vault.writing() as storage, storage.transaction(keyring):
         check_room(storage)
-        insert_slot(storage, slot)
+        insert_slots(storage, slot)
         _note(storage, vault, added=slot.id, **chosen)
     return _told(vault, slot)
 
@@ -141,7 +141,7 @@ def give_device_key(opened: Opened, passphrase: str) -> KeySlot:
     with vault.writing() as storage:
         with storage.transaction(keyring):
             storage.slots.delete(before.id)
-            insert_slot(storage, slot)
+            insert_slots(storage, slot)
             _note(storage, vault, added=slot.id, removed=before.id, passphrase_alone=False)
         if keyring.slot == before.id:
             keyring.slot, keyring.slot_key = None, None
@@ -201,10 +201,13 @@ def replace_root(opened: Opened) -> tuple[NewRoot, str]:
         with storage.transaction(keyring):
             settings = vault.stored_settings(storage)
             told = _replace_slots(storage, vault, root, code)
-            for collection, keys in keyring.collections.items():
-                for epoch, bundle in keys.bundles().items():
-                    wrapped = fresh.wrapped(collection, epoch, bundle)
-                    storage.keys.insert([(collection, epoch, OWNER, wrapped)])
+            storage.keys.insert(
+                [
+                    (collection, epoch, OWNER, fresh.wrapped(collection, epoch, bundle))
+                    for collection, keys in keyring.collections.items()
+                    for epoch, bundle in keys.bundles().items()
+                ]
+            )
             storage.principals.forget_others(OWNER)
             publish_owner(storage, root)
             generation = next_root(storage)
@@ -227,8 +230,7 @@ def _replace_slots(
         raise BadInputError("the key that opened the vault was removed: unlock it again", "slot")
     storage.slots.delete_of(OWNER)
     kept = with_new_root(used, vault.vault, keyring.slot_key, keyring.root, root)
-    insert_slot(storage, kept)
-    insert_slot(storage, code)
+    insert_slots(storage, kept, code)
     return tuple(_told(vault, slot) for slot in present.values())
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from memory_store.index.vectors import VectorIndex
     from memory_store.models.reranker import Reranker
     from memory_store.search.context import SearchContext
+    from memory_store.search.query.language import ParsedQuery
 
 MOST_BEGINNINGS = 8  # of one search: between two of them somebody has to write a whole segment
 T = TypeVar("T")
@@ -56,24 +57,28 @@ def search(opened: Opened, /, query: str | SearchRequest = "", **options: Any) -
 
 
 @action(SEARCH, writes=False, counts=_counted)
-def search_by_places(opened: Opened, request: SearchRequest) -> SearchResponse:
+def search_by_places(
+    opened: Opened, request: SearchRequest, parsed: ParsedQuery | None = None
+) -> SearchResponse:
     """The same for a caller who may not read: order and scores follow from places alone.
 
     How near a memory is to chosen queries tells its vector, and the vector what it says.
-    The similarities themselves are still in the response. Raises as :func:`search`.
+    The similarities themselves are still in the response. ``parsed`` is the request's query, where
+    the caller had to take it apart. Raises as :func:`search`.
     """
     found = _elsewhere(opened, "search_by_places", request)
-    return found or _here(opened, request, by_places=True)
+    return found or _here(opened, request, by_places=True, parsed=parsed)
 
 
 def _elsewhere(opened: Opened, method: str, request: SearchRequest) -> SearchResponse | None:
     return None if opened.elsewhere is None else opened.elsewhere(opened.views, method, request)
 
 
-def _here(opened: Opened, request: SearchRequest, *, by_places: bool = False) -> SearchResponse:
+def _here(opened: Opened, request: SearchRequest, **known: Any) -> SearchResponse:
     """One search in this process.
 
-    The first search of all needs the index and the model: each is loaded beside the other.
+    ``known`` are the fields of its context that the caller knows. The first search of all needs
+    the index and the model: each is loaded beside the other.
     """
     started = monotonic()  # a time limit counts the loading of the index and of the models
     vault, wanted = opened.vault, _checked(opened.vault, request)
@@ -85,7 +90,7 @@ def _here(opened: Opened, request: SearchRequest, *, by_places: bool = False) ->
         from memory_store.search.pipeline import run
 
         response = _on_newest(
-            lambda: replace(context(opened), by_places=by_places),
+            lambda: replace(context(opened), **known),
             lambda one: run(one, wanted, started=started),
         )
     return replace(response, degraded=_runnable(response.degraded, vault))

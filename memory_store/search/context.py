@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
     from memory_store.models.reranker import Reranker
     from memory_store.records import Memory
+    from memory_store.search.query.language import ParsedQuery
     from memory_store.vault.page_keys import PageKeys
     from memory_store.vault.settings import CollectionSettings
 
@@ -35,7 +36,7 @@ class SearchContext(Struct, frozen=True):
     those ``unnamed`` map to their id, and what is in them is not to be named either.
     ``page_keys`` seal the place between two pages.
     ``by_places`` says that the caller may not read, so that orders and scores are to follow from
-    places alone.
+    places alone. ``parsed`` is the query where the caller had to take it apart before.
     ``degraded`` holds what the vault already knows to be missing; ``database`` is what commands
     that mend it are to be given. ``vector_index`` is ``None``
     in a vault without vectors. ``expander`` names the language model that was chosen to expand
@@ -63,3 +64,4 @@ class SearchContext(Struct, frozen=True):
     database: str = "DB"
     strict: bool = False
     by_places: bool = False
+    parsed: ParsedQuery | None = None

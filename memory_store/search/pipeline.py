@@ -159,7 +159,7 @@ def _analysed(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search,
     """
     options = plan.options
     with trace.stage(Analyse):
-        analysis = analyse(parse(options), context, options, plan.legs)
+        analysis = analyse(context.parsed or parse(options), context, options, plan.legs)
         few = len({word.casefold() for word in analysis.keywords}) < DEEP_KEYWORDS
         if options.deep and few and not options.like:
             raise BadInputError(

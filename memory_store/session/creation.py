@@ -30,7 +30,7 @@ from memory_store.vault.settings import (
     check_topics,
     write_settings,
 )
-from memory_store.vault.slots import OWNER, PASSPHRASE, Secret, insert_slot, made_slot
+from memory_store.vault.slots import OWNER, PASSPHRASE, Secret, insert_slots, made_slot
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.schema import FORMAT_VERSION
 
@@ -85,7 +85,7 @@ def _fill_new_vault(
             publish_owner(storage, root)
             for secret in secrets:
                 needed = device if secret.two_factors else None
-                insert_slot(storage, made_slot(vault, OWNER, secret, root, device=needed))
+                insert_slots(storage, made_slot(vault, OWNER, secret, root, device=needed))
             keyring = WholeKeyring(vault, 0, root)
             keyring.create_collection_key(storage, VAULT_SCOPE)
             personal = insert_collection(storage, keyring)

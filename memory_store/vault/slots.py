@@ -229,9 +229,9 @@ def rewrapped(
         key.wipe()
 
 
-def insert_slot(storage: Storage, slot: Slot) -> None:
-    """Store a slot, in the place of one of its id (inside the caller's transaction)."""
-    storage.slots.insert(asdict(slot))
+def insert_slots(storage: Storage, *slots: Slot) -> None:
+    """Store slots, in the places of those of their ids (inside the caller's transaction)."""
+    storage.slots.insert([asdict(slot) for slot in slots])
 
 
 def list_slots(storage: Storage, principal: int | None = None) -> list[Slot]:

@@ -97,7 +97,7 @@ def cheaper(path: Path) -> None:
         key = secret.key_for(opened.slot.salt, CHEAP, device)
         commitment = bytes(key.derive("commitment").buffer)
         tuned = replace(opened.slot, parameters=parameters, commitment=commitment)
-        slots.insert_slot(Storage(connection), slots.rewrapped(tuned, vault, key, opened.root))
+        slots.insert_slots(Storage(connection), slots.rewrapped(tuned, vault, key, opened.root))
 
 
 def dump(connection: sqlite3.Connection) -> str:

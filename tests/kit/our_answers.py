@@ -27,7 +27,7 @@ from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.opened_slots import open_root
 from memory_store.vault.passphrase_slots import read_parameters
 from memory_store.vault.rows import content_tag, row_tag
-from memory_store.vault.slots import Secret, Slot, insert_slot
+from memory_store.vault.slots import Secret, Slot, insert_slots
 from memory_store.vault.storage import Storage
 
 Vector = Mapping[str, Any]
@@ -188,7 +188,7 @@ def slot(vector: Vector) -> dict[str, str]:
     storage = Storage.open(":memory:")
     try:
         storage.create_tables()
-        insert_slot(storage, Slot(**row, created="2024-01-01T00:00:00+00:00"))
+        insert_slots(storage, Slot(**row, created="2024-01-01T00:00:00+00:00"))
         secret = secret_of(vector["given"]["kind"], vector["given"]["secret"])
         vault = bytes.fromhex(vector["vault"])
         with this_machine(vault, vector["given"].get("device")):

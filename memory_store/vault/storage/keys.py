@@ -54,9 +54,10 @@ class Slots(Table):
         """Whether there is one of that id."""
         return self._first("select 1 from vault_slots where id = ?", (slot,)) is not None
 
-    def insert(self, slot: Mapping[str, Any]) -> None:
-        """Write a slot, in the place of one of its id."""
-        self._insert(f"or replace into vault_slots ({', '.join(slot)})", [*slot.values()])
+    def insert(self, slots: Sequence[Mapping[str, Any]]) -> None:
+        """Write slots of the same columns, in the places of those of their ids."""
+        rows = [[*slot.values()] for slot in slots]
+        self._insert(f"or replace into vault_slots ({', '.join(slots[0])})", *rows)
 
     def replace(self, slot: Mapping[str, Any], before: bytes) -> bool:
         """Write a slot anew, if its commitment is still the one of ``before``. Whether it was."""
