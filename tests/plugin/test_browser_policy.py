@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,6 +23,13 @@ PAGES = [
 ]
 
 pytestmark = MARKS
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page of one size: what a policy allows does not hang on it."""
+    with opened(browser, DESKTOP) as page:
+        yield page
 
 
 @pytest.mark.parametrize("path", PAGES)
